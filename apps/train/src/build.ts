@@ -22,6 +22,7 @@ import { hostsOfRanks } from "./hosts-of-ranks.ts";
 import { ownDataPathRemedy } from "./own-data-path.ts";
 import { groupsOf, methodName, momentumSyncInKeys, remarkOnGradient } from "./parameter-groups.ts";
 import type { Recipe } from "./recipe.ts";
+import { skippedSamples } from "./skipped-samples.ts";
 
 /** The same weights on every rank and every device: they are drawn from the seed on the CPU. Throws `OptionsError`. */
 export function buildModel(recipe: Recipe): Model {
@@ -72,9 +73,15 @@ export async function buildData({ data, seed, accumulate }: Recipe, model: Model
   const first = problems.findIndex((each) => each !== "");
   const isElsewhere = isHere[first] === "no" && isHere.includes("yes");
   const problem = isElsewhere ? `Rank ${first}: ${problems[first]} ${ownDataPathRemedy}` : problems[first];
-  if (!(opened instanceof DataError) && problem === undefined) return opened;
-  if (!(opened instanceof DataError)) await opened[Symbol.asyncDispose]();
-  throw new DataError(problem);
+  if (opened instanceof DataError) throw new DataError(problem);
+  try {
+    if (problem !== undefined) throw new DataError(problem);
+    await skippedSamples(opened, group);
+    return opened;
+  } catch (error) {
+    await opened[Symbol.asyncDispose]();
+    throw error;
+  }
 }
 
 export async function buildOptimizer(recipe: Recipe, arena: Arena, group: Group): Promise<Optimizer> {

@@ -7,7 +7,6 @@ import { continuesText, type Model } from "@terse/models";
 import type { Optimizer, StepReport } from "@terse/optimizers";
 import { sentence } from "./failure.ts";
 import { amountText, bytesText, durationText } from "./format.ts";
-import { gatherTexts } from "./gather-texts.ts";
 import { inventoryLines } from "./inventory-lines.ts";
 import { agreementOf } from "./measures/agreement.ts";
 import { gatherRanks } from "./measures/ranks.ts";
@@ -17,6 +16,7 @@ import type { Recipe } from "./recipe.ts";
 import { continueText } from "./sample.ts";
 import type { Run } from "./saves/run.ts";
 import { sentText } from "./sent-text.ts";
+import { skippedSamples, skippedText } from "./skipped-samples.ts";
 import { openTerminal, type Terminal } from "./terminal.ts";
 
 interface Parts {
@@ -206,10 +206,11 @@ export class Journal implements AsyncDisposable {
 
   /** A signal ends the run after `step` steps. On every rank. */
   async stopped(step: number, signal: string): Promise<void> {
-    const skipped = await this.#skippedSamples();
-    if (skipped > 0) this.note(`skipped: ${this.#skippedText(skipped)}`);
+    const skipped = await skippedSamples(this.#parts.data, this.#group);
+    const text = skippedText(skipped, this.#parts.data);
+    if (text) this.note(`skipped: ${text}`);
     this.note(`${signal}: ends after ${step} steps`);
-    if (this.#terminal) this.#parts.run.log({ step, stopped: signal, ...(skipped > 0 && { skipped }) });
+    if (this.#terminal) this.#parts.run.log({ step, stopped: signal, ...(text && { skipped: skipped.length }) });
   }
 
   /** The save after `step` steps could not be made. */
@@ -254,9 +255,9 @@ export class Journal implements AsyncDisposable {
 
   /** Prints the end of a run: its last metrics, its cost, a sample of the model's text, and the folder of its files. On every rank. */
   async finish(): Promise<void> {
-    const skipped = await this.#skippedSamples();
+    const skipped = await skippedSamples(this.#parts.data, this.#group);
     if (!this.#terminal) return;
-    if (skipped > 0) this.#parts.run.log({ step: this.#recipe.steps, skipped });
+    if (skipped.length > 0) this.#parts.run.log({ step: this.#recipe.steps, skipped: skipped.length });
     const { model, data, optimizer, run } = this.#parts;
     const units = model.metricUnits(data.unit);
     const validation = Object.entries(this.#lastValidation).map(([name, value]) => [
@@ -273,20 +274,10 @@ export class Journal implements AsyncDisposable {
           ? "nothing: one rank"
           : `${bytesText(sent)} a rank; gradients in 32 bits would be ${bytesText(dense)} (${(dense / sent).toFixed(1)} ×)`,
       time: `${durationText((performance.now() - this.#began) / 1000)}${link ? ` on an emulated link, ${link}` : ""}`,
-      ...(skipped > 0 && { skipped: this.#skippedText(skipped) }),
+      ...(skipped.length > 0 && { skipped: skippedText(skipped, data) }),
       run: run.folder,
       ...(await this.#sample()),
     });
-  }
-
-  /** How many samples any rank could not read. Ranks meet the same ones in other epochs. */
-  async #skippedSamples(): Promise<number> {
-    const all = await gatherTexts(this.#group, (this.#parts.data.skipped ?? []).join("\n"));
-    return new Set(all.flatMap((names) => names.split("\n")).filter((name) => name !== "")).size;
-  }
-
-  #skippedText(samples: number): string {
-    return `${amountText(samples, this.#parts.data.unit)} could not be decoded`;
   }
 
   /** A text that the model writes, where it can. */

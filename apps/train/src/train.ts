@@ -21,6 +21,7 @@ import { saveAtEnd } from "./saves/save-at-end.ts";
 import { learningRate } from "./schedules/schedules.ts";
 import { seedOfRank } from "./seed-of-rank.ts";
 import { openShows } from "./shows/shows.ts";
+import { skippedSamples, skippedText } from "./skipped-samples.ts";
 import { takeStep } from "./take-step.ts";
 import { hasLauncher, tellLauncher } from "./to-launcher.ts";
 import { traceOf, writeTrace } from "./trace/trace.ts";
@@ -50,7 +51,8 @@ async function takeSteps(run: Run, group: Group, args: TrainArguments, opened: A
   const trace = traceOf(recipe, run.step);
   const meter = new StepMeter(trace);
   optimizer.watch = meter;
-  const remarks = remarksOnModel(recipe, arena, optimizer);
+  const skipped = skippedText(await skippedSamples(data, group), data);
+  const remarks = [...remarksOnModel(recipe, arena, optimizer), ...(skipped ? [`skipped: ${skipped}`] : [])];
   const journal = opened.use(new Journal(recipe, group, { model, data, optimizer, run, meter, remarks }));
   if (args.dashboard && group.rank === 0)
     opened.use(openPage(run.folder, args.dashboard, journal, (url) => isShownElsewhere(url, args)));
@@ -67,6 +69,7 @@ async function takeSteps(run: Run, group: Group, args: TrainArguments, opened: A
   };
   const validate = async () => {
     await share();
+    await skippedSamples(data, group); // which ends the run where there are too many
     return evaluate(model, data, recipe.evaluate.windows, group, forward);
   };
   const saveEvery = recipe.save.every ?? recipe.evaluate.every;

@@ -29,8 +29,10 @@ export interface Dataset extends AsyncDisposable {
   readonly inventory?: Inventory | undefined;
   /** What the user should know of how the data is read, a line each. */
   readonly remarks?: readonly string[];
-  /** The names of the samples that this rank could not read so far, and replaced by others. */
+  /** The samples that this rank could not read so far, and why; others take their places. */
   readonly skipped?: readonly string[];
+  /** How many of all samples may be impossible to read; 0 if absent. */
+  readonly mostSkipped?: number | undefined;
 
   /** Seconds that `next` has taken so far: waiting for rows, and making tensors of them. */
   readonly waitedSeconds: number;

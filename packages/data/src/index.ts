@@ -1,5 +1,6 @@
 /** Batches of text, tokens and images. For one seed the rows are the same on every machine and for any number of ranks. */
 export type { Batch, ImageBatch, LabelledTextBatch, MaskedTextBatch, TextBatch } from "./batch.ts";
+export { checkSkipped } from "./check-skipped.ts";
 export { DataError } from "./data-error.ts";
 export type { DataFacts, Dataset, DatasetEntry, DatasetState, OpenOptions, TextContext, Tokenizer } from "./dataset.ts";
 export { type DatasetName, datasets } from "./datasets.ts";

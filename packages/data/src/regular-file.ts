@@ -12,22 +12,38 @@ export interface OpenedFile {
 
 /** Opens a file to read. Throws `DataError` where it cannot be opened, or is no regular file. */
 export function openRegularFile(path: string): OpenedFile {
-  let descriptor: number | undefined;
   try {
-    refuseOther(path, statSync(path)); // before it is opened: to open a device may do something
-    // A pipe that has taken the file's place since then does not block either.
-    descriptor = openSync(path, constants.O_RDONLY | O_NONBLOCK | O_NOCTTY);
-    const status = fstatSync(descriptor);
-    refuseOther(path, status);
-    return { descriptor, status };
+    return openRegular(path);
   } catch (error) {
-    if (descriptor !== undefined) closeSync(descriptor);
-    throw error instanceof DataError ? error : unreadable(path, error);
+    throw error instanceof NotRegular
+      ? new DataError(`${path} is ${error.message}; copy its content into a file and name that.`)
+      : unreadable(path, error);
   }
 }
 
-function refuseOther(path: string, status: Stats): void {
+/** The same, for a caller with words of its own. Throws `NotRegular`, or as `openSync` does. */
+export function openRegular(path: string): OpenedFile {
+  let descriptor: number | undefined;
+  try {
+    refuseOther(statSync(path)); // before it is opened: to open a device may do something
+    // A pipe that has taken the file's place since then does not block either.
+    descriptor = openSync(path, constants.O_RDONLY | O_NONBLOCK | O_NOCTTY);
+    const status = fstatSync(descriptor);
+    refuseOther(status);
+    return { descriptor, status };
+  } catch (error) {
+    if (descriptor !== undefined) closeSync(descriptor);
+    throw error;
+  }
+}
+
+/** Something that is no regular file. The message says what it is: "a named pipe and no regular file". */
+export class NotRegular extends Error {
+  override readonly name = "NotRegular";
+}
+
+function refuseOther(status: Stats): void {
   if (status.isFile()) return;
   const what = status.isDirectory() ? "a folder" : status.isFIFO() ? "a named pipe" : "a device or socket";
-  throw new DataError(`${path} is ${what} and no regular file; copy its content into a file and name that.`);
+  throw new NotRegular(`${what} and no regular file`);
 }

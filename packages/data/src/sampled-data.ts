@@ -85,6 +85,10 @@ export class SampledData implements Dataset {
     return this.#samples.skipped ?? [];
   }
 
+  get mostSkipped(): number | undefined {
+    return this.#samples.facts.mostSkipped;
+  }
+
   get waitedSeconds(): number {
     return this.#waited / 1000;
   }

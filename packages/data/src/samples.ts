@@ -24,6 +24,8 @@ export interface SampleFacts {
   readonly itemsPerRow: number;
   readonly trainingSamples: number; // 1 or more
   readonly validationSamples: number; // 0: nothing is held out
+  /** Samples that may be impossible to read; 0 if absent. More of them end the run. */
+  readonly mostSkipped?: number | undefined;
   /** SHA-256 of what the rows are made of, in hexadecimal digits. */
   readonly fingerprint: string;
   /** The beginning of the held-out text. */
@@ -36,7 +38,7 @@ export interface SampleFacts {
 
 export interface Samples {
   readonly facts: SampleFacts;
-  /** The names of the samples that could not be read so far, and were replaced by others, in that order. */
+  /** The samples that could not be read so far, and why, in that order; others take their places. */
   readonly skipped?: readonly string[];
 
   /** A batch of `rows` of the training part. Calls may overlap. Throws `DataError`. */

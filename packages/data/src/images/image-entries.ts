@@ -6,6 +6,8 @@ import { type CifarName, cifar, cifarForms } from "./cifar.ts";
 import { imageFolder, imageNetForm } from "./image-folder.ts";
 import { ImageSamples } from "./image-samples.ts";
 import { madeForm, madeImages } from "./made-images.ts";
+import { pictureFiles } from "./pictures/picture-files.ts";
+import { countClasses } from "./pictures/picture-folder.ts";
 import { processorFile } from "./processor-file.ts";
 
 const fields = ["images", "labels"];
@@ -45,11 +47,11 @@ const madeEntry: SampledEntry = {
 
 const folderOptions = v.object({
   path: text, // a folder with train/ and val/, or with a folder for each class
-  classes: positiveInteger, // folders of classes
+  classes: v.optional(positiveInteger), // folders of classes; as many as there are if absent
   size: positiveInteger, // height and width in pixels
   resize: v.optional(flag, false), // scale and crop pictures of other sizes
   validationFraction: v.optional(unitInterval, 0.1), // where there are no train/ and val/
-  maxCorrupt: v.optional(unitInterval, 0), // the share of pictures that may be impossible to decode; others take their places
+  maxCorrupt: v.optional(unitInterval, 0.01), // the share of pictures that may be impossible to decode; others take their places
   ...augmentationOptions.entries,
 });
 type FolderOptions = v.InferOutput<typeof folderOptions>;
@@ -57,10 +59,16 @@ type FolderOptions = v.InferOutput<typeof folderOptions>;
 const folderEntry: SampledEntry = {
   options: folderOptions,
   fields,
-  facts: ({ classes, size }: FolderOptions) => ({ classes, channels: 3, height: size, width: size }),
+  facts: ({ path, classes, size }: FolderOptions) => ({
+    classes: classes ?? countClasses(path),
+    channels: 3,
+    height: size,
+    width: size,
+  }),
+  inventory: async ({ path }: FolderOptions) => (await pictureFiles(path)).inventory,
   processorFiles: async ({ size }: FolderOptions) => processorFile(imageNetForm, size),
   async samples({ maxCorrupt, path, classes, size, resize, validationFraction, ...augment }: FolderOptions, given) {
-    const set = await imageFolder({ path, classes, size, resize, validationFraction, maxCorrupt }, given);
+    const set = await imageFolder({ path, classes, size, resize, validationFraction }, given);
     return new ImageSamples(set, { seed: given.seed, augment, corrupt: maxCorrupt });
   },
 };

@@ -3,95 +3,123 @@
  * PATH/cat/1.jpg, of which a fraction is held out. Classes are numbered in the order of their names. A picture is decoded when it is needed.
  */
 import { createHash } from "node:crypto";
-import { existsSync } from "node:fs";
-import { open, readdir, stat } from "node:fs/promises";
-import { join, relative, sep } from "node:path";
-import { DataError, reasonOf } from "../data-error.ts";
+import { closeSync, readSync } from "node:fs";
+import { relative, sep } from "node:path";
+import { DataError } from "../data-error.ts";
 import type { SampleOptions } from "../dataset.ts";
 import { evenlySpread } from "../evenly-spread.ts";
-import { byCodeUnit } from "../files-at.ts";
 import { permuted } from "../permutation.ts";
-import { CorruptImage, type ImageSet, type Images, tooManyCorrupt } from "./images.ts";
+import { openRegular } from "../regular-file.ts";
+import { CorruptImage, type ImageSet, type Images, keyOf } from "./images.ts";
+import { decodePicture, pictureSize } from "./pictures/picture.ts";
+import { type PictureFile, pictureFiles } from "./pictures/picture-files.ts";
+import type { PictureFolder } from "./pictures/picture-folder.ts";
 
 export interface ImageFolderOptions {
   readonly path: string;
-  readonly classes: number;
+  /** As many as there are folders, if it is given. */
+  readonly classes?: number | undefined;
   /** Height and width. */
   readonly size: number;
   /** Scale pictures, so that the shorter side has `size` pixels, and cut out the middle; else other sizes are refused. */
   readonly resize: boolean;
   /** Of a folder without train/ and val/. */
   readonly validationFraction: number;
-  /** The largest share of all pictures that may be impossible to decode. */
-  readonly maxCorrupt: number;
 }
 
 type Share = Pick<SampleOptions, "rank" | "ranks" | "progress">;
 
-interface File {
-  readonly path: string; // below the folder
-  readonly label: number;
+interface File extends PictureFile {
+  readonly key: string;
 }
 
 const decodedFirst = 64; // pictures of each part
 const atOnce = 16; // in libuv's threads
 const progressMs = 10_000;
 
-const picture = /\.(jpe?g|png)$/i;
-
 /** The mean and deviation of ImageNet's pixels, which torchvision's weights expect. */
 export const imageNetForm = { mean: [0.485, 0.456, 0.406], deviation: [0.229, 0.224, 0.225] } as const;
 
 /** Before the first step the header of every picture is read, by the rank whose share it is. Throws `DataError`. */
 export async function imageFolder(options: ImageFolderOptions, share: Share = {}): Promise<ImageSet> {
-  const { path, classes, size, validationFraction } = options;
-  const split = existsSync(join(path, "train"));
-  const root = split ? join(path, "train") : path;
-  const names = await classesIn(root);
-  if (names.length === 0)
+  const { path, size, resize, validationFraction } = options;
+  const found = await pictureFiles(path);
+  const { classes, root, heldOut } = found.folder;
+  if (options.classes !== undefined && classes.length !== options.classes)
     throw new DataError(
-      `${root} has no folder with pictures: put those of each class into a folder of its own, ${join(path, "CLASS")}/… or ${join(path, "train/CLASS")}/… and ${join(path, "val/CLASS")}/….`,
+      `${root} has folders of ${classes.length} classes, and data.classes is ${options.classes}; set data.classes to ${classes.length}, or leave it out.`,
     );
-  if (names.length !== classes)
-    throw new DataError(
-      `${root} has folders of ${names.length} classes, and data.classes is ${classes}; set data.classes to ${names.length}.`,
-    );
-  const all = await filesIn(root, names);
-  const held = split ? await heldOut(path, names) : [];
-  const cut = split ? all.length : all.length - Math.floor(all.length * validationFraction);
+  const all = found.training;
+  const cut = heldOut ? all.length : all.length - Math.floor(all.length * validationFraction);
   // Which of them are held out depends on nothing but their number.
-  const order = split ? all : all.map((_, i) => all[permuted(i, all.length, 0, 0)]!);
-  const [training, validation] = [order.slice(0, cut), [...order.slice(cut), ...held]];
+  const order = heldOut ? all : all.map((_, i) => all[permuted(i, all.length, 0, 0)]!);
+  const training = order.slice(0, cut).map((file, i) => ({ ...file, key: keyOf("training", i) }));
+  const validation = [...order.slice(cut), ...found.heldOut].map((file, i) => ({
+    ...file,
+    key: keyOf("validation", i),
+  }));
   if (training.length === 0)
-    throw new DataError(`${root} has no picture (.jpg, .jpeg, .png) in the folders of its classes.`);
-  const hash = createHash("sha256").update(`${size} ${options.resize} ${cut} ${names.join("/")}`);
+    throw new DataError(
+      `${root}: data.validationFraction ${validationFraction} holds out all ${all.length} pictures; set a smaller one.`,
+    );
+  const nameOf = (file: File) => relative(path, file.path).replaceAll(sep, "/");
   const files = [...training, ...validation];
-  for (const file of files)
-    hash.update(`${relative(path, file.path).replaceAll(sep, "/")} ${(await stat(file.path)).size}\n`);
-  for (const i of evenlySpread(decodedFirst, files.length)) hash.update(await endOf(files[i]!.path));
+  const hash = createHash("sha256").update(`${size} ${resize} ${cut} ${classes.join("/")}`);
+  for (const file of files) hash.update(`${nameOf(file)} ${file.size}\n`);
+  for (const i of evenlySpread(decodedFirst, files.length)) hash.update(endOf(files[i]!.path));
+
+  const checkSize = ({ path }: File, { width, height }: { width: number; height: number }) => {
+    if (resize || (width === size && height === size)) return;
+    throw new DataError(
+      `${path} has ${width} × ${height} pixels, and data.size is ${size}; set data.resize to true, which scales and crops every picture.`,
+    );
+  };
+  const decode = (file: File) =>
+    named(file, () =>
+      decodePicture(file.path, { ...(resize && { side: size }), check: (found) => checkSize(file, found) }),
+    );
+  const named = async <T>(file: File, look: () => Promise<T>): Promise<T> => {
+    try {
+      return await look();
+    } catch (error) {
+      if (!(error instanceof CorruptImage)) throw error;
+      throw new CorruptImage(`${nameOf(file)} (${error.message})`, { cause: error });
+    }
+  };
   const images = (files: readonly File[]): Images => ({
     count: files.length,
     label: (i) => files[i]!.label,
-    read: (i) => decode(files[i]!.path, options),
+    read: async (i) => (await decode(files[i]!)).data,
   });
   const some = [training, validation].flatMap((part) => evenlySpread(decodedFirst, part.length).map((i) => part[i]!));
-  const corrupt = new Map<string, string>(); // each path, and why
-  await check(some, (file) => decode(file.path, options), corrupt);
+  const corrupt = new Map<string, string>(); // by key: the picture, and why
+  await check(some, decode, corrupt);
   const { rank = 0, ranks = 1, progress } = share;
   const mine = files.filter((_, i) => i % ranks === rank);
-  await check(mine, (file) => checkHeader(file.path, options), corrupt, progress);
-  if (corrupt.size > options.maxCorrupt * files.length)
-    throw tooManyCorrupt(path, corrupt.size, files.length, [...corrupt.values()].sort().at(-1)!);
+  const checkHeader = (file: File) => named(file, async () => checkSize(file, await pictureSize(file.path)));
+  await check(mine, checkHeader, corrupt, progress);
   return {
     source: path,
-    classes,
+    classes: classes.length,
     height: size,
     width: size,
     ...imageNetForm,
     fingerprint: hash.digest("hex"),
     training: images(training),
     validation: images(validation),
+    corrupt: new Map([...corrupt].sort(([a], [b]) => (a < b ? -1 : 1))),
+    inventory: found.inventory,
+    remarks: remarksOn(found.folder),
   };
+}
+
+/** What the user should know of the folder, a line each. */
+function remarksOn({ root, classes, heldOut }: PictureFolder): string[] {
+  const [some, others] = [classes.slice(0, 5), classes.length - 5];
+  return [
+    `data.classes: ${classes.length}, ${some.join(", ")}${others > 0 ? ` and ${others} more` : ""}`,
+    ...(heldOut?.folders.length === 0 ? [`nothing is held out: ${root} has no val, valid, dev or test beside it`] : []),
+  ];
 }
 
 /** Looks at pictures, several at once, and adds those that cannot be read to `corrupt`. Throws `DataError`. */
@@ -114,8 +142,7 @@ async function check(
       try {
         await look(file);
       } catch (error) {
-        if (error instanceof CorruptImage)
-          corrupt.set(file.path, error.message); // counted again when its turn comes
+        if (error instanceof CorruptImage) corrupt.set(file.key, error.message);
         else if (wrong === undefined || at < wrong.at) {
           wrong = { at, error };
           next = files.length;
@@ -127,86 +154,20 @@ async function check(
   if (wrong) throw wrong.error;
 }
 
-/** Reads as much of a picture as its size needs: a third of a millisecond for a JPEG. Throws `CorruptImage`, and `DataError` for another size. */
-async function checkHeader(path: string, { size, resize }: ImageFolderOptions): Promise<void> {
-  const { default: sharp } = await import("sharp");
-  const { autoOrient } = await sharp(path)
-    .metadata()
-    .catch((error: Error) => {
-      throw corruptImage(path, error);
-    });
-  if (!resize) checkSize(path, autoOrient, size);
-}
-
-const corruptImage = (path: string, error: unknown) =>
-  new CorruptImage(`${path} (${(error as Error).message.split("\n")[0]})`);
-
-function checkSize(path: string, { width, height }: { width: number; height: number }, size: number): void {
-  if (width === size && height === size) return;
-  throw new DataError(
-    `${path} has ${width} × ${height} pixels, and data.size is ${size}; set data.resize to true, which scales and crops every picture.`,
-  );
-}
-
-/** The pixels of a file, (H, W, 3) u8. Transparent pixels are laid on black. */
-async function decode(path: string, { size, resize }: ImageFolderOptions): Promise<Uint8Array> {
-  const { default: sharp } = await import("sharp"); // only folders of pictures need it
-  let result: { data: Buffer; info: { width: number; height: number } };
+/** The last 64 bytes of a file, as far as there are any. Only some files are opened for the fingerprint: of a million, each open would be a wait. */
+function endOf(path: string): Uint8Array {
+  let opened: ReturnType<typeof openRegular>;
   try {
-    const decoded = sharp(path, { failOn: "error" }).autoOrient().flatten().toColourspace("srgb");
-    const scaled = resize ? decoded.resize(size, size, { fit: "cover", kernel: "linear" }) : decoded;
-    result = await scaled.removeAlpha().raw({ depth: "uchar" }).toBuffer({ resolveWithObject: true });
-  } catch (error) {
-    throw corruptImage(path, error);
+    opened = openRegular(path);
+  } catch {
+    return new Uint8Array(); // as a picture it is corrupt, and will be named
   }
-  const { data, info } = result;
-  checkSize(path, info, size);
-  return new Uint8Array(data.buffer, data.byteOffset, data.length);
-}
-
-const visible = (name: string) => !name.startsWith(".");
-
-async function classesIn(root: string): Promise<string[]> {
+  const { descriptor, status } = opened;
+  const end = new Uint8Array(Math.min(64, status.size));
   try {
-    const entries = await readdir(root, { withFileTypes: true });
-    return entries
-      .filter((entry) => !entry.isFile() && visible(entry.name))
-      .map(({ name }) => name)
-      .sort(byCodeUnit);
-  } catch (error) {
-    throw new DataError(`Cannot read the folder ${root}: ${reasonOf(error)}; data.path has a folder for each class.`);
+    readSync(descriptor, end, 0, end.length, status.size - end.length);
+    return end;
+  } finally {
+    closeSync(descriptor);
   }
-}
-
-async function filesIn(root: string, names: readonly string[]): Promise<File[]> {
-  const files: File[] = [];
-  for (const [label, name] of names.entries())
-    for (const file of (await readdir(join(root, name)))
-      .filter((file) => visible(file) && picture.test(file))
-      .sort(byCodeUnit))
-      files.push({ path: join(root, name, file), label });
-  return files;
-}
-
-async function heldOut(path: string, names: readonly string[]): Promise<File[]> {
-  const folder = ["val", "test"].map((name) => join(path, name)).find((name) => existsSync(name));
-  if (folder === undefined) return [];
-  const other = (await classesIn(folder)).find((name) => !names.includes(name));
-  if (other !== undefined)
-    throw new DataError(
-      `${folder} has a class ${other}, which ${join(path, "train")} lacks; train on it, or remove it.`,
-    );
-  return filesIn(
-    folder,
-    names.filter((name) => existsSync(join(folder, name))),
-  ).then((files) => files.map((file) => ({ ...file, label: names.indexOf(file.path.split(/[/\\]/).at(-2)!) })));
-}
-
-/** The last 64 bytes of a file. Only some files are opened for the fingerprint: of a million, each open would be a wait for the disk. */
-async function endOf(path: string): Promise<Uint8Array> {
-  await using file = await open(path, "r");
-  const { size } = await file.stat();
-  const end = new Uint8Array(Math.min(64, size));
-  await file.read(end, 0, end.length, size - end.length);
-  return end;
 }

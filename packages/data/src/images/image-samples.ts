@@ -1,16 +1,17 @@
 /** Batches of images: (B, 3, H, W) f32, augmented and normalised, and their labels. */
+import { checkSkipped } from "../check-skipped.ts";
 import { DataError } from "../data-error.ts";
 import { RandomNumbers } from "../random.ts";
 import type { Arrays, Row, SampleFacts, Samples } from "../samples.ts";
 import { type AugmentationOptions, augmentPixels, noAugmentation } from "./augment/augmentation.ts";
 import { boxAbout, cutout } from "./augment/cutout.ts";
 import { cutmix, cutmixBox, mixup, symmetricBeta } from "./augment/mixing.ts";
-import { CorruptImage, type ImageSet, type Images, tooManyCorrupt } from "./images.ts";
+import { CorruptImage, type ImageSet, type Images, keyOf } from "./images.ts";
 
 interface Options {
   readonly seed: number;
   readonly augment?: AugmentationOptions;
-  /** The largest share of the training images that may be corrupt. */
+  /** The largest share of all images that may be corrupt. */
   readonly corrupt?: number;
 }
 
@@ -26,11 +27,10 @@ export class ImageSamples implements Samples {
   readonly #seed: number;
   readonly #augment: AugmentationOptions;
   readonly #normalised: readonly Float32Array[]; // of each channel, the value of each byte
-  readonly #mostCorrupt: number;
-  readonly #corrupt = new Map<string, string>(); // part and number of an image, and why
+  readonly #corrupt: Map<string, string>; // part and number of an image; what it is called, and why
 
   constructor(set: ImageSet, { seed, augment = noAugmentation, corrupt = 0 }: Options) {
-    const { source, training, validation, fingerprint } = set;
+    const { source, training, validation, fingerprint, inventory, remarks } = set;
     this.facts = {
       source,
       unit: "image",
@@ -40,7 +40,10 @@ export class ImageSamples implements Samples {
       itemsPerRow: 1,
       trainingSamples: training.count,
       validationSamples: validation.count,
+      mostSkipped: corrupt * (training.count + validation.count),
       fingerprint,
+      inventory,
+      remarks,
     };
     this.#set = set;
     this.#seed = seed;
@@ -48,11 +51,12 @@ export class ImageSamples implements Samples {
     this.#normalised = set.mean.map((mean, channel) =>
       Float32Array.from({ length: 256 }, (_, byte) => (byte / 255 - mean) / set.deviation[channel]!),
     );
-    this.#mostCorrupt = corrupt * (training.count + validation.count);
+    this.#corrupt = new Map(set.corrupt);
+    checkSkipped(this.facts, this.skipped);
   }
 
   get skipped(): readonly string[] {
-    return [...this.#corrupt.keys()];
+    return [...this.#corrupt.values()];
   }
 
   async training(rows: readonly Row[]): Promise<Arrays> {
@@ -124,7 +128,6 @@ export class ImageSamples implements Samples {
 
   /** Image `sample`, or the next one that can be read. Throws `DataError` where too many cannot, or none can. */
   async #read(part: "training" | "validation", sample: number): Promise<{ pixels: Uint8Array; label: number }> {
-    const { source, training, validation } = this.#set;
     const images: Images = this.#set[part];
     let last = "";
     for (let tried = 0; tried < images.count; tried++) {
@@ -134,13 +137,13 @@ export class ImageSamples implements Samples {
       } catch (error) {
         if (!(error instanceof CorruptImage)) throw error;
         last = error.message;
-        this.#corrupt.set(`${part} ${i}`, last);
-        if (this.#corrupt.size > this.#mostCorrupt)
-          throw tooManyCorrupt(source, this.#corrupt.size, training.count + validation.count, last);
+        const known = this.#corrupt.size;
+        this.#corrupt.set(keyOf(part, i), last);
+        if (this.#corrupt.size > known) checkSkipped(this.facts, this.skipped);
       }
     }
     throw new DataError(
-      `${source}: none of the ${images.count} images of ${part} can be decoded; fetch them again, or give others. The last is ${last}.`,
+      `${this.#set.source}: none of the ${images.count} images of ${part} can be decoded; fetch them again, or give others. The last is ${last}.`,
     );
   }
 

@@ -1,5 +1,5 @@
 /** Numbered images with labels, in memory or in files. */
-import { DataError } from "../data-error.ts";
+import type { Inventory } from "../inventory.ts";
 
 export interface Images {
   readonly count: number;
@@ -21,20 +21,21 @@ export interface ImageSet {
   readonly fingerprint: string; // SHA-256 of the files
   readonly training: Images;
   readonly validation: Images;
+  /** Images that are known to be corrupt: what they are called, and why, by part and number. */
+  readonly corrupt?: ReadonlyMap<string, string>;
+  readonly inventory?: Inventory;
+  readonly remarks?: readonly string[];
   /** Closes files. */
   close?(): void;
 }
+
+/** An image of a part of the set, as a key: "training 3". */
+export const keyOf = (part: "training" | "validation", i: number) => `${part} ${i}`;
 
 /** An image that cannot be decoded: a dataset takes another one in its place. */
 export class CorruptImage extends Error {
   override readonly name = "CorruptImage";
 }
-
-/** More than the set share of images are corrupt; `last` is one of them, and why. */
-export const tooManyCorrupt = (source: string, corrupt: number, images: number, last: string) =>
-  new DataError(
-    `${source}: ${corrupt} of ${images} images cannot be decoded, more than data.maxCorrupt allows; the last is ${last}.`,
-  );
 
 /** Images one after the other in one array. */
 export function imagesInMemory(pixels: Uint8Array, labels: ArrayLike<number>, bytesEach: number): Images {

@@ -17,7 +17,7 @@ export type Request = { readonly id: number } & (
 /** `id` 0 answers the opening, before which there may be words on how far it is. */
 export type Answer = { readonly id: number } & (
   | { readonly progress: string }
-  | { readonly facts: SampleFacts }
+  | { readonly facts: SampleFacts; readonly skipped: readonly string[] }
   | { readonly arrays: Arrays; readonly skipped: readonly string[] }
   | { readonly problem: string; readonly ofData: boolean }
 );

@@ -76,19 +76,20 @@ class Channel {
 export class SamplesInThread implements Samples {
   readonly facts: SampleFacts;
   readonly #channel: Channel;
-  readonly #skipped: string[] = [];
+  readonly #skipped: string[];
 
-  private constructor(channel: Channel, facts: SampleFacts) {
+  private constructor(channel: Channel, facts: SampleFacts, skipped: readonly string[]) {
     this.#channel = channel;
     this.facts = facts;
+    this.#skipped = [...skipped];
   }
 
   /** Opens samples by the name of their entry. Throws `DataError`. */
   static async open(name: string, options: object, { progress, ...given }: SampleOptions): Promise<SamplesInThread> {
     const channel = new Channel({ name, options, given }, progress);
     try {
-      const answer = (await channel.opened()) as Extract<Answer, { facts: SampleFacts }>;
-      return new SamplesInThread(channel, answer.facts);
+      const { facts, skipped } = (await channel.opened()) as Extract<Answer, { facts: SampleFacts }>;
+      return new SamplesInThread(channel, facts, skipped);
     } catch (error) {
       await channel.close();
       throw error;

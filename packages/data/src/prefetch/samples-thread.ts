@@ -21,11 +21,18 @@ async function answering(id: number, work: () => Promise<void>): Promise<void> {
 
 let samples: Samples;
 let told = 0; // of the skipped samples
+
+function newlySkipped(): readonly string[] {
+  const skipped = (samples.skipped ?? []).slice(told);
+  told += skipped.length;
+  return skipped;
+}
+
 await answering(0, async () => {
   const entries: Readonly<Record<string, SampledEntry>> = sampledEntries;
   const progress = (words: string) => answer({ id: 0, progress: words });
   samples = await entries[name]!.samples(options, { ...given, progress });
-  answer({ id: 0, facts: samples.facts });
+  answer({ id: 0, facts: samples.facts, skipped: newlySkipped() });
 });
 
 parentPort!.on("message", (request: Request) =>
@@ -33,8 +40,6 @@ parentPort!.on("message", (request: Request) =>
     const arrays =
       "training" in request ? await samples.training(request.training) : await samples.validation(request.validation);
     const buffers = Object.values(arrays).map(({ data }) => data.buffer as ArrayBuffer);
-    const skipped = (samples.skipped ?? []).slice(told); // those that are new
-    told += skipped.length;
-    answer({ id: request.id, arrays, skipped }, buffers);
+    answer({ id: request.id, arrays, skipped: newlySkipped() }, buffers);
   }),
 );

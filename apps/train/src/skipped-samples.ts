@@ -1,0 +1,25 @@
+import type { Group } from "@terse/collectives";
+import { checkSkipped, type Dataset } from "@terse/data";
+import { amountText } from "./format.ts";
+import { gatherTexts } from "./gather-texts.ts";
+
+/**
+ * The samples that any rank could not read so far, and why, the same on all ranks, which meet the same ones in other epochs. Throws `DataError` on
+ * all of them where these are more than may be: one rank sees only some of them.
+ */
+export async function skippedSamples(data: Dataset, group: Group): Promise<string[]> {
+  if (data.mostSkipped === undefined) return [];
+  const ofRanks = await gatherTexts(group, JSON.stringify(data.skipped ?? []));
+  const skipped = [...new Set(ofRanks.flatMap((names) => JSON.parse(names) as string[]))].sort();
+  checkSkipped(data, skipped);
+  return skipped;
+}
+
+const named = 3;
+
+/** "5 images could not be decoded: cat/1.jpg (it is empty), …", or nothing. */
+export function skippedText(skipped: readonly string[], { unit }: Dataset): string | undefined {
+  if (skipped.length === 0) return undefined;
+  const names = `${skipped.slice(0, named).join(", ")}${skipped.length > named ? ", …" : ""}`;
+  return `${amountText(skipped.length, unit)} could not be decoded: ${names}`;
+}

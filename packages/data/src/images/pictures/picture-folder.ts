@@ -1,0 +1,118 @@
+/**
+ * The classes of a folder of pictures, and its parts: PATH/train/CLASS/… with PATH/val/CLASS/… beside it, or PATH/CLASS/…. Folders are read at
+ * once, without waiting: a model's head has as many rows as there are classes, and is made before the data is opened.
+ */
+import { type Dirent, readdirSync, statSync } from "node:fs";
+import { join } from "node:path";
+import { DataError, reasonOf } from "../../data-error.ts";
+import { partsBySplit, type Split, splitOfName } from "../../split-names.ts";
+
+export interface PictureFolder {
+  /** The folder with the folders of the training pictures' classes. */
+  readonly root: string;
+  readonly classes: readonly string[]; // in the order of their numbers
+  /** The folders of held-out pictures by their names, with folders of classes in them. Undefined where PATH itself has the classes. */
+  readonly heldOut:
+    | { readonly split: "validation" | "test" | undefined; readonly folders: readonly string[] }
+    | undefined;
+  /** Other folders with the name of a split, and why they are not read. */
+  readonly leftOut: readonly { readonly folder: string; readonly why: string }[];
+}
+
+/** Throws `DataError` where there are no folders of classes. */
+export function pictureFolder(path: string): PictureFolder {
+  const names = foldersIn(path);
+  const training = trainingFolder(path, names);
+  if (training === undefined) {
+    if (names.length > 0 && names.every((name) => splitOfName(name) !== undefined && hasFolders(join(path, name))))
+      throw new DataError(
+        `${path} has ${names.join(", ")} and no folder of training pictures beside; name it ${join(path, "train")}.`,
+      );
+    if (names.length === 0)
+      throw new DataError(
+        `${path} has no folder with pictures: put those of each class into a folder of its own, ${join(path, "CLASS")}/… or ${join(path, "train/CLASS")}/… and ${join(path, "val/CLASS")}/….`,
+      );
+    return { root: path, classes: names, heldOut: undefined, leftOut: [] };
+  }
+  const root = join(path, training);
+  const others = names.filter((name) => name !== training);
+  const parts = partsBySplit(
+    others.filter((name) => heldOutSplit(name) !== undefined && hasFolders(join(path, name))),
+    splitOfName,
+  );
+  const why = (name: string) =>
+    parts.leftOut.includes(name)
+      ? "the test split"
+      : heldOutSplit(name)
+        ? "no folders of classes in it"
+        : `beside ${training}/`;
+  return {
+    root,
+    classes: foldersIn(root),
+    heldOut: { split: parts.heldOutSplit, folders: parts.heldOut.map((name) => join(path, name)) },
+    leftOut: others
+      .filter((name) => !parts.heldOut.includes(name))
+      .map((name) => ({ folder: join(path, name), why: why(name) })),
+  };
+}
+
+/** How many classes a model of these pictures tells apart. Throws `DataError` where there is one: its folders may be classes. */
+export function countClasses(path: string): number {
+  const { root, classes } = pictureFolder(path);
+  if (classes.length > 1) return classes.length;
+  throw new DataError(
+    `${root} has one folder, ${classes[0]}, and with one class there is nothing to learn; name the folder whose folders are the classes, or set data.classes to 1.`,
+  );
+}
+
+/**
+ * The folder whose folders are the classes of the training pictures: "train", "Training", "train2017"; or one with such a word in its name, as
+ * "train_images", where all others have one of a split too. A class may be called "train", and its folder has pictures.
+ */
+function trainingFolder(path: string, names: readonly string[]): string | undefined {
+  const possible = names.filter((name) => splitOfName(name) === "training" && hasFolders(join(path, name)));
+  const exact = possible.filter((name) => /^[-._ 0-9]*(train|training)[-._ 0-9]*$/i.test(name));
+  const found = exact.length > 0 ? exact : names.every((name) => splitOfName(name) !== undefined) ? possible : [];
+  if (found.length <= 1) return found[0];
+  throw new DataError(
+    `${path} has the folders ${found.join(", ")}, and only one can have the training pictures; put those of a class into one folder.`,
+  );
+}
+
+const heldOutSplit = (name: string): Exclude<Split, "training"> | undefined => {
+  const split = splitOfName(name);
+  return split === "training" ? undefined : split;
+};
+
+const hasFolders = (folder: string) => foldersIn(folder).length > 0;
+
+/** Names of the folders in a folder, also by links, in the order of their code points, which is Python's. Hidden ones are not looked at. */
+export function foldersIn(folder: string): string[] {
+  try {
+    return readdirSync(folder, { withFileTypes: true })
+      .filter((entry) => !entry.name.startsWith(".") && isFolder(folder, entry))
+      .map(({ name }) => name)
+      .sort(byCodePoint);
+  } catch (error) {
+    throw new DataError(`Cannot read the folder ${folder}: ${reasonOf(error)}; data.path has a folder for each class.`);
+  }
+}
+
+/** Also by a link. */
+export function isFolder(folder: string, entry: Dirent): boolean {
+  if (!entry.isSymbolicLink()) return entry.isDirectory();
+  try {
+    return statSync(join(folder, entry.name)).isDirectory();
+  } catch {
+    return false; // a link that leads nowhere
+  }
+}
+
+/** Compares texts by code points. By code units an emoji would come before "ﬀ". */
+export function byCodePoint(a: string, b: string): number {
+  for (let i = 0; i < Math.min(a.length, b.length); i++) {
+    if (a[i] === b[i]) continue;
+    return a.codePointAt(i)! - b.codePointAt(i)!;
+  }
+  return a.length - b.length;
+}
