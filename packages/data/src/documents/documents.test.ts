@@ -1,6 +1,7 @@
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, truncateSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { gzipSync } from "node:zlib";
 import { parquetWriteBuffer } from "hyparquet-writer";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { datasets } from "../datasets.ts";
@@ -89,6 +90,95 @@ describe("documents", () => {
     truncateSync(short, bytes.length - 100);
     await refused(short, /short\.parquet is no parquet file, or is cut short: .*; fetch it again/);
   });
+
+  it("of json are those of one array, or of an object in each line", async () => {
+    const rows = texts.map((text, id) => ({ id, text, tags: ["[", "]", '"'] }));
+    for (const json of [
+      JSON.stringify(rows),
+      JSON.stringify(rows, null, 2),
+      rows.map((row) => JSON.stringify(row)).join("\n"),
+    ])
+      expect(await textsOf(put("a.json", json))).toEqual(texts);
+    expect(await textsOf(put("empty.json", " [ ] "))).toEqual([]);
+    const long = Array.from({ length: 30_000 }, (_, i) => ({ text: `${i} 🦁 \\ " }`.repeat(1 + (i % 5)) }));
+    expect(await textsOf(put("long.json.gz", gzipSync(JSON.stringify(long))))).toEqual(long.map(({ text }) => text));
+    await refused(
+      put("cut.json", '[{"text": "a"}, {"text": "b'),
+      /cut\.json is cut off in element 2 of its array; fetch/,
+    );
+    await refused(put("more.json", '[{"text": "a"}] more'), /more\.json goes on behind the end of its array, with m/);
+    await refused(put("comma.json", '[{"text": "a"},]'), /comma\.json, element 2 is no JSON: /);
+    await refused(put("number.json", "[1]"), /number\.json, element 1 is a number and no object with keys/);
+  });
+
+  it("of csv are the cells of a column, with quotes; Python's csv module reads them so", async () => {
+    const csv = 'id,text,label\r\n0,"hello, ""you""\nthere",1\r\n1,plain,0\r\n2,,1\r\n3,short\r\n';
+    expect(await textsOf(put("a.csv", csv))).toEqual(['hello, "you"\nthere', "plain", ""]);
+    expect(await textsOf(put("b.csv.gz", gzipSync(`\uFEFF${csv}`)), "id")).toEqual(["0", "1", "2"]);
+    await refused(put("c.csv", "id;text\n1;a\n"), /c\.csv has no column text, only id;text; name one of them/);
+    await refused(put("d.csv", 'text\n"a" x\n'), /d\.csv is no CSV: .*line 2.*; correct it/);
+  });
+
+  it("of a column inside another have its name behind a dot", async () => {
+    const row = { id: 1, doc: { text: "inner", n: 2 }, "a.b": "dotted", list: [1] };
+    const jsonl = put("nested.jsonl", JSON.stringify(row));
+    expect(await textsOf(jsonl, "doc.text")).toEqual(["inner"]);
+    expect(await textsOf(jsonl, "a.b")).toEqual(["dotted"]);
+    await refused(jsonl, /line 1 has no text in text, only id, doc\.text, doc\.n, a\.b, list; name the text's key/);
+    await refused(jsonl, /line 1 has an object in doc, with doc\.text, doc\.n, and no text/, "doc");
+    await refused(jsonl, /line 1 has a list in list, and no text; remove the row, or name/, "list");
+    await refused(jsonl, /line 1 has no text in constructor, only/, "constructor");
+    await refused(put("null.jsonl", '{"text": null}'), /line 1 has null in text, and no text; remove the row, or name/);
+    await refused(put("none.jsonl", "null"), /line 1 is null and no object with keys; remove or correct it/);
+  });
+
+  it("with very many columns are refused in a short line", async () => {
+    const names = Array.from({ length: 300_000 }, (_, i) => `key${i}${"x".repeat(i === 0 ? 1000 : 0)}`);
+    const files = {
+      "keys.jsonl": JSON.stringify(Object.fromEntries(names.map((name) => [name, 1]))),
+      "keys.tsv": `${names.join("\t")}\n`,
+      "keys.csv": `${names.join(",")}\n`,
+    };
+    for (const [name, content] of Object.entries(files)) {
+      const error = (await textsOf(put(name, content)).catch((error: unknown) => error)) as Error;
+      expect(error.message).toMatch(/only key0x{56}…, key1, .*key7 and 299992 more; name/);
+      expect(error.message.length).toBeLessThan(500);
+    }
+  });
+
+  it("that are nested a million times deep, in a part that is not asked for, do no harm", async () => {
+    const deep = `{"text": "a", "deep": ${"[".repeat(1e6)}${"]".repeat(1e6)}}`;
+    for (const [name, content] of [
+      ["deep.jsonl", deep],
+      ["deep.json", `[${deep}]`],
+    ] as const)
+      expect(await textsOf(put(name, content))).toEqual(["a"]);
+  });
+
+  it("that are longer than is read at once are refused, in a time that grows with the length only", async () => {
+    const letters = Buffer.alloc((128 + 4) << 20, "a"); // the limit is looked at once for each MiB
+    const wrap = (before: string, after: string) => Buffer.concat([Buffer.from(before), letters, Buffer.from(after)]);
+    for (const [name, content, what] of [
+      ["line.jsonl", wrap('{"text": "', '"}\n'), "line 1"],
+      ["line.tsv", wrap("text\n", "\n"), "line 2"],
+      ["line.json", wrap('[{"text": "', '"}]'), "element 1"],
+      ["line.txt", letters, "a stretch without a blank"],
+    ] as const) {
+      await refused(put(name, content), new RegExp(`${name}, ${what} has more than 134217728 letters, the most`));
+      rmSync(join(folder, name));
+    }
+  }, 60_000);
+
+  it("of one long line of words are read, in pieces", async () => {
+    const path = put("words.txt", Buffer.alloc((128 << 20) + (2 << 20), "ab cde "));
+    let [letters, pieces] = [0, 0];
+    for await (const { text } of piecesOf(path)) {
+      letters += text.length;
+      if (pieces++ > 0) expect(text).toMatch(/^ ?\S/);
+    }
+    expect([letters, pieces]).toEqual([130 << 20, 2]);
+    rmSync(path);
+  }, 60_000);
 
   it("of a damaged parquet file are refused, also where its reader loops without end", async () => {
     const data = Array.from({ length: 500 }, (_, i) => `hello world text number ${i}`);

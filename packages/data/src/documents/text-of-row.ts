@@ -7,7 +7,13 @@ const isObject = (value: unknown): value is Values =>
   typeof value === "object" && value !== null && !Array.isArray(value);
 
 const kindOf = (value: unknown) =>
-  value === null || value === undefined ? "null" : Array.isArray(value) ? "a list" : `a ${typeof value}`;
+  value === null || value === undefined
+    ? "null"
+    : Array.isArray(value)
+      ? "a list"
+      : isObject(value)
+        ? "an object"
+        : `a ${typeof value}`;
 
 /** The value of a column, which may be an inner one: "text", "doc.text". */
 function valueIn(row: Values, column: string): unknown {

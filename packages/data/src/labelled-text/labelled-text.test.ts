@@ -1,6 +1,7 @@
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { gzipSync } from "node:zlib";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { LabelledTextBatch } from "../batch.ts";
 import { datasetContract } from "../dataset-contract.ts";
@@ -17,7 +18,7 @@ beforeAll(() => {
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 const entry = datasets["labelled-text"];
-const defaults = { header: true, validation: "dev.tsv" };
+const defaults = { header: true };
 const options = { tokenizer: "bytes", sentence: "sentence1", label: "label", classes: 3, ...defaults };
 const open = (given: object, more = {}) =>
   entry.open({ ...options, path: folder, ...more }, { batchSize: 2, seed: 0, rank: 0, ranks: 1, length: 24, ...given });
@@ -96,5 +97,67 @@ describe("labelled text", () => {
     await expect(open({}, { sentence: "text" })).rejects.toThrow(
       /train\.tsv has no column text, only index, sentence1, sentence2, label/,
     );
+  });
+
+  describe("in files as they are", () => {
+    const put = (name: string, files: Readonly<Record<string, string | Uint8Array>>) => {
+      const path = join(folder, name);
+      mkdirSync(path);
+      for (const [file, content] of Object.entries(files)) writeFileSync(join(path, file), content);
+      return { path, sentence: "text", label: "label", classes: 2 };
+    };
+    const rows = (count: number) => Array.from({ length: count }, (_, i) => `text ${i}\t${i % 2}\n`).join("");
+    const head = "text\tlabel\n";
+
+    it("passes over rows of another width and counts them, as datasets' glue does with QQP", async () => {
+      const given = put("qqp", {
+        "train.tsv": `${head}${rows(5)}short\n${rows(5)}too\tmany\t1\n`,
+        "dev.tsv": head + rows(3),
+      });
+      const data = await open({}, given);
+      expect([data.trainingUnits, data.validationUnits, data.inventory!.passedOver]).toEqual([
+        10,
+        3,
+        ["2 rows of train.tsv with a wrong number of columns (line 7 …)"],
+      ]);
+      await data[Symbol.asyncDispose]();
+      const most = put("most", { "train.tsv": `${head}${rows(1)}a\nb\n` });
+      await expect(open({}, most)).rejects.toThrow(
+        /train\.tsv: 2 of 3 rows have a wrong number of columns \(line 3 has 1 /,
+      );
+    });
+
+    it("takes csv, packed files, and the splits by other names, and says what is left", async () => {
+      const csv = `text,label\n"a, b",1\nc,0\n`;
+      const given = put("names", {
+        "my_train.csv": csv,
+        "validation.tsv.gz": gzipSync(head + rows(4)),
+        "test.tsv": "text\na\n",
+        "other.tsv": head,
+        "README.md": "read me",
+      });
+      const data = await open({}, given);
+      expect([data.trainingUnits, data.validationUnits]).toEqual([2, 4]);
+      const left = data.inventory!.leftOut.map(({ names: [name], why }) => [name, why]);
+      expect(left).toEqual([
+        ["README.md", "no .tsv or .csv"],
+        ["other.tsv", "neither trained nor validated on: data.validation names one"],
+        ["test.tsv", "the test split"],
+      ]);
+      expect(await entry.inventory!({ ...options, ...given })).toEqual(data.inventory);
+      await data[Symbol.asyncDispose]();
+      await expect(open({}, { ...given, validation: "dev.tsv.gz" })).rejects.toThrow(
+        /data\.validation is dev\.tsv\.gz, and there is no such file, or an empty one, in .*names; name one of my_train\.csv, other/,
+      );
+      await expect(open({}, put("none", { "a.tsv": head }))).rejects.toThrow(
+        /none has no train\.tsv, nor another \.tsv or/,
+      );
+    });
+
+    it("refuses scores, such as those of STS-B, as what they are", async () => {
+      await expect(open({}, put("sts", { "train.tsv": `${head}a\t3.800\n` }))).rejects.toThrow(
+        /line 2 has the score 3\.800 as its label, and labels are classes here: scores such as STS-B's \(regression\) are not/,
+      );
+    });
   });
 });
