@@ -1,10 +1,11 @@
 import { execFileSync } from "node:child_process";
 import { createHash } from "node:crypto";
-import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { gzipSync } from "node:zlib";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { needsPython, python } from "../../../tensor/src/testing/python.ts";
 import { openTokenizer } from "../tokenizers/tokenizers.ts";
@@ -51,6 +52,21 @@ describe("prepareTokens", () => {
     expect([documents, files.map(({ tokens }) => tokens)]).toEqual([3, [all.length - held, held]]);
     for (const { path, bytes } of files) expect(readFileSync(path).length).toBe(bytes);
     expect(seen.at(-1)).toBe(1);
+    expect(readdirSync(given.out).sort()).toEqual(["train.bin", "val.bin"]);
+  });
+
+  it("holds out the files whose names say so, and reads packed ones, and says what it left out", async () => {
+    const given = await options("bytes");
+    const path = join(folder, "corpus");
+    mkdirSync(path);
+    writeFileSync(join(path, "corpus-train.txt.gz"), gzipSync("train on this"));
+    writeFileSync(join(path, "corpus-dev.txt"), "validate");
+    writeFileSync(join(path, "corpus-test.txt"), "test");
+    const { files, documents, inventory } = await prepareTokens({ ...given, path });
+    expect(Buffer.from(await tokensIn("train.bin")).toString()).toBe("train on this");
+    expect(Buffer.from(await tokensIn("val.bin")).toString()).toBe("validate");
+    expect([documents, files.map(({ tokens }) => tokens)]).toEqual([2, [13, 8]]);
+    expect([inventory.heldOut?.names, inventory.leftOut[0]?.names]).toEqual([["corpus-dev.txt"], ["corpus-test.txt"]]);
     expect(readdirSync(given.out).sort()).toEqual(["train.bin", "val.bin"]);
   });
 

@@ -1,7 +1,8 @@
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { gzipSync } from "node:zlib";
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import type { TextBatch } from "../batch.ts";
 import type { Dataset } from "../dataset.ts";
 import { datasetContract } from "../dataset-contract.ts";
@@ -119,5 +120,58 @@ describe("text of bytes", () => {
     await expect((await open()).next(0)).rejects.toThrow(
       "A step cannot have 0 batches; give 1 or more (the accumulation count).",
     );
+  });
+});
+
+describe("text of a folder", () => {
+  let split: string;
+  const put = (name: string, content: string | Uint8Array) => writeFileSync(join(split, name), content);
+  const units = async (more: object) => {
+    const data = await open({ path: split, ...more });
+    const found = [data.trainingUnits, data.validationUnits, data.fingerprint] as const;
+    await data[Symbol.asyncDispose]();
+    return found;
+  };
+  beforeEach(() => {
+    split = mkdtempSync(join(folder, "split-"));
+    put("stories-train.txt", text);
+    put("stories-valid.txt", text.slice(0, 200));
+    put("stories-test.txt", text.slice(0, 300));
+  });
+
+  it.each([{ tokenizer: "bytes" }, { tokenizer: "bytes", column: "text" }, { tokenizer: "gpt2" }])(
+    "holds out what its names say, with %o, and tells what it reads",
+    async (more) => {
+      const [training, validation] = await units(more);
+      if (more.tokenizer === "bytes") expect([training, validation]).toEqual([600, 200]);
+      else expect(validation / training).toBeCloseTo(1 / 3, 1);
+      const data = await open({ path: split, ...more });
+      expect(data.inventory).toMatchObject({
+        training: { count: 1, bytes: 600, names: ["stories-train.txt"] },
+        heldOut: { count: 1, bytes: 200, names: ["stories-valid.txt"], split: "validation" },
+        leftOut: [{ count: 1, names: ["stories-test.txt"], why: "the test split" }],
+      });
+      const { length: _, ...known } = { length: 0, path: split, ...options, ...more };
+      expect(await datasets.text.inventory!(known)).toEqual(data.inventory);
+      await data[Symbol.asyncDispose]();
+    },
+  );
+
+  it("is other data where other files are held out, and the same where they are packed", async () => {
+    const [, , before] = await units({});
+    rmSync(join(split, "stories-valid.txt"));
+    const [, validation, without] = await units({});
+    expect([validation, without === before]).toEqual([300, false]);
+    put("stories-valid.txt.gz", gzipSync(text.slice(0, 200)));
+    expect((await units({}))[2]).toBe(before);
+  });
+
+  it("of packed files has the rows of their content", async () => {
+    const packed = join(folder, "packed.txt.gz");
+    writeFileSync(packed, gzipSync(text));
+    const [a, b] = [await open({ path: packed }), await open()];
+    expect(a.fingerprint).toBe(b.fingerprint);
+    for (let step = 0; step < 20; step++) expect(await rowsOf(a)).toEqual(await rowsOf(b));
+    for (const data of [a, b]) await data[Symbol.asyncDispose]();
   });
 });
