@@ -1,5 +1,6 @@
 /** One rank process: joins the world, trains, and closes its connections. */
-import { endWithParent, joinWorld } from "@terse/collectives";
+import { resolve } from "node:path";
+import { endWithParent, type Group, joinWorld } from "@terse/collectives";
 import { useThreads } from "@terse/optimizers";
 import { applyOverrides } from "@terse/options";
 import { numThreads, setNumThreads } from "@terse/tensor";
@@ -8,6 +9,9 @@ import { openDeviceOf } from "./device.ts";
 import { endOthers } from "./end-others.ts";
 import { recipeFor } from "./recipe-for.ts";
 import { checkSameRecipe } from "./same-recipe.ts";
+import { together } from "./saves/between-ranks.ts";
+import { savedSteps } from "./saves/find-save.ts";
+import { type InitialWeights, readInitialWeights } from "./saves/initial-weights.ts";
 import { shareCores } from "./share-cores.ts";
 import { hasLauncher } from "./to-launcher.ts";
 import { train } from "./train.ts";
@@ -16,7 +20,7 @@ export async function runRank(args: TrainArguments): Promise<number> {
   // torchrun's agent, too, starts ranks in sessions of their own, which it leaves behind where it is killed.
   if (hasLauncher() || process.env["TORCHELASTIC_RUN_ID"] !== undefined) endWithParent();
   const isNamed = args.resume !== undefined && args.resume !== "auto";
-  const recipe = isNamed ? undefined : recipeFor(args); // a saved run's recipe comes from the rank that has it
+  const early = isNamed || args.initFrom !== undefined ? undefined : recipeFor(args);
   await using world = await joinWorld({
     deadlineSeconds: args.deadline,
     outageSeconds: args.outage,
@@ -24,14 +28,28 @@ export async function runRank(args: TrainArguments): Promise<number> {
     engine: args.engine,
   });
   try {
+    // A saved run's recipe, and the model of weights, come from the rank that has them.
+    const weights = await initialWeights(args, world);
+    const recipe = isNamed ? undefined : (early ?? recipeFor(args, weights));
     await checkSameRecipe(recipe ?? applyOverrides({}, args.overrides), world);
     if (recipe) openDeviceOf(recipe); // before the run has a folder
     const cores = await shareCores(world);
     if (!process.env["OMP_NUM_THREADS"]) setNumThreads(cores);
     useThreads(numThreads());
-    return await train(recipe, world, args);
+    return await train(recipe, world, { ...args, weights });
   } catch (error) {
     await endOthers(world, error);
     throw error;
   }
+}
+
+/** What the folder of --init-from says, as rank 0 reads it; undefined where a run goes on, which has weights of its own. */
+async function initialWeights(
+  { initFrom, resume, out }: TrainArguments,
+  world: Group,
+): Promise<InitialWeights | undefined> {
+  if (initFrom === undefined) return undefined;
+  if (resume === "auto" && (await savedSteps(resolve(out!), world)).length > 0) return undefined;
+  const [first] = await together(world, () => (world.rank === 0 ? readInitialWeights(initFrom) : null));
+  return first!;
 }

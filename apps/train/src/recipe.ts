@@ -270,9 +270,18 @@ function differences(before: unknown, after: unknown, path: readonly string[]): 
   return from === to ? [] : [{ key: path.join("."), from, to }];
 }
 
-/** The recipe of a file with dotted overrides, checked, and with all defaults filled in. */
-export function readRecipe(file: string | URL, overrides: readonly string[]): Recipe {
-  return checked(parsed(withOverrides(readTree(file).tree, overrides).tree));
+/**
+ * The recipe of a file with dotted overrides, checked, and with all defaults filled in. `between` gives what comes on top of the file and below
+ * the overrides.
+ */
+export function readRecipe(
+  file: string | URL,
+  overrides: readonly string[],
+  between: (file: Tree) => Tree = () => ({}),
+): Recipe {
+  const { tree } = readTree(file);
+  const base = extended(tree, between(tree), "the recipe's").tree;
+  return checked(parsed(withOverrides(base, overrides).tree));
 }
 
 /** The recipe of a tree. Throws `OptionsError`, also where a compression of gradients is given as an optimizer. */
@@ -357,7 +366,7 @@ export function droppedOptions(file: string | URL, overrides: readonly string[])
 /** What a section's `name` chooses from. */
 const choices = { model: models, data: datasets, optimizer: algorithms, schedule: schedules } as const;
 
-type Tree = Record<string, unknown>;
+type Tree = Readonly<Record<string, unknown>>;
 
 const isTree = (value: unknown): value is Tree => typeof value === "object" && value !== null && !Array.isArray(value);
 

@@ -16,6 +16,7 @@ import { withOwnDataPath } from "./own-data-path.ts";
 import { forwardIn } from "./precision.ts";
 import type { Recipe } from "./recipe.ts";
 import { checkSameData } from "./same-data.ts";
+import type { InitialWeights } from "./saves/initial-weights.ts";
 import { openRun, type Run } from "./saves/run.ts";
 import { saveAtEnd } from "./saves/save-at-end.ts";
 import { learningRate } from "./schedules/schedules.ts";
@@ -27,7 +28,11 @@ import { hasLauncher, tellLauncher } from "./to-launcher.ts";
 import { traceOf, writeTrace } from "./trace/trace.ts";
 
 /** `given` is undefined for a run to resume, which has its own recipe. Resolves to the exit code. */
-export async function train(given: Recipe | undefined, group: Group, args: TrainArguments): Promise<number> {
+export async function train(
+  given: Recipe | undefined,
+  group: Group,
+  args: TrainArguments & { weights?: InitialWeights | undefined },
+): Promise<number> {
   await using run = await openRun(given, group, args);
   await using opened = new AsyncDisposableStack();
   try {

@@ -1,16 +1,45 @@
-import { OptionsError } from "@terse/options";
+import { OptionsError, parseOptions, type v } from "@terse/options";
 
 export type HuggingFaceConfig = Readonly<Record<string, unknown>>;
 
-/** Throws `OptionsError` where a config.json has another value for a key than the only one that the model here computes. */
+/** What no model here computes. */
+const never = { quantization_config: null };
+
+/** Of a classifier: the loss is the cross entropy of one class for each row. */
+export const oneClassEach: HuggingFaceConfig = { problem_type: "single_label_classification" };
+
+/**
+ * Throws `OptionsError` where a config.json has another value for a key than the only one that the model here computes, or than those of a list,
+ * which are names of the same.
+ */
 export function requireValues(config: HuggingFaceConfig, only: HuggingFaceConfig): void {
-  const problems = Object.entries(only).flatMap(([key, value]) => {
-    const given = config[key] ?? value;
-    return given === value
+  const problems = Object.entries({ ...never, ...only }).flatMap(([key, value]) => {
+    const known: readonly unknown[] = Array.isArray(value) ? value : [value];
+    const given = config[key] ?? known[0];
+    return known.includes(given)
       ? []
-      : [`${key}: is ${JSON.stringify(given)}, and only ${JSON.stringify(value)} is known here; use other weights`];
+      : [`${key}: is ${brief(given)}, and only ${known.map(brief).join(" or ")} is known here; use other weights`];
   });
   if (problems.length > 0) throw new OptionsError(problems);
+}
+
+function brief(value: unknown): string {
+  const text = JSON.stringify(value);
+  return text.length > 60 ? `${text.slice(0, 57)}…` : text;
+}
+
+/** Options that were read from a config.json, checked. Throws `OptionsError` in its keys: `names` maps ours to them. */
+export function checkedOptions<S extends v.GenericSchema>(
+  schema: S,
+  options: unknown,
+  names: Readonly<Record<string, string>>,
+): v.InferOutput<S> {
+  try {
+    return parseOptions(schema, options, "");
+  } catch (error) {
+    if (!(error instanceof OptionsError)) throw error;
+    throw new OptionsError(error.problems.map((problem) => problem.replace(/^\w+/, (key) => names[key] ?? key)));
+  }
 }
 
 /** The values that are there, by the names that they have here: `names` maps those to the keys of config.json. */

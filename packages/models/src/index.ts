@@ -8,7 +8,7 @@ export { type GptOptions, type GptShape, gptOptions, gptPresets } from "./gpt/op
 export { Gpt2 } from "./gpt2/gpt2.ts";
 export { type Gpt2Options, type Gpt2Shape, gpt2Options, gpt2Presets } from "./gpt2/options.ts";
 export { continuesText, type DataFacts, type Model, type ModelEntry, type TextModel } from "./model.ts";
-export { countParameters, type ModelName, models, restoreModel } from "./models.ts";
+export { countParameters, type ModelName, models, modelsFor, restoreModel } from "./models.ts";
 export { headOf, withNewHead } from "./new-head.ts";
 export { type ResNetOptions, type ResNetShape, resnetOptions, resnetPresets } from "./resnet/options.ts";
 export { ResNet } from "./resnet/resnet.ts";

@@ -74,14 +74,29 @@ export interface DataFacts {
 export interface ModelEntry {
   /** Keys of a recipe's `model` section, besides `name`. */
   readonly options: { readonly entries: v.ObjectEntries };
+  /** Options by the names that `preset` chooses from. */
+  readonly presets: Readonly<Record<string, object>>;
+  /** Of the options, those that a run with weights of others takes from its data. */
+  readonly ofData?: readonly string[];
+  /** Of the options, those that such a run may choose: the weights fit any value, and mean the same. */
+  readonly ofTraining?: readonly string[];
   /** Names of the tensors of a batch that the model reads. */
   readonly fields: readonly string[];
+  /**
+   * The options of a recipe that give the model of a `config.json`, all of them. Throws `OptionsError` that names the key where the model here
+   * would compute something else.
+   */
+  read(config: object): object;
   /** Creates a model from a recipe's options, with random weights. Throws `OptionsError` if it does not fit the data. */
   create(options: object, data: DataFacts): Model;
-  /** Number of elements in the parameters and buffers of a model of this `config`, without their memory. Throws `OptionsError`. */
-  count(config: object): number;
-  /** Names of classes that are such models, most of them transformers', in `architectures` of a config.json. */
+  /** Number of elements in the parameters and buffers of a model of options that were read, without their memory. Throws `OptionsError`. */
+  count(options: object): number;
+  /** What `model_type` of a config.json may be. */
+  readonly modelTypes: readonly string[];
+  /** Names of classes that are such models, most of them transformers', in `architectures` of a config.json. Any class without this. */
   readonly architectures?: readonly string[];
-  /** Creates a model from the `config` of a saved one, with random weights. Throws `OptionsError`. */
-  restore(config: object): Model;
+  /** Those of the same models without a head. */
+  readonly baseArchitectures?: readonly string[];
+  /** Creates a model of options that were read, with random weights. Throws `OptionsError`. */
+  restore(options: object): Model;
 }

@@ -109,14 +109,21 @@ describe.each(Object.keys(models) as ModelName[])("%s, as every model,", (name) 
       const model = create();
       noGrad(() => model.loss(batch)); // moves running statistics
       const state = new Map(model.stateDict());
-      expect(entry.count(model.config)).toBe([...state.values()].reduce((sum, { length }) => sum + length, 0));
-      const again = entry.restore(JSON.parse(JSON.stringify(model.config)));
+      expect(entry.count(entry.read(model.config))).toBe(
+        [...state.values()].reduce((sum, { length }) => sum + length, 0),
+      );
+      const again = entry.restore(entry.read(JSON.parse(JSON.stringify(model.config))));
       expect(again.stateDict().map(([name, { shape }]) => [name, shape])).toEqual(
         [...state].map(([name, { shape }]) => [name, shape]),
       );
       noGrad(() => {
         for (const [name, tensor] of again.stateDict()) tensor.copy_(state.get(name)!);
       });
+      const [preset] = Object.keys(entry.presets);
+      const byRecipe = entry.create({ preset, ...entry.read(model.config) }, {}); // every option is read, so no preset shows
+      expect(byRecipe.config).toEqual(model.config);
+      for (const option of [...(entry.ofData ?? []), ...(entry.ofTraining ?? [])])
+        expect(Object.keys(entry.options.entries)).toContain(option);
       const loss = ({ loss }: Readonly<Record<string, Tensor>>) => loss!.item();
       noGrad(() => expect(loss(again.eval().metrics(batch))).toBe(loss(model.eval().metrics(batch))));
     }));

@@ -20,30 +20,51 @@ export type ModelName = keyof typeof entries;
 /** Every model by the name that recipes use. */
 export const models: Readonly<Record<ModelName, ModelEntry>> = entries;
 
-/** The model that a `config.json` describes, with random weights. Throws `OptionsError`. */
-export function restoreModel(config: Config): Model {
-  const [entry, own] = described(config);
-  return entry.restore(own);
+type Config = Readonly<Record<string, unknown>>;
+
+/** The model that a `config.json` describes, with random weights, and some of its options changed. Throws `OptionsError`. */
+export function restoreModel(config: Config, changed: object = {}): Model {
+  const entry = entryOf(config);
+  return entry.restore({ ...entry.read(config), ...changed });
 }
 
 /** Number of elements in the parameters and buffers of the model that a `config.json` describes, without their memory. Throws `OptionsError`. */
 export function countParameters(config: Config): number {
-  const [entry, own] = described(config);
-  return entry.count(own);
+  const entry = entryOf(config);
+  return entry.count(entry.read(config));
 }
 
-type Config = Readonly<Record<string, unknown>>;
-
-/** The entry that a config.json names, by its class at Hugging Face or by its `model_type`, and what the entry reads of it. */
-function described({ model_type, ...config }: Config): [ModelEntry, Config] {
-  const { architectures } = config;
-  const byClass = Object.values<ModelEntry>(models).find((entry) =>
-    entry.architectures?.some((name) => Array.isArray(architectures) && architectures.includes(name)),
+/**
+ * The names of the models that can begin with the weights next to a `config.json`: first the one that it describes, then those that
+ * differ in their head. Throws `OptionsError` where there is none.
+ */
+export function modelsFor(config: Config): ModelName[] {
+  const same = ofType(config);
+  const isBase = same.some(([, entry]) => isClassOf(config, entry.baseArchitectures));
+  const first = isBase ? [] : [entryOf(config)];
+  const others = same.map(([, entry]) => entry).filter((entry) => !first.includes(entry));
+  return [...first, ...others].map(
+    (entry) => Object.entries(models).find(([, each]) => each === entry)![0] as ModelName,
   );
-  const entry: ModelEntry = byClass ?? choose("model_type", model_type as string, models);
-  if (!byClass && entry.architectures)
+}
+
+const ofType = ({ model_type: type }: Config) =>
+  Object.entries(models).filter(([name, { modelTypes }]) => name === type || modelTypes.some((each) => each === type));
+
+const isClassOf = ({ architectures }: Config, names: readonly string[] = []) =>
+  Array.isArray(architectures) && architectures.some((name) => names.includes(name as string));
+
+/** The entry that a config.json names, by its class at Hugging Face or by its `model_type`. */
+function entryOf(config: Config): ModelEntry {
+  const byClass = Object.values(models).find(({ architectures }) => isClassOf(config, architectures));
+  if (byClass) return byClass;
+  const { model_type, architectures } = config;
+  const types = Object.values(models).flatMap((entry) => entry.modelTypes.map((type) => [type, entry] as const));
+  const entry = choose("model_type", model_type as string, { ...Object.fromEntries(types), ...models });
+  const known = [...new Set(ofType(config).flatMap(([, each]) => each.architectures ?? []))];
+  if (known.length > 0)
     throw new OptionsError([
-      `architectures: of ${model_type} only ${entry.architectures.join(", ")} is known here, not ${JSON.stringify(architectures ?? [])}; use other weights`,
+      `architectures: of ${model_type} only ${known.join(", ")} is known here, not ${JSON.stringify(architectures ?? [])}; use other weights`,
     ]);
-  return [entry, config];
+  return entry;
 }

@@ -2,7 +2,6 @@
 import { existsSync } from "node:fs";
 import { linkText, parseLink } from "@terse/collectives";
 import { DataError, datasets } from "@terse/data";
-import { models } from "@terse/models";
 import { OptionsError, print } from "@terse/options";
 import { scope, withDevice } from "@terse/tensor";
 import type { TrainArguments } from "../arguments.ts";
@@ -13,14 +12,16 @@ import { withOwnDataPath } from "../own-data-path.ts";
 import { methodName } from "../parameter-groups.ts";
 import { defaultRecipe, droppedOptions, type Recipe, remarksOn } from "../recipe.ts";
 import { recipeFor } from "../recipe-for.ts";
-import { checkConfig, checkShapes, modelFolderOf } from "../saves/model-of-run.ts";
+import { readInitialWeights } from "../saves/initial-weights.ts";
+import { checkShapes, modelFolderOf } from "../saves/model-of-run.ts";
 import { absentRanks } from "./absent-ranks.ts";
 import { type MethodPlan, type Methods, methodsOf } from "./methods.ts";
 import { noTime, type Plan, planOf, type Speed, shapesOf, timeOf } from "./plan.ts";
 
 /** Resolves to the exit code. */
 export async function dryRun(args: TrainArguments): Promise<number> {
-  const recipe = withOwnDataPath(recipeFor(args));
+  const weights = args.initFrom === undefined ? undefined : await readInitialWeights(args.initFrom);
+  const recipe = withOwnDataPath(recipeFor(args, weights));
   const absent = absentData(recipe);
   if (absent !== undefined && args.overrides.some((override) => override.startsWith("data.path=")))
     throw new OptionsError([absent]);
@@ -62,7 +63,6 @@ async function checkWeights(initFrom: string, recipe: Recipe, newHead = false): 
   const folder = await modelFolderOf(initFrom);
   await scope(async () => {
     const model = withDevice("meta", () => buildModel({ ...recipe, device: "cpu" }));
-    await checkConfig(folder, model, models[recipe.model.name].options.entries);
     await checkShapes(folder, model, { newHead });
   });
 }

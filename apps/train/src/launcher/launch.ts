@@ -4,6 +4,7 @@
  */
 
 import { randomBytes } from "node:crypto";
+import { resolve } from "node:path";
 import {
   answerHeartbeats,
   hostOf,
@@ -16,7 +17,9 @@ import { newToken, tokenVariable } from "@terse/page/access";
 import type { TrainArguments } from "../arguments.ts";
 import { exitCodeOf, isInterruption } from "../interruption.ts";
 import { recipeFor } from "../recipe-for.ts";
+import { readInitialWeights } from "../saves/initial-weights.ts";
 import { offerResume } from "../saves/resume-command.ts";
+import { savesIn } from "../saves/save-folder.ts";
 import type { ToLauncher } from "../to-launcher.ts";
 import { describeFailure, exitCodeOfFailure, firstFailure, isOfAllRanks } from "./first-failure.ts";
 import { ForwardedSignals } from "./forward-signals.ts";
@@ -46,7 +49,7 @@ interface Attempt {
 /** Runs the ranks until all have ended; resolves to 0, or to the exit code of the rank that failed first. */
 export async function launch(args: TrainArguments): Promise<number> {
   // Reports an unreadable recipe here once, instead of on every rank. A run that is saved elsewhere is read by its ranks.
-  if (args.nnodes === 1 || args.resume === undefined) recipeFor(args);
+  if (args.nnodes === 1 || args.resume === undefined) await checkRecipe(args);
 
   await using nodes = await joinNodes(args);
   using signals = new ForwardedSignals(args.shutdownTimeout);
@@ -69,6 +72,14 @@ export async function launch(args: TrainArguments): Promise<number> {
     const from = run.folder === undefined ? "" : `, ${run.goesOn ? "from the last save" : "anew"} in ${run.folder}`;
     print(`restart ${restarts + 1} of ${maxRestarts}${from}`, process.stderr);
   }
+}
+
+/** Weights to begin with may be on node 0 alone, and a run that goes on has its own. */
+async function checkRecipe(args: TrainArguments): Promise<void> {
+  const { initFrom, out, resume, nodeRank } = args;
+  const goesOn = resume === "auto" && savesIn(resolve(out!)).length > 0;
+  if (initFrom === undefined || goesOn) recipeFor(args);
+  else if (nodeRank === 0) recipeFor(args, await readInitialWeights(initFrom));
 }
 
 interface Ended {

@@ -3,9 +3,9 @@ import { existsSync, readdirSync, statSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import {
   CheckpointError,
-  type Config,
   checkFile,
   configFile,
+  differingCopy,
   hasWeights,
   loadConfig,
   loadModel,
@@ -15,8 +15,17 @@ import {
   storedElements,
   weightsFile,
 } from "@terse/checkpoint";
-import { countParameters, type Model, restoreModel, withNewHead } from "@terse/models";
+import {
+  countParameters,
+  type Model,
+  type ModelName,
+  models,
+  modelsFor,
+  restoreModel,
+  withNewHead,
+} from "@terse/models";
 import { OptionsError } from "@terse/options";
+import { scope, withDevice } from "@terse/tensor";
 import { locateRun, noSave, readSave, runsFolder, type SaveManifest, saveFolder, savesIn } from "./save-folder.ts";
 
 /** Whether `path` is a folder with weights that is no save, such as transformers writes. */
@@ -52,14 +61,20 @@ function noModel(path: string): CheckpointError {
   );
 }
 
-/** A saved run's model. */
-export async function loadModelOf(path: string): Promise<Model> {
+/** The same without checking it. */
+export const folderOfModel = (path: string): string => (isModelFolder(path) ? resolve(path) : saveOfModel(path).folder);
+
+/** A saved run's model. `remark` is told what the user should know of it. */
+export async function loadModelOf(path: string, remark: (words: string) => void = () => {}): Promise<Model> {
   const folder = await modelFolderOf(path);
   const config = await loadConfig(folder);
   let model: Model;
   try {
-    await checkSize(folder, countParameters(config));
-    model = restoreModel(config);
+    await describedSize(folder, countParameters(config), { atMost: 1 });
+    const [name] = modelsFor(config) as [ModelName];
+    const copy = await untiedCopy(folder, name, models[name].read(config));
+    if (copy !== undefined) remark(untiedRemark(copy));
+    model = restoreModel(config, copy === undefined ? {} : { tied: false });
   } catch (error) {
     if (!(error instanceof OptionsError)) throw error;
     throw new CheckpointError(`${join(folder, configFile)} describes no model that is known here: ${error.message}`);
@@ -69,47 +84,31 @@ export async function loadModelOf(path: string): Promise<Model> {
 }
 
 /**
- * Before a model is made, because a wrong size could take all memory. Weights may have more than parameters: buffers, or a tied one twice.
+ * Before a model is made, because a wrong size could take all memory: throws `CheckpointError` where config.json describes more than `atMost` times
+ * the parameters of the weights. These may have more: buffers, or a tied one twice.
  */
-async function checkSize(folder: string, described: number): Promise<void> {
+export async function describedSize(folder: string, described: number, { atMost }: { atMost: number }): Promise<void> {
   const stored = await storedElements(folder);
-  if (stored < described)
+  if (atMost * stored < described)
     throw new CheckpointError(
       `${join(folder, configFile)} describes a model of ${described} parameters, and ${weightsFile} has ${stored}: they belong to different models`,
     );
 }
 
-/** Options of a config that change what a model computes, and no shape of its weights; and the key of a recipe's model that sets them. */
-const silent: Readonly<Record<string, string | null>> = {
-  heads: "heads",
-  n_head: "heads",
-  num_attention_heads: "heads",
-  activation_function: null,
-  hidden_act: null,
-  layer_norm_epsilon: null,
-  layer_norm_eps: "eps",
-  scale_attn_weights: null,
-  scale_attn_by_inverse_layer_idx: null,
-  tied: "tied",
-  tie_word_embeddings: "tied",
-  is_decoder: null,
-};
-
 /**
- * Throws `CheckpointError` where the config.json of a folder, if it has one, says that its weights are for another model of the same shape.
- * `keys` are those that a recipe may give for this model.
+ * The name of a tensor that the weights have beside the embedding and that a tied model would not have: it has other values. undefined where the
+ * model is tied, or never. `options` are those of the folder's config.json.
  */
-export async function checkConfig(folder: string, model: Model, keys: object): Promise<void> {
-  if (!existsSync(join(folder, configFile))) return;
-  const [theirs, ours] = [await loadConfig(folder), model.config as Config];
-  const different = Object.entries(silent).flatMap(([key, own]) => {
-    if (!(key in theirs && key in ours) || theirs[key] === ours[key]) return [];
-    const hint = own !== null && own in keys ? ` (--model.${own}=${theirs[key]} here too)` : "";
-    return [`${key} is ${JSON.stringify(theirs[key])} there and ${JSON.stringify(ours[key])} here${hint}`];
+export async function untiedCopy(folder: string, name: ModelName, options: object): Promise<string | undefined> {
+  if (!("tied" in options) || options.tied !== true) return undefined;
+  return scope(() => {
+    const model = withDevice("meta", () => models[name].restore(options));
+    return differingCopy(folder, model.stateDict(), model);
   });
-  if (different.length > 0)
-    throw new CheckpointError(`the weights in ${folder} are for another model: ${different.join("; ")}`);
 }
+
+export const untiedRemark = (copy: string) =>
+  `the weights have ${copy} with other values than the embedding: the model is not tied, as in transformers`;
 
 /** Throws `CheckpointError` where the weights of a folder would fit the model with a new head, and do not without. */
 export async function checkHead(folder: string, model: Model): Promise<void> {

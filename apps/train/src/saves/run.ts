@@ -5,7 +5,7 @@ import { existsSync, readdirSync, rmdirSync } from "node:fs";
 import { basename, join, resolve } from "node:path";
 import { atomicWriteText, CheckpointError, makeFolder } from "@terse/checkpoint";
 import type { Group } from "@terse/collectives";
-import { headOf, models, withNewHead } from "@terse/models";
+import { headOf, withNewHead } from "@terse/models";
 import { print } from "@terse/options";
 import type { TrainArguments } from "../arguments.ts";
 import { sentence } from "../failure.ts";
@@ -25,8 +25,9 @@ import { together } from "./between-ranks.ts";
 import { checkSpace } from "./disk-space.ts";
 import { DamagedSave, findSave, gatherSave, savedSteps } from "./find-save.ts";
 import { lockFile, lockFolder } from "./folder-lock.ts";
+import { type InitialWeights, remarksOnWeights } from "./initial-weights.ts";
 import { Metrics, type Sums } from "./metrics.ts";
-import { checkConfig, checkHead, modelFolderOf } from "./model-of-run.ts";
+import { checkHead, modelFolderOf } from "./model-of-run.ts";
 import { loadWeightsOn, restoreSave } from "./restore-save.ts";
 import { offerResume, resumeCommand } from "./resume-command.ts";
 import { NotFiniteError } from "./save-files.ts";
@@ -34,7 +35,13 @@ import { locateRun, recipeFile, removeLeftovers, runsFolder, saveFolder, saveFol
 import { ThreadWriter } from "./thread-writer.ts";
 import { copyState, type Parts, type Place, writeCopy } from "./write-save.ts";
 
-type RunArguments = Pick<TrainArguments, "recipe" | "out" | "resume" | "logDir" | "initFrom" | "newHead" | "overrides">;
+type RunArguments = Pick<
+  TrainArguments,
+  "recipe" | "out" | "resume" | "logDir" | "initFrom" | "newHead" | "overrides"
+> & {
+  /** What the folder of `initFrom` says. */
+  readonly weights?: InitialWeights | undefined;
+};
 
 interface Beginning {
   readonly step?: number; // of the save that it goes on from
@@ -220,23 +227,26 @@ async function resumeIntact(folder: string, steps: readonly number[], args: RunA
 async function newRun(recipe: Recipe, args: RunArguments, group: Group): Promise<Run> {
   const [folder] = (await together(group, () => (group.rank === 0 ? claimFolder(args) : ""))) as [string];
   const place = await placeOf(folder, recipe, group);
-  const { initFrom, newHead } = args;
+  const { initFrom, newHead, weights } = args;
   const notes = [...droppedOptions(args.recipe ?? defaultRecipe, args.overrides), ...remarksOn(recipe)];
   if (initFrom === undefined) return new Run(place, group, { notes });
-  const keys = models[recipe.model.name].options.entries;
   const restore = async ({ model }: Parts) => {
     const from = await together(group, () => (group.rank === 0 ? modelFolderOf(initFrom) : ""));
     await together(group, async () => {
       if (group.rank > 0) return;
-      await checkConfig(from[0]!, model, keys);
       if (!newHead) await checkHead(from[0]!, model);
     });
     await loadWeightsOn(0, from[0]!, model, group, newHead ? withNewHead(model) : model);
     if (newHead) notes.push(`new, with random values: ${headOf(model)}`);
   };
   notes.push(`the weights are those of ${initFrom}`);
+  if (weights) notes.push(...remarksOnWeights(weights, recipe, isOfRecipeHere(args) ? "of a recipe here" : "given"));
   return new Run(place, group, { notes, restore });
 }
+
+/** Whether the learning rate is that of a recipe in apps/train/recipes. */
+const isOfRecipeHere = ({ recipe, overrides }: RunArguments) =>
+  (recipe === undefined || /^[\w-]+$/.test(recipe)) && !overrides.some((each) => /^(--)?optimizer(\.lr)?=/.test(each));
 
 async function resumeRun(
   resume: string,

@@ -224,7 +224,9 @@ describe("bert", () => {
 
   it("refuses other kinds of BERT, and rows longer than its context", () => {
     const config = new Bert(shape).config;
-    expect(() => restoreModel({ ...config, architectures: ["MegatronBertForCausalLM"] })).toThrow(/model_type/);
+    expect(() => restoreModel({ ...config, architectures: ["MegatronBertForCausalLM"] })).toThrow(
+      /architectures: of megatron-bert only MegatronBertForPreTraining, MegatronBertForSequenceClassification is known here/,
+    );
     expect(() => restoreModel({ model_type: "bert", architectures: ["BertForPreTraining"] })).toThrow(
       /architectures: of bert only MegatronBertForPreTraining is known here/,
     );

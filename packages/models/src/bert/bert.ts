@@ -19,7 +19,7 @@ import type { HuggingFaceConfig } from "../hugging-face-config.ts";
 import type { Model } from "../model.ts";
 import { toDevice } from "../to-device.ts";
 import { toConfig } from "./config.ts";
-import { BertEncoder, type BertInput, basePrefix, eps, headNames, initialise, unused } from "./encoder.ts";
+import { BertEncoder, type BertInput, basePrefix, headNames, initialise, unused } from "./encoder.ts";
 import { accuracyOf, ignored, lossOf } from "./labels.ts";
 import { type BertOptions, type BertShape, bertOptions } from "./options.ts";
 
@@ -32,7 +32,7 @@ class Transform extends Module {
   readonly dense: Linear;
   readonly layerNorm: LayerNorm;
 
-  constructor(width: number) {
+  constructor({ width, eps }: BertShape) {
     super();
     this.dense = new Linear(width, width);
     this.layerNorm = new LayerNorm(width, { eps });
@@ -55,10 +55,10 @@ class Predictions extends Module {
   readonly bias: Parameter; // (V)
   readonly transform: Transform;
 
-  constructor({ width, vocabulary }: BertShape) {
+  constructor(shape: BertShape) {
     super();
-    this.bias = createParameter([vocabulary], "vector", (b) => b.zero_());
-    this.transform = new Transform(width);
+    this.bias = createParameter([shape.vocabulary], "vector", (b) => b.zero_());
+    this.transform = new Transform(shape);
   }
 }
 

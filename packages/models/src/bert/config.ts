@@ -1,6 +1,6 @@
 /** BERT's config.json with PreLN, as transformers' MegatronBert reads and writes it. */
-import { type HuggingFaceConfig, renamed, requireValues } from "../hugging-face-config.ts";
-import type { BertOptions, BertShape } from "./options.ts";
+import { checkedOptions, type HuggingFaceConfig, renamed, requireValues } from "../hugging-face-config.ts";
+import { type BertShape, bertOptions } from "./options.ts";
 
 const names = {
   vocabulary: "vocab_size",
@@ -10,6 +10,8 @@ const names = {
   layers: "num_hidden_layers",
   hidden: "intermediate_size",
   dropout: "hidden_dropout_prob",
+  attentionDropout: "attention_probs_dropout_prob",
+  eps: "layer_norm_eps",
 };
 
 /** What a config that leaves these out has, in transformers. */
@@ -21,17 +23,19 @@ const defaults: BertShape = {
   layers: 24,
   hidden: 4096,
   dropout: 0.1,
+  attentionDropout: 0.1,
+  eps: 1e-12,
 };
 
 /** What the model here computes, of what a config may choose. */
 const only = {
   model_type: "megatron-bert",
   hidden_act: "gelu",
-  layer_norm_eps: 1e-12,
   type_vocab_size: 2,
   is_decoder: false,
   add_cross_attention: false,
   tie_word_embeddings: true,
+  position_embedding_type: "absolute",
 };
 
 export const toConfig = (shape: BertShape, architecture: string): HuggingFaceConfig => ({
@@ -43,12 +47,13 @@ export const toConfig = (shape: BertShape, architecture: string): HuggingFaceCon
   num_hidden_layers: shape.layers,
   intermediate_size: shape.hidden,
   hidden_dropout_prob: shape.dropout,
-  attention_probs_dropout_prob: shape.dropout,
+  attention_probs_dropout_prob: shape.attentionDropout ?? shape.dropout,
+  layer_norm_eps: shape.eps,
   ...only,
 });
 
 /** Throws `OptionsError` where the model here would compute something else. */
-export function fromConfig(config: HuggingFaceConfig): BertOptions {
+export function fromConfig(config: HuggingFaceConfig): BertShape {
   requireValues(config, only);
-  return { ...defaults, ...renamed(config, names) };
+  return checkedOptions(bertOptions, { ...defaults, ...renamed(config, names) }, names);
 }

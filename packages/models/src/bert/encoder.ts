@@ -30,8 +30,6 @@ export interface BertInput {
   readonly mask: Tensor; // (B, T) i64: 1 for tokens, 0 for padding, which nothing attends to
 }
 
-export const eps = 1e-12; // of the norms
-
 /** The heads of pre-training, and of classification. */
 export const headNames = /^(cls|classifier)\./;
 
@@ -67,13 +65,13 @@ class SelfAttention extends Module {
   readonly heads: number;
   readonly p: number;
 
-  constructor({ width, heads, dropout }: BertShape) {
+  constructor({ width, heads, dropout, attentionDropout }: BertShape) {
     super();
     this.query = new Linear(width, width);
     this.key = new Linear(width, width);
     this.value = new Linear(width, width);
     this.heads = heads;
-    this.p = dropout;
+    this.p = attentionDropout ?? dropout;
   }
 
   /** mask (B, 1, 1, T) bool */
@@ -112,7 +110,7 @@ class Attention extends Module {
 
   constructor(shape: BertShape) {
     super();
-    this.ln = new LayerNorm(shape.width, { eps });
+    this.ln = new LayerNorm(shape.width, shape);
     this.self = new SelfAttention(shape);
     this.output = new Dense(shape.width, shape.width);
   }
@@ -132,7 +130,7 @@ class Layer extends Module {
   constructor(shape: BertShape) {
     super();
     this.attention = new Attention(shape);
-    this.ln = new LayerNorm(shape.width, { eps });
+    this.ln = new LayerNorm(shape.width, shape);
     this.intermediate = new Dense(shape.width, shape.hidden);
     this.output = new Dense(shape.hidden, shape.width);
     this.p = shape.dropout;
@@ -157,7 +155,7 @@ class Layers extends Module {
   constructor(shape: BertShape) {
     super();
     this.layer = new ModuleList(Array.from({ length: shape.layers }, () => new Layer(shape)));
-    this.ln = new LayerNorm(shape.width, { eps });
+    this.ln = new LayerNorm(shape.width, shape);
   }
 
   forward(x: Tensor, mask: Tensor): Tensor {

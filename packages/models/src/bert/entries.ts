@@ -1,11 +1,11 @@
 import { OptionsError, oneOf, positiveInteger, v } from "@terse/options";
-import { classesOf, type HuggingFaceConfig } from "../hugging-face-config.ts";
+import { classesOf, type HuggingFaceConfig, oneClassEach, requireValues } from "../hugging-face-config.ts";
 import type { DataFacts, ModelEntry } from "../model.ts";
 import { textShape } from "../text-shape.ts";
 import { Bert, bertArchitecture } from "./bert.ts";
-import { BertClassifier, bertClassifierArchitecture } from "./bert-classifier.ts";
+import { BertClassifier, type BertClassifierOptions, bertClassifierArchitecture } from "./bert-classifier.ts";
 import { fromConfig } from "./config.ts";
-import { bertOptions, bertPresets } from "./options.ts";
+import { type BertShape, bertOptions, bertPresets } from "./options.ts";
 
 const recipe = v.object({
   preset: v.optional(oneOf(Object.keys(bertPresets) as (keyof typeof bertPresets)[]), "base"),
@@ -18,19 +18,36 @@ const classifierRecipe = v.object({
   classes: v.optional(positiveInteger), // those of the data if absent
 });
 
+const ofBoth = {
+  presets: bertPresets,
+  ofTraining: ["dropout", "attentionDropout"],
+  modelTypes: ["megatron-bert"],
+  baseArchitectures: ["MegatronBertModel"],
+};
+
+function classifierFromConfig(config: HuggingFaceConfig): BertClassifierOptions {
+  requireValues(config, oneClassEach);
+  return { ...fromConfig(config), classes: classesOf(config) };
+}
+
 export const bertEntry = {
   options: recipe,
+  ...ofBoth,
+  read: fromConfig,
   fields: ["tokens", "segments", "mask", "labels", "nextSentence"],
   architectures: [bertArchitecture],
   create({ preset, ...given }: v.InferOutput<typeof recipe>, facts: DataFacts) {
     return new Bert(textShape(bertPresets[preset], given, facts));
   },
-  count: (config: HuggingFaceConfig) => Bert.countParameters(fromConfig(config)),
-  restore: (config: HuggingFaceConfig) => new Bert(fromConfig(config)),
+  count: (shape: BertShape) => Bert.countParameters(shape),
+  restore: (shape: BertShape) => new Bert(shape),
 } satisfies ModelEntry;
 
 export const bertClassifierEntry = {
   options: classifierRecipe,
+  ...ofBoth,
+  ofData: ["classes"],
+  read: classifierFromConfig,
   fields: ["tokens", "segments", "mask", "labels"],
   architectures: [bertClassifierArchitecture],
   create({ preset, classes, ...given }: v.InferOutput<typeof classifierRecipe>, facts: DataFacts) {
@@ -43,7 +60,6 @@ export const bertClassifierEntry = {
       ]);
     return new BertClassifier({ ...textShape(bertPresets[preset], given, facts), classes: wanted });
   },
-  count: (config: HuggingFaceConfig) =>
-    BertClassifier.countParameters({ ...fromConfig(config), classes: classesOf(config) }),
-  restore: (config: HuggingFaceConfig) => new BertClassifier({ ...fromConfig(config), classes: classesOf(config) }),
+  count: (options: BertClassifierOptions) => BertClassifier.countParameters(options),
+  restore: (options: BertClassifierOptions) => new BertClassifier(options),
 } satisfies ModelEntry;

@@ -1,4 +1,4 @@
-import { positiveInteger, unitInterval, v } from "@terse/options";
+import { positive, positiveInteger, unitInterval, v } from "@terse/options";
 import { divides } from "../divides.ts";
 
 export const bertOptions = v.pipe(
@@ -10,6 +10,8 @@ export const bertOptions = v.pipe(
     layers: v.optional(positiveInteger, 12),
     hidden: v.optional(positiveInteger, 3072), // of the MLPs
     dropout: v.optional(unitInterval, 0), // of embeddings, attention, residuals, and of what the classifier reads
+    attentionDropout: v.optional(unitInterval), // dropout if absent
+    eps: v.optional(positive, 1e-12), // of the norms
   }),
   divides("heads", "width"),
 );
@@ -17,7 +19,7 @@ export const bertOptions = v.pipe(
 export type BertOptions = v.InferInput<typeof bertOptions>;
 export type BertShape = v.InferOutput<typeof bertOptions>;
 
-const published = { vocabulary: 30522, context: 512, dropout: 0 };
+const published = { vocabulary: 30522, context: 512, dropout: 0, eps: 1e-12 };
 
 /**
  * Base and Large: Devlin et al. 2019, §3. Tiny: Turc et al. 2019, Table 1. Dropout is 0 unless it is given; the published value is 0.1.

@@ -1,4 +1,4 @@
-import { oneOf, v } from "@terse/options";
+import { oneOf, parseOptions, v } from "@terse/options";
 import type { DataFacts, ModelEntry } from "../model.ts";
 import { textShape } from "../text-shape.ts";
 import { Gpt } from "./gpt.ts";
@@ -10,12 +10,19 @@ const recipe = v.object({
   ...v.partial(v.object(gptOptions.entries)).entries,
 });
 
+const read = ({ model_type: _, ...config }: GptOptions & { model_type?: unknown }) =>
+  parseOptions(gptOptions, config, "gpt");
+
 export const gptEntry = {
   options: recipe,
+  presets: gptPresets,
+  ofTraining: ["dropout"],
+  modelTypes: ["gpt"],
+  read,
   fields: ["tokens", "next"],
   create({ preset, ...given }: v.InferOutput<typeof recipe>, facts: DataFacts) {
     return new Gpt(textShape<GptShape>(gptPresets[preset], given, facts));
   },
-  count: (config: GptOptions) => Gpt.countParameters(config),
-  restore: (config: GptOptions) => new Gpt(config),
+  count: (shape: GptShape) => Gpt.countParameters(shape),
+  restore: (shape: GptShape) => new Gpt(shape),
 } satisfies ModelEntry;

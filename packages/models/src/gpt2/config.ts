@@ -1,7 +1,7 @@
 /** GPT-2's config.json, as transformers reads and writes it. */
 import { OptionsError } from "@terse/options";
-import { type HuggingFaceConfig, renamed, requireValues } from "../hugging-face-config.ts";
-import type { Gpt2Options, Gpt2Shape } from "./options.ts";
+import { checkedOptions, type HuggingFaceConfig, renamed, requireValues } from "../hugging-face-config.ts";
+import { type Gpt2Options, type Gpt2Shape, gpt2Options } from "./options.ts";
 
 const names = {
   vocabulary: "vocab_size",
@@ -13,12 +13,12 @@ const names = {
   dropout: "resid_pdrop",
   embeddingDropout: "embd_pdrop",
   attentionDropout: "attn_pdrop",
+  eps: "layer_norm_epsilon",
 };
 
 /** What the model here computes, of what a config may choose. */
 const only = {
-  activation_function: "gelu_new",
-  layer_norm_epsilon: 1e-5,
+  activation_function: ["gelu_new", "gelu_pytorch_tanh"], // two names of one function
   scale_attn_weights: true,
   scale_attn_by_inverse_layer_idx: false,
   add_cross_attention: false,
@@ -41,8 +41,10 @@ export function toConfig(shape: Gpt2Shape): HuggingFaceConfig {
     resid_pdrop: dropout,
     embd_pdrop: shape.embeddingDropout ?? dropout,
     attn_pdrop: shape.attentionDropout ?? dropout,
+    layer_norm_epsilon: shape.eps,
     ...(vocabulary <= endOfText && { bos_token_id: null, eos_token_id: null }),
     ...only,
+    activation_function: only.activation_function[0],
   };
 }
 
@@ -50,11 +52,11 @@ export function toConfig(shape: Gpt2Shape): HuggingFaceConfig {
 const defaults: Gpt2Options = { dropout: 0.1, embeddingDropout: 0.1, attentionDropout: 0.1 };
 
 /** Throws `OptionsError` where the model here would compute something else. */
-export function fromConfig(config: HuggingFaceConfig): Gpt2Options {
+export function fromConfig(config: HuggingFaceConfig): Gpt2Shape {
   requireValues(config, only);
-  const options: Gpt2Options = { ...defaults, ...renamed(config, names) };
+  const options = checkedOptions(gpt2Options, { ...defaults, ...renamed(config, names) }, names);
   const inner = config["n_inner"] ?? undefined;
-  if (inner !== undefined && inner !== 4 * (options.width ?? 768))
+  if (inner !== undefined && inner !== 4 * options.width)
     throw new OptionsError([
       `n_inner: is ${JSON.stringify(inner)}, and only 4 n_embd is known here; use other weights`,
     ]);

@@ -1,10 +1,9 @@
 import { oneOf, v } from "@terse/options";
-import type { HuggingFaceConfig } from "../hugging-face-config.ts";
 import type { DataFacts, ModelEntry } from "../model.ts";
 import { textShape } from "../text-shape.ts";
 import { fromConfig } from "./config.ts";
 import { Gpt2 } from "./gpt2.ts";
-import { gpt2Options, gpt2Presets } from "./options.ts";
+import { type Gpt2Shape, gpt2Options, gpt2Presets } from "./options.ts";
 
 const recipe = v.object({
   preset: v.optional(oneOf(Object.keys(gpt2Presets) as (keyof typeof gpt2Presets)[]), "gpt2"),
@@ -14,10 +13,14 @@ const recipe = v.object({
 
 export const gpt2Entry = {
   options: recipe,
+  presets: gpt2Presets,
+  ofTraining: ["dropout", "embeddingDropout", "attentionDropout"],
+  modelTypes: ["gpt2"],
+  read: fromConfig,
   fields: ["tokens", "next"],
   create({ preset, ...given }: v.InferOutput<typeof recipe>, facts: DataFacts) {
     return new Gpt2(textShape(gpt2Presets[preset], given, facts));
   },
-  count: (config: HuggingFaceConfig) => Gpt2.countParameters(fromConfig(config)),
-  restore: (config: HuggingFaceConfig) => new Gpt2(fromConfig(config)),
+  count: (shape: Gpt2Shape) => Gpt2.countParameters(shape),
+  restore: (shape: Gpt2Shape) => new Gpt2(shape),
 } satisfies ModelEntry;

@@ -208,10 +208,19 @@ describe("gpt2", () => {
   });
 
   it.each([
-    [{ activation_function: "relu" }, /activation_function: is "relu", and only "gelu_new" is known here/],
+    [
+      { activation_function: "relu" },
+      /activation_function: is "relu", and only "gelu_new" or "gelu_pytorch_tanh" is known here/,
+    ],
     [{ n_inner: 100 }, /n_inner: is 100/],
     [{ scale_attn_by_inverse_layer_idx: true }, /scale_attn_by_inverse_layer_idx: is true/],
-    [{ n_embd: 50, n_head: 3 }, /^gpt2\.heads: 3 does not divide width, 50$/],
+    [{ n_layer: 0 }, /^n_layer: .*0/],
+    [{ n_head: -1 }, /^n_head: .*-1/],
+    [{ n_embd: Number.POSITIVE_INFINITY }, /^n_embd: .*Infinity/],
+    [{ n_positions: "64" }, /^n_positions: .*"64"/],
+    [{ tie_word_embeddings: 1 }, /^tie_word_embeddings: /],
+    [{ quantization_config: { bits: 4 } }, /quantization_config: is \{"bits":4\}, and only null is known here/],
+    [{ n_embd: 50, n_head: 3 }, /^n_head: 3 does not divide width, 50$/],
   ])("refuses a config that means another model: %o", (config, message) => {
     expect(() => restoreModel({ model_type: "gpt2", ...config })).toThrow(message);
   });

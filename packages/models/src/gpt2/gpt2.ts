@@ -74,9 +74,10 @@ class Block extends Module {
 
   constructor(shape: Gpt2Shape) {
     super();
-    this.ln_1 = new LayerNorm(shape.width);
+    const { width, eps } = shape;
+    this.ln_1 = new LayerNorm(width, { eps });
     this.attn = new Attention(shape);
-    this.ln_2 = new LayerNorm(shape.width);
+    this.ln_2 = new LayerNorm(width, { eps });
     this.mlp = new Mlp(shape);
     this.p = shape.dropout;
   }
@@ -102,7 +103,7 @@ class Transformer extends Module {
     this.wte = new Embedding(shape.vocabulary, shape.width);
     this.wpe = new Embedding(shape.context, shape.width);
     this.h = new ModuleList(Array.from({ length: shape.layers }, () => new Block(shape)));
-    this.lnF = new LayerNorm(shape.width);
+    this.lnF = new LayerNorm(shape.width, { eps: shape.eps });
   }
 }
 

@@ -1,4 +1,4 @@
-import { flag, positiveInteger, unitInterval, v } from "@terse/options";
+import { flag, positive, positiveInteger, unitInterval, v } from "@terse/options";
 import { divides } from "../divides.ts";
 
 export const gpt2Options = v.pipe(
@@ -12,6 +12,7 @@ export const gpt2Options = v.pipe(
     dropout: v.optional(unitInterval, 0), // of what is added to the residual stream, and of embeddings and attention
     embeddingDropout: v.optional(unitInterval), // dropout if absent
     attentionDropout: v.optional(unitInterval), // dropout if absent
+    eps: v.optional(positive, 1e-5), // of the norms
   }),
   divides("heads", "width"),
 );
@@ -19,7 +20,7 @@ export const gpt2Options = v.pipe(
 export type Gpt2Options = v.InferInput<typeof gpt2Options>;
 export type Gpt2Shape = v.InferOutput<typeof gpt2Options>;
 
-const published = { vocabulary: 50257, context: 1024, tied: true, dropout: 0 };
+const published = { vocabulary: 50257, context: 1024, tied: true, dropout: 0, eps: 1e-5 };
 
 /**
  * The models of Radford et al. 2019, Table 2, by their names at Hugging Face, and a small one for a few cores. Dropout is 0 unless it is given;

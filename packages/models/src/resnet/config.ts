@@ -1,11 +1,23 @@
 /** The config.json of ResNet: for ImageNet, transformers'; for CIFAR, which transformers does not have, one that it refuses by its model_type. */
 import { OptionsError } from "@terse/options";
-import { classesOf, type HuggingFaceConfig, labelsOf, requireValues } from "../hugging-face-config.ts";
-import { type ResNetOptions, type ResNetShape, stagesOf } from "./options.ts";
+import {
+  checkedOptions,
+  classesOf,
+  type HuggingFaceConfig,
+  labelsOf,
+  oneClassEach,
+  requireValues,
+} from "../hugging-face-config.ts";
+import { type ResNetShape, resnetOptions, stagesOf } from "./options.ts";
 
 const forImageNet = "ResNetForImageClassification";
 const forCifar = "TerseResNet";
 export const resnetArchitectures = [forImageNet, forCifar] as const;
+
+export const resnetBaseArchitectures = ["ResNetModel"] as const;
+const typeForCifar = "terse-resnet";
+
+const names = { width: "embedding_size", channels: "num_channels", labelSmoothing: "label_smoothing" };
 
 /** What the model here computes, of what a config may choose. */
 const only = { hidden_act: "relu", downsample_in_first_stage: false, downsample_in_bottleneck: false };
@@ -15,7 +27,7 @@ const sizesOf = (depth: ResNetShape["depth"], width: number) =>
   [1, 2, 4, 8].map((times) => times * width * (stagesOf[depth].bottleneck ? 4 : 1));
 
 export function toConfig(shape: ResNetShape): HuggingFaceConfig {
-  if (shape.stem === "cifar") return { model_type: "terse-resnet", architectures: [forCifar], ...shape };
+  if (shape.stem === "cifar") return { model_type: typeForCifar, architectures: [forCifar], ...shape };
   const { depth, width, classes, channels, labelSmoothing } = shape;
   const { blocks, bottleneck } = stagesOf[depth];
   return {
@@ -33,9 +45,12 @@ export function toConfig(shape: ResNetShape): HuggingFaceConfig {
 }
 
 /** Throws `OptionsError` where the model here would compute something else. */
-export function fromConfig({ model_type: _, architectures, ...config }: HuggingFaceConfig): ResNetOptions {
-  if ((architectures as readonly string[]).includes(forCifar)) return config as ResNetOptions;
-  requireValues(config, only);
+export function fromConfig({ model_type, architectures, ...config }: HuggingFaceConfig): ResNetShape {
+  if (model_type === typeForCifar || (Array.isArray(architectures) && architectures.includes(forCifar))) {
+    const { id2label, label2id, ...shape } = config;
+    return checkedOptions(resnetOptions, shape, {});
+  }
+  requireValues(config, { ...only, ...oneClassEach });
   // What a config leaves out is that of transformers' ResNet-50.
   const { num_channels = 3, embedding_size = 64, depths = [3, 4, 6, 3], layer_type = "bottleneck" } = config;
   const depth = ([18, 34, 50] as const).find((depth) => {
@@ -44,15 +59,16 @@ export function fromConfig({ model_type: _, architectures, ...config }: HuggingF
   });
   const sizes = depth && sizesOf(depth, embedding_size as number);
   const { hidden_sizes = [256, 512, 1024, 2048] } = config;
-  if (!depth || String(sizes) !== String(hidden_sizes))
+  if (!depth || !Number.isSafeInteger(embedding_size) || String(sizes) !== String(hidden_sizes))
     throw new OptionsError([
       `depths, hidden_sizes: ${JSON.stringify(depths)} ${layer_type} layers of ${JSON.stringify(hidden_sizes)} channels are no ResNet-18, -34 or -50 here; use other weights`,
     ]);
-  return {
+  const given = {
     depth,
-    width: embedding_size as number,
+    width: embedding_size,
     classes: classesOf(config),
-    channels: num_channels as number,
-    labelSmoothing: (config["label_smoothing"] as number | undefined) ?? 0,
+    channels: num_channels,
+    labelSmoothing: config["label_smoothing"] ?? 0,
   };
+  return checkedOptions(resnetOptions, given, names);
 }

@@ -1,8 +1,7 @@
 import { oneOf, v } from "@terse/options";
-import type { HuggingFaceConfig } from "../hugging-face-config.ts";
 import { imageShape } from "../image-shape.ts";
 import type { DataFacts, ModelEntry } from "../model.ts";
-import { fromConfig, resnetArchitectures } from "./config.ts";
+import { fromConfig, resnetArchitectures, resnetBaseArchitectures } from "./config.ts";
 import { type ResNetShape, resnetOptions, resnetPresets } from "./options.ts";
 import { ResNet } from "./resnet.ts";
 
@@ -13,10 +12,16 @@ const options = v.object({
 
 export const resnetEntry = {
   options,
+  presets: resnetPresets,
+  ofData: ["classes"],
+  ofTraining: ["labelSmoothing"],
+  modelTypes: ["resnet", "terse-resnet"],
+  baseArchitectures: resnetBaseArchitectures,
+  read: fromConfig,
   fields: ["images", "labels"],
   architectures: resnetArchitectures,
   create: ({ preset, ...given }: v.InferOutput<typeof options>, data: DataFacts) =>
     new ResNet(imageShape<ResNetShape>(resnetPresets[preset], given, data)),
-  count: (config: HuggingFaceConfig) => ResNet.countElements(fromConfig(config)),
-  restore: (config: HuggingFaceConfig) => new ResNet(fromConfig(config)),
+  count: (shape: ResNetShape) => ResNet.countElements(shape),
+  restore: (shape: ResNetShape) => new ResNet(shape),
 } satisfies ModelEntry;

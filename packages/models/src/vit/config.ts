@@ -1,6 +1,14 @@
 /** The config.json of ViT and DeiT, as transformers reads and writes it. */
-import { classesOf, type HuggingFaceConfig, labelsOf, renamed, requireValues } from "../hugging-face-config.ts";
-import type { VitOptions, VitShape } from "./options.ts";
+import {
+  checkedOptions,
+  classesOf,
+  type HuggingFaceConfig,
+  labelsOf,
+  oneClassEach,
+  renamed,
+  requireValues,
+} from "../hugging-face-config.ts";
+import { type VitOptions, type VitShape, vitOptions } from "./options.ts";
 
 const names = {
   imageSize: "image_size",
@@ -32,6 +40,8 @@ const plain = "ViTForImageClassification";
 const ofClassToken = "DeiTForImageClassification";
 const withTeacher = "DeiTForImageClassificationWithTeacher";
 export const vitArchitectures = [plain, ofClassToken, withTeacher] as const;
+const withoutHead = "DeiTModel";
+export const vitBaseArchitectures = ["ViTModel", withoutHead] as const;
 
 export function toConfig(shape: VitShape): HuggingFaceConfig {
   const { distilled, distillationHead, width, classes, labelSmoothing } = shape;
@@ -53,10 +63,12 @@ export function toConfig(shape: VitShape): HuggingFaceConfig {
 }
 
 /** Throws `OptionsError` where the model here would compute something else. */
-export function fromConfig(config: HuggingFaceConfig): VitOptions {
-  const options: VitOptions = { ...defaults, ...renamed(config, names), classes: classesOf(config) };
-  requireValues(config, { ...only, intermediate_size: 4 * options.width! });
+export function fromConfig(config: HuggingFaceConfig): VitShape {
+  const given = { ...defaults, ...renamed(config, names), classes: classesOf(config) };
+  const options = checkedOptions(vitOptions, given, names);
+  requireValues(config, { ...only, ...oneClassEach, intermediate_size: 4 * options.width });
   const { architectures } = config;
   const is = (name: string) => Array.isArray(architectures) && architectures.includes(name);
-  return { ...options, distilled: is(ofClassToken) || is(withTeacher), distillationHead: !is(ofClassToken) };
+  const distilled = [ofClassToken, withTeacher, withoutHead].some(is);
+  return { ...options, distilled, distillationHead: !(is(ofClassToken) || is(withoutHead)) };
 }

@@ -1,8 +1,7 @@
 import { oneOf, v } from "@terse/options";
-import type { HuggingFaceConfig } from "../hugging-face-config.ts";
 import { imageShape } from "../image-shape.ts";
 import type { DataFacts, ModelEntry } from "../model.ts";
-import { fromConfig, vitArchitectures } from "./config.ts";
+import { fromConfig, vitArchitectures, vitBaseArchitectures } from "./config.ts";
 import { type VitShape, vitOptions, vitPresets } from "./options.ts";
 import { Vit } from "./vit.ts";
 
@@ -13,10 +12,16 @@ const options = v.object({
 
 export const vitEntry = {
   options,
+  presets: vitPresets,
+  ofData: ["classes", "imageSize"],
+  ofTraining: ["labelSmoothing"],
+  modelTypes: ["vit", "deit"],
+  baseArchitectures: vitBaseArchitectures,
+  read: fromConfig,
   fields: ["images", "labels"],
   architectures: vitArchitectures,
   create: ({ preset, ...given }: v.InferOutput<typeof options>, data: DataFacts) =>
     new Vit(imageShape<VitShape>(vitPresets[preset], given, data)),
-  count: (config: HuggingFaceConfig) => Vit.countParameters(fromConfig(config)),
-  restore: (config: HuggingFaceConfig) => new Vit(fromConfig(config)),
+  count: (shape: VitShape) => Vit.countParameters(shape),
+  restore: (shape: VitShape) => new Vit(shape),
 } satisfies ModelEntry;

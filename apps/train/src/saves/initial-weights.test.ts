@@ -1,0 +1,194 @@
+/** What a folder with weights says of the run that begins with them. */
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { configFile, saveModel } from "@terse/checkpoint";
+import { Bert, BertClassifier, Gpt, Gpt2, type Gpt2Options, type Model, ResNet, Vit } from "@terse/models";
+import { manualSeed, type Tensor } from "@terse/tensor";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import type { Recipe } from "../recipe.ts";
+import { recipeFor } from "../recipe-for.ts";
+import { readInitialWeights, remarksOnWeights } from "./initial-weights.ts";
+import { loadModelOf } from "./model-of-run.ts";
+
+let folder: string;
+beforeEach(() => {
+  manualSeed(1);
+  folder = mkdtempSync(join(tmpdir(), "terse-initial-"));
+});
+afterEach(() => rmSync(folder, { recursive: true, force: true }));
+
+const small = { width: 16, heads: 2, layers: 1 };
+const ofText = { ...small, vocabulary: 300, context: 24 };
+
+async function save(model: Model, { config = {}, more = [] as (readonly [string, Tensor])[] } = {}): Promise<void> {
+  await saveModel(folder, [...model.stateDict(), ...more], { ...model.config, ...config }, model);
+}
+
+async function recipeOf(
+  overrides: readonly string[] = [],
+  given: { recipe?: string; newHead?: true } = {},
+): Promise<Recipe> {
+  const weights = await readInitialWeights(folder);
+  return recipeFor({ ...given, overrides }, weights);
+}
+
+describe("the recipe of a run that begins with weights has their model", () => {
+  const path = "data.path=text";
+
+  it.each<[string, () => Model, readonly string[], object, object]>([
+    ["gpt", () => new Gpt({ ...ofText, tied: true }), [], { ...ofText, tied: true }, { name: "text", path: "text" }],
+    [
+      "gpt2",
+      () => new Gpt2({ ...ofText, dropout: 0.2, eps: 1e-3 }),
+      [],
+      { ...ofText, dropout: 0.2, attentionDropout: 0.2, eps: 1e-3 },
+      { name: "text" },
+    ],
+    [
+      "bert",
+      () => new Bert({ ...ofText, hidden: 8, eps: 1e-3, dropout: 0.2, attentionDropout: 0.3 }),
+      [],
+      { ...ofText, hidden: 8, eps: 1e-3, dropout: 0.2, attentionDropout: 0.3 },
+      { name: "masked-text" },
+    ],
+    [
+      "bert-classifier",
+      () => new BertClassifier({ ...ofText, classes: 3 }),
+      [],
+      ofText,
+      { name: "labelled-text", classes: 3 },
+    ],
+    [
+      "resnet",
+      () => new ResNet({ depth: 34, width: 4, classes: 3 }),
+      ["data.classes=3"],
+      { depth: 34, width: 4, stem: "imagenet" },
+      { name: "image-folder", size: 224, resize: true },
+    ],
+    [
+      "resnet",
+      () => new ResNet({ stem: "cifar", width: 4, classes: 3 }),
+      ["data.name=made-images"],
+      { width: 4, stem: "cifar" },
+      { name: "made-images", size: 32 },
+    ],
+    [
+      "vit",
+      () => new Vit({ ...small, imageSize: 32, patchSize: 8, classes: 3, distilled: true, eps: 1e-3 }),
+      ["data.classes=3"],
+      { ...small, distilled: true, eps: 1e-3 },
+      { name: "image-folder", size: 32, resize: true },
+    ],
+  ])("%s", async (name, create, overrides, model, data) => {
+    await save(create(), name === "gpt" ? { config: { model_type: "gpt" } } : {});
+    const recipe = await recipeOf([...(overrides.includes("data.name=made-images") ? [] : [path]), ...overrides]);
+    expect(recipe.model).toMatchObject({ name, ...model });
+    expect(recipe.data).toMatchObject({ ...data, batchSize: 4 });
+  });
+
+  it("for the data that is named, also in another recipe: a classifier from weights of pre-training", async () => {
+    await save(new Bert({ ...ofText, hidden: 8 }));
+    const overrides = ["data.name=labelled-text", path, "data.classes=5"];
+    const recipe = await recipeOf(overrides, { newHead: true });
+    expect(recipe.model).toMatchObject({ name: "bert-classifier", ...ofText, hidden: 8 });
+    expect(recipe.data).toMatchObject({ name: "labelled-text", classes: 5 });
+    expect((await recipeOf([path], { recipe: "bert-tiny-one-bit-lamb" })).optimizer.name).toBe("one-bit-lamb");
+  });
+
+  it("with what the command line chooses and the weights leave open", async () => {
+    await save(new Gpt2({ ...ofText, dropout: 0.2 }));
+    const { model } = await recipeOf([path, "model.dropout=0", "model.width=16"]);
+    expect(model).toMatchObject({ dropout: 0, attentionDropout: 0.2, width: 16 });
+  });
+
+  it.each([
+    [["model.layers=2"], /^model\.layers: is given as 2, and .*config\.json says 1; leave it out$/],
+    [["model.eps=1e-6"], /^model\.eps: is given as 0\.000001, and .*config\.json says 0\.00001; leave it out$/],
+    [["model.preset=gpt2-xl"], /^model\.preset: gpt2-xl has vocabulary 50257, and .* says 300; leave it out$/],
+    [["model.name=gpt"], /^model\.name: is given as gpt, and .* describes gpt2; leave it out$/],
+    [["model={ name: gpt2, heads: 4 }"], /^model\.heads: is given as 4, and .* says 2; leave it out$/],
+    [["model.layer=2"], /did you mean layers/],
+  ])("and is refused where the command line contradicts them: %s", async (overrides, message) => {
+    await save(new Gpt2(ofText));
+    await expect(recipeOf([path, ...overrides])).rejects.toThrow(message);
+  });
+
+  it("or that of the recipe, where the folder has no config.json", async () => {
+    await save(new Gpt2(ofText));
+    rmSync(join(folder, configFile));
+    expect((await recipeOf([path, "model.name=gpt2", "model.layers=3"])).model).toMatchObject({
+      name: "gpt2",
+      layers: 3,
+    });
+  });
+});
+
+describe("the tokenizer of a run that begins with weights", () => {
+  const tokenizerOf = async (options: Gpt2Options, overrides: readonly string[] = []) => {
+    await save(new Gpt2(options));
+    return ((await recipeOf(["data.path=text", ...overrides])).data as { tokenizer?: string }).tokenizer;
+  };
+
+  it("is the one in the folder, else the known one of as many tokens, else that of the recipe", async () => {
+    expect(await tokenizerOf({ ...ofText, vocabulary: 50304 })).toBe("gpt2");
+    expect(await tokenizerOf({ ...ofText, vocabulary: 256 })).toBe("bytes");
+    expect(await tokenizerOf(ofText)).toBe("bytes");
+    writeFileSync(join(folder, "tokenizer.json"), "{}");
+    expect(await tokenizerOf(ofText)).toBe(folder);
+    expect(await tokenizerOf(ofText, ["data.tokenizer=bytes"])).toBe("bytes");
+    const weights = await readInitialWeights(folder);
+    const recipe = recipeFor({ overrides: ["data.path=text", "data.tokenizer=bytes"] }, weights);
+    expect(remarksOnWeights(weights, recipe, "given")).toContain(
+      `data.tokenizer is bytes, and the weights come with another one, ${folder}: tokens may mean something else`,
+    );
+  });
+});
+
+describe("weights whose head differs from the embedding, though config.json says that they are tied", () => {
+  it.each([
+    ["gpt2", () => new Gpt2({ ...ofText, tied: false }), { tie_word_embeddings: true }],
+    ["gpt", () => new Gpt({ ...ofText, tied: false }), { model_type: "gpt", tied: true }],
+  ])("are those of a model that is not: %s", async (_, create, config) => {
+    const untied = create();
+    await save(untied, { config });
+    const remarks: string[] = [];
+    const model = await loadModelOf(folder, (words) => remarks.push(words));
+    for (const [i, [name, tensor]] of model.stateDict().entries()) {
+      expect(name).toBe(untied.stateDict()[i]![0]);
+      expect(tensor.equal(untied.stateDict()[i]![1])).toBe(true);
+    }
+    expect(remarks).toEqual([
+      expect.stringMatching(
+        /^the weights have (lm_head|head)\.weight with other values than the embedding: the model is not tied/,
+      ),
+    ]);
+    const weights = await readInitialWeights(folder);
+    const recipe = recipeFor({ overrides: ["data.path=text"] }, weights);
+    expect(recipe.model).toMatchObject({ tied: false });
+    expect(remarksOnWeights(weights, recipe, "given")).toContain(remarks[0]);
+    expect(() => recipeFor({ overrides: ["data.path=text", "model.tied=true"] }, weights)).toThrow(
+      /^model\.tied: is given as true, and the weights next to .* have (lm_head|head)\.weight with other values/,
+    );
+  });
+});
+
+it.each([
+  [{ n_layer: 0 }, /config\.json describes no model that is known here: n_layer: /],
+  [{ n_layer: 1e6 }, /config\.json describes a model of \d+ parameters, and model\.safetensors has \d+/],
+  [{ activation_function: "relu" }, /activation_function: is "relu", and only "gelu_new" or/],
+  [{ model_type: "llama", architectures: ["LlamaForCausalLM"] }, /model_type: unknown name "llama"/],
+])("a config.json that the model here does not compute is refused by its key: %o", async (config, message) => {
+  await save(new Gpt2(ofText), { config });
+  await expect(readInitialWeights(folder)).rejects.toThrow(message);
+});
+
+it("a rate of a recipe for random weights is remarked on, one that is given and that of fine-tune are not", async () => {
+  await save(new Gpt2(ofText));
+  const weights = await readInitialWeights(folder);
+  const remarks = (recipe: string, whose: "of a recipe here" | "given") =>
+    remarksOnWeights(weights, recipeFor({ recipe, overrides: ["data.path=text"] }, weights), whose).join("\n");
+  expect(remarks("gpt-small", "of a recipe here")).toMatch(/optimizer\.lr is 0\.004, .*take --recipe fine-tune/);
+  expect(remarks("gpt-small", "given")).not.toMatch(/optimizer\.lr/);
+  expect(remarks("fine-tune", "of a recipe here")).not.toMatch(/optimizer\.lr/);
+});

@@ -1,0 +1,202 @@
+/**
+ * What a folder with weights says of a run that begins with them: its model, with all sizes, and its tokenizer. It stands between the recipe's
+ * file and the command line: it takes the place of what the file says, and what the command line says has to agree with it.
+ */
+import { existsSync } from "node:fs";
+import { join, resolve } from "node:path";
+import { CheckpointError, type Config, configFile, loadConfig } from "@terse/checkpoint";
+import { type DatasetName, datasets } from "@terse/data";
+import { type ModelName, models, modelsFor } from "@terse/models";
+import { OptionsError } from "@terse/options";
+import type { Recipe } from "../recipe.ts";
+import { describedSize, folderOfModel, isModelFolder, saveOfModel, untiedCopy, untiedRemark } from "./model-of-run.ts";
+
+/** JSON: rank 0 reads it, and tells the others. */
+export interface InitialWeights {
+  /** Its config.json, for messages. */
+  readonly file: string;
+  /** What that says; absent where the folder has weights alone. */
+  readonly config?: Config;
+  /** The name of a copy of a tied tensor, which has other values: the model is not tied. */
+  readonly copy?: string;
+  /** What data.tokenizer would be. */
+  readonly tokenizer?: string;
+}
+
+/** Reads no weights, but where they may be those of an untied model. Throws `CheckpointError`, also where config.json describes no model. */
+export async function readInitialWeights(name: string): Promise<InitialWeights> {
+  const folder = folderOfModel(name);
+  const file = join(folder, configFile);
+  const tokenizer = tokenizerOf(name);
+  const ofTokenizer = tokenizer === undefined ? {} : { tokenizer };
+  if (!existsSync(file)) return { file, ...ofTokenizer };
+  const config = await loadConfig(folder);
+  try {
+    const [model] = modelsFor(config) as [ModelName];
+    const options = models[model].read(config) as { vocabulary?: number };
+    await describedSize(folder, models[model].count(options), { atMost: 2 }); // a base model has no head
+    const copy = await untiedCopy(folder, model, options);
+    const known = tokenizer ?? knownTokenizer(options.vocabulary);
+    return { file, config, ...(known !== undefined && { tokenizer: known }), ...(copy !== undefined && { copy }) };
+  } catch (error) {
+    if (!(error instanceof OptionsError)) throw error;
+    throw new CheckpointError(`${file} describes no model that is known here: ${error.message}`);
+  }
+}
+
+/** Of a run, that of its data; else the folder's own. */
+function tokenizerOf(name: string): string | undefined {
+  const folder = resolve(name);
+  if (isModelFolder(name)) return existsSync(join(folder, "tokenizer.json")) ? folder : undefined;
+  const { tokenizer } = saveOfModel(name).manifest.recipe.data as { tokenizer?: unknown };
+  return typeof tokenizer === "string" ? tokenizer : undefined;
+}
+
+/** The tokenizer that weights without one have, by the number of its tokens, which a model may have rounded up. */
+export function knownTokenizer(vocabulary: number | undefined): string | undefined {
+  if (vocabulary === 256) return "bytes";
+  return vocabulary !== undefined && vocabulary >= 50257 && vocabulary < 50257 + 128 ? "gpt2" : undefined;
+}
+
+type Tree = Readonly<Record<string, unknown>>;
+
+const sectionOf = (tree: Tree, key: string): Tree => {
+  const section = tree[key];
+  return typeof section === "object" && section !== null && !Array.isArray(section) ? (section as Tree) : {};
+};
+
+/** The data of each model, where neither the recipe nor the command line names some that it reads. */
+const dataOf: Record<ModelName, DatasetName> = {
+  gpt: "text",
+  gpt2: "text",
+  bert: "masked-text",
+  "bert-classifier": "labelled-text",
+  resnet: "image-folder",
+  vit: "image-folder",
+};
+
+/**
+ * What comes on top of the tree of a recipe's file, and below what the command line has `given`. Throws `OptionsError` where that contradicts
+ * the folder, with a line for each key.
+ */
+export function recipeOfWeights(
+  weights: InitialWeights,
+  { file, given, newHead }: { file: Tree; given: Tree; newHead: boolean },
+): Tree {
+  const { config, copy, tokenizer } = weights;
+  if (config === undefined) return {};
+  const [ofFile, ofUser] = [sectionOf(file, "model"), sectionOf(given, "model")];
+  const name = modelName(weights, file, given);
+  const { ofData = [], ofTraining = [], read } = models[name];
+  const options: Tree = { ...read(config), ...(copy !== undefined && { tied: false }) };
+  checkGiven(weights, name, options, ofUser);
+  const isOwn = (key: string) => ofTraining.includes(key) && ofFile["name"] === name && key in ofFile;
+  const taken = Object.entries(options).filter(([key]) => !ofData.includes(key) && !isOwn(key));
+  const data = dataSection(name, options, {
+    tokenizer,
+    newHead,
+    file: sectionOf(file, "data"),
+    given: sectionOf(given, "data"),
+  });
+  return { model: { name, ...Object.fromEntries(taken) }, data };
+}
+
+const reads = (model: ModelName, data: unknown) =>
+  Object.hasOwn(datasets, data as string) &&
+  models[model].fields.every((field) => datasets[data as DatasetName].fields.includes(field));
+
+/** Weights fit several models that differ in their head: the one that the user or the recipe names, or that reads the data, comes first. */
+function modelName({ file: described, config }: InitialWeights, file: Tree, given: Tree): ModelName {
+  const candidates = modelsFor(config!);
+  const [ofUser, ofFile] = [sectionOf(given, "model")["name"], sectionOf(file, "model")["name"]];
+  if (ofUser !== undefined && !candidates.includes(ofUser as ModelName))
+    throw new OptionsError([
+      `model.name: is given as ${ofUser}, and ${described} describes ${candidates.join(" or ")}; leave it out`,
+    ]);
+  const data = sectionOf(given, "data")["name"];
+  return (
+    candidates.find((each) => each === ofUser) ??
+    candidates.find((each) => reads(each, data)) ??
+    candidates.find((each) => each === ofFile) ??
+    candidates[0]!
+  );
+}
+
+function checkGiven({ file, copy }: InitialWeights, model: ModelName, options: Tree, given: Tree): void {
+  const { ofData = [], ofTraining = [], presets, options: schema } = models[model];
+  const isFixed = (key: string) => key in options && !ofData.includes(key) && !ofTraining.includes(key);
+  const differs = (key: string, value: unknown) =>
+    isFixed(key) && JSON.stringify(value) !== JSON.stringify(options[key]);
+  const problems = Object.entries(given).flatMap(([key, value]) =>
+    key in schema.entries && value !== null && differs(key, value)
+      ? [
+          key === "tied" && copy !== undefined
+            ? `model.tied: is given as ${JSON.stringify(value)}, and the weights next to ${file} have ${copy} with other values than the embedding; leave it out`
+            : `model.${key}: is given as ${JSON.stringify(value)}, and ${file} says ${JSON.stringify(options[key])}; leave it out`,
+        ]
+      : [],
+  );
+  const { preset } = given;
+  const of = typeof preset === "string" && Object.hasOwn(presets, preset) ? presets[preset]! : {};
+  const [other] = Object.entries(of).filter(([key, value]) => !(key in given) && differs(key, value));
+  if (other)
+    problems.push(
+      `model.preset: ${preset} has ${other[0]} ${JSON.stringify(other[1])}, and ${file} says ${JSON.stringify(options[other[0]])}; leave it out`,
+    );
+  if (problems.length > 0) throw new OptionsError(problems);
+}
+
+function dataSection(
+  model: ModelName,
+  options: Tree,
+  { tokenizer, newHead, file, given }: { tokenizer: string | undefined; newHead: boolean; file: Tree; given: Tree },
+): Tree {
+  const ofFile = reads(model, file["name"]) ? (file["name"] as DatasetName) : undefined;
+  const name = Object.hasOwn(datasets, String(given["name"]))
+    ? (given["name"] as DatasetName)
+    : (ofFile ?? dataOf[model]);
+  const { entries } = datasets[name].options;
+  const before = name === file["name"] ? file : {};
+  const found: Tree = {
+    ...(tokenizer !== undefined && { tokenizer }),
+    ...(name === "labelled-text" && !newHead && { classes: options["classes"] }), // those of pictures are their folders
+    ...(name === "image-folder" && { size: options["imageSize"] ?? 224, resize: true }),
+  };
+  const fits = ([key]: readonly [string, unknown]) => key in entries && !(key in before);
+  return { name, ...Object.fromEntries(Object.entries(found).filter(fits)), batchSize: file["batchSize"] ?? 4 };
+}
+
+/** What the user should know of a run that begins with them, a line each. */
+export function remarksOnWeights(
+  weights: InitialWeights,
+  { model, data, optimizer }: Recipe,
+  rate: "of a recipe here" | "given",
+): string[] {
+  const { file, config, copy, tokenizer } = weights;
+  if (config === undefined) return [];
+  const { ofData = [], read } = models[model.name];
+  const { name: _, preset: __, ...options } = model as Tree & { name: ModelName; preset: string };
+  const known = Object.keys(read(config)).filter((key) => !ofData.includes(key) && key in options);
+  const text = known.map((key) => `${key} ${options[key]}`).join(", ");
+  return [
+    `the model is that of ${file}: ${model.name}, ${text}`,
+    ...(copy === undefined ? [] : [untiedRemark(copy)]),
+    ...tokenizerRemark(data as { tokenizer?: string }, tokenizer),
+    ...(rate === "given" ? [] : rateRemark(optimizer)),
+  ];
+}
+
+function tokenizerRemark({ tokenizer: used }: { tokenizer?: string }, own: string | undefined): string[] {
+  if (used === undefined || own === undefined) return [];
+  if (used === own) return used === "bytes" ? [] : [`data.tokenizer is that of the weights, ${own}`];
+  return [`data.tokenizer is ${used}, and the weights come with another one, ${own}: tokens may mean something else`];
+}
+
+const rateForTuning = 1e-3;
+
+function rateRemark({ name, lr }: Recipe["optimizer"]): string[] {
+  if (lr < rateForTuning || name === "sgd") return [];
+  return [
+    `optimizer.lr is ${lr}, the recipe's rate for random weights, which destroys trained ones: take --recipe fine-tune, or give a rate, such as --optimizer.lr=5e-5`,
+  ];
+}
