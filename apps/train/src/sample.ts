@@ -1,11 +1,10 @@
 /** `./terse sample RUN`: the model of a run, or of a folder with weights, continues a text, token by token. */
-import { existsSync } from "node:fs";
-import { join } from "node:path";
 import { philox, wordsOf } from "@terse/codecs";
 import { datasets, openTokenizer, type Tokenizer } from "@terse/data";
 import { continuesText, generate, type Sampling, type TextModel } from "@terse/models";
 import { OptionsError, print } from "@terse/options";
 import type { SampleArguments } from "./arguments.ts";
+import { knownTokenizer, tokenizerOfWeights } from "./saves/initial-weights.ts";
 import { isModelFolder, loadModelOf, newestRun, saveOfModel } from "./saves/model-of-run.ts";
 
 export interface SampleOptions extends Sampling {
@@ -20,10 +19,14 @@ export async function sample({
   seed,
   ...sampling
 }: SampleArguments): Promise<number> {
-  const tokenizer = await tokenizerOf(run);
-  const model = await loadModelOf(run);
-  if (!tokenizer || !continuesText(model))
+  const model = await loadModelOf(run, (words) => process.stderr.write(`${words}\n`));
+  if (!continuesText(model))
     throw new OptionsError([`the model of ${run} writes no text; name a run of a language model`]);
+  const tokenizer = await tokenizerOf(run, model.vocabulary);
+  if (!tokenizer)
+    throw new OptionsError([
+      `${run} has no tokenizer, and none that is known has its model's ${model.vocabulary} tokens; put the model's tokenizer.json there`,
+    ]);
   if (tokenizer.vocabulary > model.vocabulary)
     throw new OptionsError([
       `the tokenizer of ${run} has ${tokenizer.vocabulary} tokens, and its model ${model.vocabulary}; put the model's tokenizer.json there`,
@@ -33,9 +36,12 @@ export async function sample({
   return 0;
 }
 
-/** Of a run: that of its data. Of a folder with weights: its tokenizer.json, or else GPT-2's. */
-async function tokenizerOf(run: string): Promise<Tokenizer | undefined> {
-  if (isModelFolder(run)) return openTokenizer(existsSync(join(run, "tokenizer.json")) ? run : "gpt2");
+/** Of a run: that of its data. Of a folder with weights: its tokenizer.json, or else the known one of as many tokens. */
+async function tokenizerOf(run: string, vocabulary: number): Promise<Tokenizer | undefined> {
+  if (isModelFolder(run)) {
+    const name = tokenizerOfWeights(run) ?? knownTokenizer(vocabulary);
+    return name === undefined ? undefined : openTokenizer(name);
+  }
   const { data } = saveOfModel(run).manifest.recipe;
   return datasets[data.name].tokenizer?.(data);
 }

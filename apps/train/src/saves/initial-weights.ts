@@ -27,7 +27,7 @@ export interface InitialWeights {
 export async function readInitialWeights(name: string): Promise<InitialWeights> {
   const folder = folderOfModel(name);
   const file = join(folder, configFile);
-  const tokenizer = tokenizerOf(name);
+  const tokenizer = tokenizerOfWeights(name);
   const ofTokenizer = tokenizer === undefined ? {} : { tokenizer };
   if (!existsSync(file)) return { file, ...ofTokenizer };
   const config = await loadConfig(folder);
@@ -45,7 +45,7 @@ export async function readInitialWeights(name: string): Promise<InitialWeights> 
 }
 
 /** Of a run, that of its data; else the folder's own. */
-function tokenizerOf(name: string): string | undefined {
+export function tokenizerOfWeights(name: string): string | undefined {
   const folder = resolve(name);
   if (isModelFolder(name)) return existsSync(join(folder, "tokenizer.json")) ? folder : undefined;
   const { tokenizer } = saveOfModel(name).manifest.recipe.data as { tokenizer?: unknown };
