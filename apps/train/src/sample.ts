@@ -19,7 +19,7 @@ export async function sample({
   seed,
   ...sampling
 }: SampleArguments): Promise<number> {
-  const model = await loadModelOf(run, (words) => process.stderr.write(`${words}\n`));
+  const model = await loadModelOf(run, (words) => print(words, process.stderr));
   if (!continuesText(model))
     throw new OptionsError([`the model of ${run} writes no text; name a run of a language model`]);
   const tokenizer = await tokenizerOf(run, model.vocabulary);

@@ -4,6 +4,7 @@ export { atomicWrite, atomicWriteText, renameFolder, writeAll } from "./atomic-w
 export { checkFile } from "./check-file.ts";
 export { CheckpointError, reasonOf } from "./checkpoint-error.ts";
 export { type DType, elements, type TypedArray } from "./dtypes.ts";
+export { fileInside } from "./file-inside.ts";
 export type { FileRecord } from "./file-record.ts";
 export { type ForeignWeights, loadModel } from "./load-model.ts";
 export {
@@ -45,4 +46,4 @@ export {
   writeSafetensors,
 } from "./safetensors.ts";
 export type { Header, TensorInfo } from "./safetensors-header.ts";
-export { hasWeights, indexFile, openWeights, type Weights, weightsFile } from "./weights.ts";
+export { filesOfWeights, hasWeights, indexFile, openWeights, type Weights, weightsFile } from "./weights.ts";

@@ -49,7 +49,8 @@ export function readRegularText(path: string, mostBytes: number): string {
   }
 }
 
-function checkRegular(status: Stats): void {
+/** Throws, with a code and a reason in words, for anything but a regular file. */
+export function checkRegular(status: Stats): void {
   if (status.isFile()) return;
   if (status.isDirectory()) throw reason("EISDIR", "");
   const kind = status.isFIFO() ? "a pipe" : status.isSocket() ? "a socket" : "a device";

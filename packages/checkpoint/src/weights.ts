@@ -64,6 +64,13 @@ export async function openWeights(folder: string): Promise<Weights> {
   }
 }
 
+/** The names of the files that `openWeights` reads in a folder. Throws `CheckpointError`. */
+export async function filesOfWeights(folder: string): Promise<string[]> {
+  const isSingle = existsSync(join(folder, weightsFile)) || !existsSync(join(folder, indexFile));
+  if (isSingle) return [weightsFile];
+  return [...new Set((await readIndex(folder)).files.values()), indexFile];
+}
+
 export interface Index {
   readonly path: string;
   readonly files: ReadonlyMap<string, string>; // of each tensor

@@ -23,6 +23,8 @@ export interface Dataset extends AsyncDisposable {
   readonly itemsPerBatch: number;
   /** SHA-256 of the data, in hexadecimal digits. It must be the same on every rank. */
   readonly fingerprint: string;
+  /** The names of the classes, in the order of their labels, where they have any. */
+  readonly classNames?: readonly string[] | undefined;
   /** The beginning of the held-out text, for models that continue a text. */
   readonly prompt?: string | undefined;
   /** The files that were found. Absent where the data has none. */

@@ -69,6 +69,10 @@ export class SampledData implements Dataset {
     return this.#samples.facts.fingerprint;
   }
 
+  get classNames(): readonly string[] | undefined {
+    return this.#samples.facts.classNames;
+  }
+
   get prompt(): string | undefined {
     return this.#samples.facts.prompt;
   }

@@ -28,6 +28,8 @@ export interface SampleFacts {
   readonly mostSkipped?: number | undefined;
   /** SHA-256 of what the rows are made of, in hexadecimal digits. */
   readonly fingerprint: string;
+  /** The names of the classes, in the order of their labels, where they have any. */
+  readonly classNames?: readonly string[] | undefined;
   /** The beginning of the held-out text. */
   readonly prompt?: string | undefined;
   /** The files that were found. Absent where the data has none. */

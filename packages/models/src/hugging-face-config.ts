@@ -58,9 +58,9 @@ export function classesOf(config: HuggingFaceConfig): number {
   return typeof num_labels === "number" ? num_labels : 2;
 }
 
-/** How a config names classes: LABEL_0, LABEL_1, … */
-export function labelsOf(classes: number): HuggingFaceConfig {
-  const labels = Array.from({ length: classes }, (_, i) => `LABEL_${i}`);
+/** How a config names classes: LABEL_0, LABEL_1, … where they have no names. */
+export function labelsOf(classes: number, names: readonly string[] = []): HuggingFaceConfig {
+  const labels = Array.from({ length: classes }, (_, i) => names[i] ?? `LABEL_${i}`);
   return {
     id2label: Object.fromEntries(labels.map((label, i) => [i, label])),
     label2id: Object.fromEntries(labels.map((label, i) => [label, i])),

@@ -7,6 +7,7 @@ export { Gpt } from "./gpt/gpt.ts";
 export { type GptOptions, type GptShape, gptOptions, gptPresets } from "./gpt/options.ts";
 export { Gpt2 } from "./gpt2/gpt2.ts";
 export { type Gpt2Options, type Gpt2Shape, gpt2Options, gpt2Presets } from "./gpt2/options.ts";
+export { labelsOf } from "./hugging-face-config.ts";
 export { continuesText, type DataFacts, type Model, type ModelEntry, type TextModel } from "./model.ts";
 export { countParameters, type ModelName, models, modelsFor, restoreModel } from "./models.ts";
 export { headOf, withNewHead } from "./new-head.ts";

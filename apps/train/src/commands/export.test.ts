@@ -1,16 +1,28 @@
 /** Exports of the saves of runs, opened by other libraries. */
-import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { readSafetensors } from "@terse/checkpoint";
+import { readSafetensors, saveModel } from "@terse/checkpoint";
 import { loopback } from "@terse/collectives";
 import { type DatasetEntry, datasets, openTokenizer } from "@terse/data";
-import type { Bert, BertClassifier, Gpt2, ResNet, Vit } from "@terse/models";
+import { type Bert, type BertClassifier, Gpt2, type ResNet, type Vit } from "@terse/models";
 import { Arena, fromTypedArray, manualSeed, noGrad, ones, randint, randn, type Tensor } from "@terse/tensor";
 import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from "vitest";
 import { needsModules, relativeError, runPython } from "../../../../packages/tensor/src/testing/python.ts";
 import { buildData, buildModel, buildOptimizer } from "../build.ts";
 import { defaultRecipe, readRecipe } from "../recipe.ts";
+import { recipeFor } from "../recipe-for.ts";
+import { readInitialWeights } from "../saves/initial-weights.ts";
 import { loadModelOf } from "../saves/model-of-run.ts";
 import { openRun } from "../saves/run.ts";
 import { exportCommand } from "./export.ts";
@@ -25,14 +37,16 @@ beforeEach(() => {
 });
 
 /** Saves a run after no step, on two ranks, with weights that all differ from their first values. */
-async function save(out: string, keys: readonly string[]): Promise<void> {
-  const recipe = readRecipe(defaultRecipe, [...keys, "steps=4"]);
+async function save(out: string, keys: readonly string[], initFrom?: string): Promise<void> {
+  const overrides = [...keys, "steps=4"];
+  const weights = initFrom === undefined ? undefined : await readInitialWeights(initFrom);
+  const recipe = weights ? recipeFor({ overrides }, weights) : readRecipe(defaultRecipe, overrides);
   const groups = loopback(2);
   mkdirSync(out);
   try {
     await Promise.all(
       groups.map(async (group) => {
-        await using run = await openRun(recipe, group, { out, overrides: [] });
+        await using run = await openRun(recipe, group, { out, overrides, initFrom, weights });
         manualSeed(7);
         const model = buildModel(recipe);
         noGrad(() => {
@@ -164,6 +178,85 @@ if ${tokenizer ? "True" : "False"}:
     180_000,
   );
 
+  it("of a run that began with weights keeps how they generate, their special tokens and dropouts", async () => {
+    const [theirs, run] = [join(folder, "theirs"), join(folder, "tuned")];
+    await runPython(`
+import transformers as t
+from tokenizers import Tokenizer, models, pre_tokenizers, decoders
+alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
+inner = Tokenizer(models.BPE({c: i for i, c in enumerate(alphabet)}, []))
+inner.pre_tokenizer, inner.decoder = pre_tokenizers.ByteLevel(add_prefix_space=False), decoders.ByteLevel()
+tokenizer = t.PreTrainedTokenizerFast(tokenizer_object=inner, bos_token="<s>", eos_token="</s>", pad_token="<pad>")
+tokenizer.chat_template = "{{ messages[0].content }}"
+tokenizer.save_pretrained(${JSON.stringify(theirs)})
+config = t.GPT2Config(vocab_size=len(tokenizer), n_positions=16, n_embd=16, n_layer=1, n_head=2, resid_pdrop=0.2, embd_pdrop=0.3, attn_pdrop=0.4,
+  bos_token_id=tokenizer.bos_token_id, eos_token_id=tokenizer.eos_token_id, pad_token_id=tokenizer.pad_token_id)
+model = t.GPT2LMHeadModel(config)
+model.generation_config = t.GenerationConfig(do_sample=True, top_k=7, eos_token_id=tokenizer.eos_token_id, max_new_tokens=5)
+model.save_pretrained(${JSON.stringify(theirs)})`);
+    await save(run, [`data.path=${text}`], theirs);
+    const compare = (out: string) =>
+      runPython(`
+import transformers as t
+for read in (t.GenerationConfig, t.AutoConfig):
+    a, b = (read.from_pretrained(f).to_dict() for f in (${JSON.stringify(theirs)}, ${JSON.stringify(out)}))
+    for key in ("_name_or_path", "transformers_version", "dtype", "torch_dtype"): a.pop(key, None), b.pop(key, None)
+    assert a == {key: b.get(key) for key in a}, (a, b)
+a, b = (t.AutoTokenizer.from_pretrained(f) for f in (${JSON.stringify(theirs)}, ${JSON.stringify(out)}))
+assert a.special_tokens_map == b.special_tokens_map and a.chat_template == b.chat_template, (a, b)
+assert a("an <s> wörd</s>") == b("an <s> wörd</s>")
+t.AutoModelForCausalLM.from_pretrained(${JSON.stringify(out)})`);
+    const exported = async (from: string, name: string) => {
+      const out = join(folder, name);
+      await exportCommand([from, "--out", out]);
+      await compare(out);
+      return out;
+    };
+    const first = await exported(run, "tuned-model");
+    await exported(first, "again"); // an export of an export
+    await save(join(folder, "tuned-again"), [`data.path=${text}`], first);
+    await exported(join(folder, "tuned-again"), "tuned-again-model");
+    renameSync(theirs, join(folder, "moved")); // the run has what it needs
+    const out = join(folder, "without");
+    await exportCommand([run, "--out", out]);
+    expect(readdirSync(out).sort()).toEqual(readdirSync(first).sort());
+    expect(vi.mocked(process.stderr.write).mock.calls.join()).not.toMatch(/without a tokenizer/);
+  }, 180_000);
+
+  it("of a classifier has the names of its classes: the data's, else those of the weights that it began with", async () => {
+    const pictures = join(folder, "zoo");
+    for (const name of ["cat", "dog", "zebra"]) mkdirSync(join(pictures, name), { recursive: true });
+    await runPython(`
+from PIL import Image
+for name in ("cat", "dog", "zebra"):
+    for i in range(8): Image.new("RGB", (16, 16), (i, i, i)).save(f${JSON.stringify(join(pictures, "{name}"))} + f"/{i}.png")`);
+    const labels = (out: string) => {
+      const { id2label, label2id } = JSON.parse(readFileSync(join(out, "config.json"), "utf8"));
+      expect(label2id).toEqual(Object.fromEntries(Object.entries(id2label).map(([id, label]) => [label, Number(id)])));
+      return Object.values(id2label);
+    };
+    const ofPictures = [`data.path=${pictures}`, "data.name=image-folder", "data.size=16", "data.classes=3"];
+    const [run, out] = [join(folder, "zoo-run"), join(folder, "zoo-model")];
+    await save(run, ["model.name=resnet", "model.preset=resnet18", "model.width=4", ...ofPictures]);
+    await exportCommand([run, "--out", out]);
+    expect(labels(out)).toEqual(["cat", "dog", "zebra"]);
+    await save(join(folder, "made-run"), ["data.name=made-images", "data.size=16", "data.classes=3"], out);
+    expect(labels(join(folder, "made-run", "step-1"))).toEqual(["cat", "dog", "zebra"]);
+    await runPython(`
+import transformers
+model = transformers.AutoModelForImageClassification.from_pretrained(${JSON.stringify(join(folder, "zoo-model"))})
+assert model.config.id2label == {0: "cat", 1: "dog", 2: "zebra"} and model.config.label2id["zebra"] == 2, model.config`);
+    const words = join(folder, "words");
+    mkdirSync(words);
+    writeFileSync(join(words, "train.tsv"), `sentence\tlabel\n${"a lion\tcat\na wolf\tdog\n".repeat(40)}`);
+    await save(join(folder, "words-run"), [
+      ...cases["bert-classifier"]!.keys.slice(0, -1),
+      `data.path=${words}`,
+      "data.labels=[cat, dog]",
+    ]);
+    expect(labels(join(folder, "words-run", "step-1"))).toEqual(["cat", "dog"]);
+  }, 180_000);
+
   // Needs no model: transformers finds the processor by its own file.
   it.each<[string, readonly string[], readonly [number, number]]>([
     ["made-images", ["size=16"], [16, 16]],
@@ -262,4 +355,66 @@ it("is written without a tokenizer whose file is no longer there, and says so", 
   await exportCommand([run, "--out", join(folder, "gone-model")]);
   expect(readdirSync(join(folder, "gone-model")).sort()).toEqual(["config.json", "model.safetensors"]);
   expect(vi.mocked(process.stderr.write).mock.calls.join()).toMatch(/without a tokenizer: Cannot read the tokenizer/);
+});
+
+describe("the export of a folder that somebody else made", () => {
+  const foreign = async (name: string) => {
+    const from = join(folder, name);
+    manualSeed(3);
+    const model = new Gpt2({ vocabulary: 256, context: 16, width: 16, heads: 2, layers: 1 });
+    await saveModel(from, model.stateDict(), model.config);
+    writeFileSync(join(folder, "secret"), "{}");
+    return from;
+  };
+
+  it("has the files that are read as the model, and no others", async () => {
+    const from = await foreign("foreign");
+    for (const name of [
+      "generation_config.json",
+      "tokenizer.json",
+      "model-backup.safetensors",
+      "notes.txt",
+      "tokenizer_x.json",
+    ])
+      writeFileSync(join(from, name), "{}");
+    const out = join(folder, "foreign-model");
+    await exportCommand([from, "--out", out]);
+    expect(readdirSync(out).sort()).toEqual([
+      "config.json",
+      "generation_config.json",
+      "model.safetensors",
+      "tokenizer.json",
+    ]);
+  });
+
+  it.each(["config.json", "model.safetensors", "tokenizer.json", "generation_config.json"])(
+    "follows no link out of it: %s",
+    async (name) => {
+      const from = await foreign(`linked-${name}`);
+      const outside = join(folder, `outside-${name}`);
+      if (existsSync(join(from, name))) renameSync(join(from, name), outside);
+      else writeFileSync(outside, "{}");
+      symlinkSync(outside, join(from, name));
+      const out = join(folder, `linked-${name}-model`);
+      await expect(exportCommand([from, "--out", out])).rejects.toThrow(
+        new RegExp(`${name} leads to .*outside-${name}, outside of its folder; put a copy of that file in its place`),
+      );
+      expect(readdirSync(out)).toEqual([]);
+    },
+  );
+
+  it("takes the blobs of the cache of Hugging Face", async () => {
+    const from = await foreign("hub");
+    const snapshot = join(folder, "hub", "snapshots", "607a30d");
+    mkdirSync(join(folder, "hub", "blobs"));
+    mkdirSync(snapshot, { recursive: true });
+    for (const [i, name] of ["config.json", "model.safetensors"].entries()) {
+      renameSync(join(from, name), join(folder, "hub", "blobs", `${i}`));
+      symlinkSync(`../../blobs/${i}`, join(snapshot, name));
+    }
+    const out = join(folder, "hub-model");
+    await exportCommand([snapshot, "--out", out]);
+    expect(readdirSync(out).sort()).toEqual(["config.json", "model.safetensors"]);
+    expect((await loadModelOf(out)).parameterCount()).toBe((await loadModelOf(snapshot)).parameterCount());
+  });
 });

@@ -1,15 +1,20 @@
 /** `./terse export RUN`: the model of a run alone, as a folder that transformers or safetensors, and `--init-from`, open; and its tokenizer or image processor. */
-import { copyFileSync, readdirSync, writeFileSync } from "node:fs";
+import { existsSync, readdirSync, writeFileSync } from "node:fs";
 import { basename, join, resolve } from "node:path";
-import { CheckpointError, configFile, makeFolder, weightsFile, writeSafetensors } from "@terse/checkpoint";
+import {
+  CheckpointError,
+  configFile,
+  filesOfWeights,
+  makeFolder,
+  openWeights,
+  weightsFile,
+  writeSafetensors,
+} from "@terse/checkpoint";
 import { DataError, type DatasetEntry, datasets } from "@terse/data";
 import { OptionsError, parseArguments, print } from "@terse/options";
+import { copyFiles, initialFiles, keptIn, ofImages, ofModel, ofTokenizer } from "../saves/initial-files.ts";
 import { isModelFolder, loadModelOf, modelFolderOf, newestRun, saveOfModel } from "../saves/model-of-run.ts";
-
-/** The files of a model in Hugging Face's layout, among those of a save. */
-const ofModel = (name: string) =>
-  name === configFile ||
-  /^(tokenizer.*\.json|preprocessor_config\.json|model.*\.safetensors(\.index\.json)?)$/.test(name);
+import { locateRun } from "../saves/save-folder.ts";
 
 export async function exportCommand(argv: readonly string[]): Promise<void> {
   const { flags, words } = parseArguments(argv, {
@@ -29,13 +34,21 @@ export async function exportCommand(argv: readonly string[]): Promise<void> {
   print(`${out}: ${files.join(", ")}`);
 }
 
+/** Files that are read as the model, its tokenizer or its image processor, and no others: the folder may be somebody else's. */
 async function exportAll(run: string, from: string, out: string): Promise<string[]> {
-  const processor = await processorOf(run);
+  const weights = await filesOfWeights(from);
+  await (await openWeights(from))[Symbol.asyncDispose](); // throws where they are none
+  const isForeign = isModelFolder(run);
+  const kept = isForeign ? [] : keptIn(locateRun(run).run);
+  const processor = isForeign ? {} : await processorOf(run, kept);
+  copyFiles(join(locateRun(run).run, initialFiles), out, kept);
   for (const [name, text] of Object.entries(processor)) writeFileSync(join(out, name), text);
-  const files = readdirSync(from).filter(ofModel);
-  const isWeights = (name: string) => Number(name.startsWith("model"));
-  for (const name of files.sort((a, b) => isWeights(a) - isWeights(b))) copyFileSync(join(from, name), join(out, name));
-  return [...Object.keys(processor), ...files];
+  const beside = isForeign
+    ? [...ofModel, ...ofTokenizer, ...ofImages].filter((name) => existsSync(join(from, name)))
+    : [];
+  const files = [configFile, ...beside, ...weights];
+  copyFiles(from, out, files);
+  return [...new Set([...kept, ...Object.keys(processor), ...files])];
 }
 
 /** Weights alone: with these names transformers would not find them, and would take random ones. */
@@ -46,15 +59,14 @@ async function exportWeights(run: string, out: string): Promise<string[]> {
 }
 
 /** The files that prepare inputs as a run's data does. */
-async function processorOf(run: string): Promise<Readonly<Record<string, string>>> {
-  if (isModelFolder(run)) return {};
+async function processorOf(run: string, kept: readonly string[]): Promise<Readonly<Record<string, string>>> {
   const { data } = saveOfModel(run).manifest.recipe;
   const entry: DatasetEntry = datasets[data.name];
   try {
     return (await entry.processorFiles?.(data)) ?? {};
   } catch (error) {
     if (!(error instanceof DataError)) throw error;
-    print(`without a tokenizer: ${error.message}`, process.stderr);
+    if (!kept.includes("tokenizer.json")) print(`without a tokenizer: ${error.message}`, process.stderr);
     return {};
   }
 }

@@ -1,6 +1,14 @@
 /** Sets model, optimizer and data from a save, whose files have been checked. */
 import { join } from "node:path";
-import { CheckpointError, type FileRecord, type ForeignWeights, loadModel, openSafetensors } from "@terse/checkpoint";
+import {
+  CheckpointError,
+  type Config,
+  type FileRecord,
+  type ForeignWeights,
+  loadConfig,
+  loadModel,
+  openSafetensors,
+} from "@terse/checkpoint";
 import type { Group } from "@terse/collectives";
 import type { Model } from "@terse/models";
 import { type Optimizer, SavedStateError, type StoredState } from "@terse/optimizers";
@@ -8,6 +16,7 @@ import { fromTypedArray, scope, setRandomState, type TypedArray } from "@terse/t
 import { broadcastTensors } from "../broadcast-tensors.ts";
 import { together } from "./between-ranks.ts";
 import { statesOf } from "./find-save.ts";
+import { meaningsIn } from "./meanings.ts";
 import { type SaveManifest, saveFolder } from "./save-folder.ts";
 import type { Parts } from "./write-save.ts";
 
@@ -17,7 +26,7 @@ export async function restoreSave(
   manifest: SaveManifest,
   { model, data, optimizer }: Parts,
   { reader, group }: { reader: number; group: Group },
-): Promise<void> {
+): Promise<Config> {
   const folder = saveFolder(run, manifest.step);
   await loadWeightsOn(reader, folder, model, group);
   const saves = Array.from({ length: manifest.ranks }, (): StoredState => ({ tensors: new Map(), scalars: {} }));
@@ -43,6 +52,8 @@ export async function restoreSave(
     using state = fromTypedArray(new Uint8Array(Buffer.from(random, "base64")));
     setRandomState(state);
   }
+  const configs = await together(group, () => (group.rank === reader ? loadConfig(folder) : {}));
+  return meaningsIn(configs[reader]!, { classes: true, tokens: true });
 }
 
 /** One rank reads the weights of a model's folder, and all others get them from it. */

@@ -3,7 +3,7 @@
 import { randomBytes } from "node:crypto";
 import { existsSync, readdirSync, rmdirSync } from "node:fs";
 import { basename, join, resolve } from "node:path";
-import { atomicWriteText, CheckpointError, makeFolder } from "@terse/checkpoint";
+import { atomicWriteText, CheckpointError, type Config, makeFolder } from "@terse/checkpoint";
 import type { Group } from "@terse/collectives";
 import { headOf, withNewHead } from "@terse/models";
 import { print } from "@terse/options";
@@ -25,7 +25,9 @@ import { together } from "./between-ranks.ts";
 import { checkSpace } from "./disk-space.ts";
 import { DamagedSave, findSave, gatherSave, savedSteps } from "./find-save.ts";
 import { lockFile, lockFolder } from "./folder-lock.ts";
+import { initialFiles, keepInitialFiles } from "./initial-files.ts";
 import { type InitialWeights, remarksOnWeights } from "./initial-weights.ts";
+import { meaningsIn } from "./meanings.ts";
 import { Metrics, type Sums } from "./metrics.ts";
 import { checkHead, modelFolderOf } from "./model-of-run.ts";
 import { loadWeightsOn, restoreSave } from "./restore-save.ts";
@@ -33,7 +35,7 @@ import { offerResume, resumeCommand } from "./resume-command.ts";
 import { NotFiniteError } from "./save-files.ts";
 import { locateRun, recipeFile, removeLeftovers, runsFolder, saveFolder, saveFoldersIn } from "./save-folder.ts";
 import { ThreadWriter } from "./thread-writer.ts";
-import { copyState, type Parts, type Place, writeCopy } from "./write-save.ts";
+import { copyState, type Parts, type Place, type SavedParts, writeCopy } from "./write-save.ts";
 
 type RunArguments = Pick<
   TrainArguments,
@@ -47,7 +49,8 @@ interface Beginning {
   readonly step?: number; // of the save that it goes on from
   readonly sums?: Sums | undefined; // of that save
   readonly notes?: readonly string[];
-  readonly restore?: (parts: Parts) => Promise<void>;
+  /** Resolves to what config.json says besides. */
+  readonly restore?: (parts: Parts) => Promise<Config>;
 }
 
 /** Why a save could not be made, the same on all ranks, and whether that will last. */
@@ -72,17 +75,17 @@ export class Run implements AsyncDisposable {
   readonly #place: Place;
   readonly #group: Group;
   readonly #before: Sums | undefined;
-  readonly #restore: (parts: Parts) => Promise<void>;
+  readonly #restore: (parts: Parts) => Promise<Config>;
   readonly #metrics: Metrics;
   readonly #writer = new ThreadWriter();
   /** For messages about saves, which travel beside those of the steps. */
   #beside: Group | undefined;
-  #parts: Parts | undefined;
+  #parts: SavedParts | undefined;
   #underWay: Promise<void> | undefined; // the save that is being written
   #broken: unknown; // an error that is no failure of a save: the group's
   #savedStep: number | undefined;
 
-  constructor(place: Place, group: Group, { step, sums, notes = [], restore = async () => {} }: Beginning) {
+  constructor(place: Place, group: Group, { step, sums, notes = [], restore = async () => ({}) }: Beginning) {
     this.folder = place.run;
     this.recipe = place.recipe;
     this.step = step ?? 0;
@@ -98,8 +101,7 @@ export class Run implements AsyncDisposable {
 
   /** Sets the parts to where the run goes on, makes sure that there is space for saves, and writes the recipe. */
   async begin(parts: Parts): Promise<void> {
-    await this.#restore(parts);
-    this.#parts = parts;
+    this.#parts = { ...parts, meanings: await this.#restore(parts) };
     this.#beside = this.#group.size > 1 ? await this.#group.split(0) : this.#group;
     if (this.#place.lock.keeper === this.#group.rank) removeLeftovers(this.folder);
     await checkSpace(this.#place, parts, this.#group);
@@ -238,6 +240,9 @@ async function newRun(recipe: Recipe, args: RunArguments, group: Group): Promise
     });
     await loadWeightsOn(0, from[0]!, model, group, newHead ? withNewHead(model) : model);
     if (newHead) notes.push(`new, with random values: ${headOf(model)}`);
+    const isTokenizer = (recipe.data as { tokenizer?: string }).tokenizer === weights?.tokenizer;
+    if (group.rank === 0) keepInitialFiles(from[0]!, folder, { tokenizer: isTokenizer });
+    return meaningsIn(weights?.config ?? {}, { classes: !newHead, tokens: isTokenizer });
   };
   notes.push(`the weights are those of ${initFrom}`);
   if (weights) notes.push(...remarksOnWeights(weights, recipe, isOfRecipeHere(args) ? "of a recipe here" : "given"));
@@ -346,7 +351,7 @@ function unwrittenText(run: string, why: string | undefined): string {
 
 /** What a run has written before its first save. */
 const isBeforeFirstSave = (name: string) =>
-  isTraceFile(name) || /^(recipe\.json|metrics\.jsonl|tensorboard|\..*\.tmp)$/.test(name);
+  isTraceFile(name) || name === initialFiles || /^(recipe\.json|metrics\.jsonl|tensorboard|\..*\.tmp)$/.test(name);
 
 /** Makes a new folder for this run. */
 function claimFolder({ out, recipe, resume, logDir }: RunArguments): string {

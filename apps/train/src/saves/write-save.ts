@@ -1,5 +1,5 @@
 /** Writes a save: all ranks together, completely or not at all. */
-import { renameFolder, type StoredTensor, writeManifest } from "@terse/checkpoint";
+import { type Config, renameFolder, type StoredTensor, writeManifest } from "@terse/checkpoint";
 import type { Group } from "@terse/collectives";
 import type { Dataset, DatasetState } from "@terse/data";
 import type { Model } from "@terse/models";
@@ -8,6 +8,7 @@ import { randomState, scope, type Tensor, type TypedArray } from "@terse/tensor"
 import type { Recipe } from "../recipe.ts";
 import { together } from "./between-ranks.ts";
 import type { FolderLock } from "./folder-lock.ts";
+import { withMeanings } from "./meanings.ts";
 import type { Sums } from "./metrics.ts";
 import { type NamedTensor, NotFiniteError, type SaveFiles, writeFiles } from "./save-files.ts";
 import {
@@ -24,6 +25,11 @@ export interface Parts {
   readonly model: Model;
   readonly data: Dataset;
   readonly optimizer: Optimizer;
+}
+
+/** Parts of a run that is saved, and what its config.json says besides. */
+export interface SavedParts extends Parts {
+  readonly meanings?: Config;
 }
 
 export interface Place {
@@ -49,7 +55,7 @@ export const here: Writer = { write: writeFiles };
 export function copyState(
   step: number,
   recipe: Recipe,
-  { model, data, optimizer }: Parts,
+  { model, data, optimizer, meanings = {} }: SavedParts,
   rank: number,
   spare?: SaveFiles,
 ): Promise<StateCopy> {
@@ -60,7 +66,7 @@ export function copyState(
     const state = await copiesOf(tensors, spare?.state);
     const files: SaveFiles = { rank, state, metadata };
     if (rank > 0) return { step, data: data.state(), files };
-    const config = { model_type: recipe.model.name, ...model.config };
+    const config = withMeanings({ model_type: recipe.model.name, ...model.config }, meanings, data.classNames);
     const weights = await copiesOf(model.stateDict(), spare?.model?.tensors);
     const storedAs = model.storedAs && Object.fromEntries(weights.map(([name]) => [name, model.storedAs!(name)]));
     return { step, data: data.state(), files: { ...files, model: { tensors: weights, config, storedAs } } };
@@ -83,7 +89,7 @@ async function copiesOf(
 }
 
 /** Copies and writes a save. See `writeCopy`. */
-export async function writeSave(step: number, place: Place, parts: Parts, group: Group): Promise<void> {
+export async function writeSave(step: number, place: Place, parts: SavedParts, group: Group): Promise<void> {
   await writeCopy(await copyState(step, place.recipe, parts, group.rank), place, group);
 }
 

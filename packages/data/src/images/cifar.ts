@@ -18,6 +18,7 @@ export const cifarForms = {
   cifar10: {
     classes: 10,
     labelBytes: 1,
+    names: "batches.meta.txt",
     training: /^data_batch_\d+\.bin$/,
     validation: /^test_batch\.bin$/,
     mean: [0.4914, 0.4822, 0.4465],
@@ -26,6 +27,7 @@ export const cifarForms = {
   cifar100: {
     classes: 100,
     labelBytes: 2,
+    names: "fine_label_names.txt",
     training: /^train\.bin$/,
     validation: /^test\.bin$/,
     mean: [0.5071, 0.4865, 0.4409],
@@ -65,12 +67,25 @@ export async function cifar(name: CifarName, folder: string): Promise<ImageSet> 
   try {
     const [training, validation] = [await part(form.training, "training"), await part(form.validation, "test")];
     const { classes, mean, deviation } = form;
-    const common = { source: folder, classes, height: side, width: side, mean, deviation };
+    const classNames = names.includes(form.names) ? namesIn(join(folder, form.names), classes) : {};
+    const common = { source: folder, classes, ...classNames, height: side, width: side, mean, deviation };
     return { ...common, training, validation, fingerprint: hash.digest("hex"), close };
   } catch (error) {
     close();
     throw error;
   }
+}
+
+/** The names of the classes, one on each line of a file beside the images. */
+function namesIn(path: string, classes: number): { classNames?: string[] } {
+  const file = new PositionalFile(path);
+  const bytes = file.read(0, Math.min(file.size, 1 << 16));
+  file.close();
+  const classNames = Buffer.from(bytes)
+    .toString()
+    .split("\n")
+    .flatMap((line) => line.trim() || []);
+  return classNames.length === classes ? { classNames } : {};
 }
 
 /** A name that fits: data_batch_1.bin. */

@@ -101,6 +101,7 @@ export async function imageFolder(options: ImageFolderOptions, share: Share = {}
   return {
     source: path,
     classes: classes.length,
+    classNames: classes,
     height: size,
     width: size,
     ...imageNetForm,

@@ -30,7 +30,7 @@ export class ImageSamples implements Samples {
   readonly #corrupt: Map<string, string>; // part and number of an image; what it is called, and why
 
   constructor(set: ImageSet, { seed, augment = noAugmentation, corrupt = 0 }: Options) {
-    const { source, training, validation, fingerprint, inventory, remarks } = set;
+    const { source, training, validation, fingerprint, classNames, inventory, remarks } = set;
     this.facts = {
       source,
       unit: "image",
@@ -42,6 +42,7 @@ export class ImageSamples implements Samples {
       validationSamples: validation.count,
       mostSkipped: corrupt * (training.count + validation.count),
       fingerprint,
+      classNames,
       inventory,
       remarks,
     };

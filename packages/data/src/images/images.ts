@@ -13,6 +13,8 @@ export interface Images {
 export interface ImageSet {
   readonly source: string; // the path or name, for messages
   readonly classes: number;
+  /** In the order of their labels; absent where they have none. */
+  readonly classNames?: readonly string[];
   readonly height: number;
   readonly width: number;
   /** Mean and standard deviation of red, green and blue, in pixels from 0 to 1. */

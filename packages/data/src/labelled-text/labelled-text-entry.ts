@@ -79,7 +79,16 @@ export const labelledTextEntry: SampledEntry = {
     const inventory = { ...files.inventory, ...(words.length > 0 && { passedOver: words }) };
     const special = bertTokens(given.tokenizer);
     const fingerprint = hash.digest("hex");
-    return new LabelledTextSamples({ source: path, training, validation, fingerprint, blockSize, special, inventory });
+    return new LabelledTextSamples({
+      source: path,
+      training,
+      validation,
+      fingerprint,
+      blockSize,
+      special,
+      classNames: given.labels,
+      inventory,
+    });
   },
 };
 

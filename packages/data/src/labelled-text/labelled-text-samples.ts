@@ -15,6 +15,7 @@ interface Given {
   readonly fingerprint: string;
   readonly blockSize: number; // T
   readonly special: BertTokens;
+  readonly classNames?: readonly string[] | undefined;
   readonly inventory: Inventory;
 }
 
@@ -24,7 +25,7 @@ export class LabelledTextSamples implements Samples {
 
   constructor(given: Given) {
     this.#given = given;
-    const { source, training, validation, fingerprint, inventory } = given;
+    const { source, training, validation, fingerprint, classNames, inventory } = given;
     this.facts = {
       source,
       unit: "text",
@@ -35,6 +36,7 @@ export class LabelledTextSamples implements Samples {
       trainingSamples: training.length,
       validationSamples: validation.length,
       fingerprint,
+      classNames,
       inventory,
     };
   }

@@ -1,0 +1,54 @@
+/**
+ * What a run keeps of the folder that it began with, for exports of its model: how to generate, and the tokenizer. The folder may be gone by then.
+ *
+ *   RUN/initial-files/generation_config.json, tokenizer.json, special_tokens_map.json, …
+ */
+import { copyFileSync, existsSync, readdirSync, statSync } from "node:fs";
+import { join } from "node:path";
+import { CheckpointError, fileInside, makeFolder, reasonOf } from "@terse/checkpoint";
+
+export const initialFiles = "initial-files";
+
+/** Beside config.json and the weights, what transformers writes and reads: of any model, of tokenizers, of image processors. */
+export const ofModel = ["generation_config.json"] as const;
+export const ofTokenizer = [
+  "tokenizer.json",
+  "tokenizer_config.json",
+  "special_tokens_map.json",
+  "added_tokens.json",
+  "vocab.json",
+  "merges.txt",
+  "vocab.txt",
+  "chat_template.jinja",
+] as const;
+export const ofImages = ["preprocessor_config.json"] as const;
+
+const mostBytes = 1 << 28; // the largest tokenizer.json that is known has 2²⁵
+
+/** Throws `CheckpointError`. */
+export function keepInitialFiles(from: string, run: string, { tokenizer }: { tokenizer: boolean }): void {
+  const names = [...ofModel, ...(tokenizer ? ofTokenizer : [])].filter((name) => existsSync(join(from, name)));
+  if (names.length > 0) copyFiles(from, join(run, initialFiles), names);
+}
+
+/** Copies files of a folder, none of which may lead out of it. Throws `CheckpointError`. */
+export function copyFiles(from: string, to: string, names: readonly string[]): void {
+  const files = names.map((name) => [name, fileInside(from, name)] as const); // first all of them
+  makeFolder(to);
+  for (const [name, path] of files) {
+    if (/\.(json|txt|jinja)$/.test(name) && statSync(path).size > mostBytes)
+      throw new CheckpointError(`${join(from, name)} has more than ${mostBytes} bytes, which no such file needs.`);
+    try {
+      copyFileSync(path, join(to, name));
+    } catch (error) {
+      throw new CheckpointError(`Cannot write ${join(to, name)}: ${reasonOf(error) ?? error}.`, { cause: error });
+    }
+  }
+}
+
+/** The names of those that a run has kept. */
+export const keptIn = (run: string): string[] => {
+  const folder = join(run, initialFiles);
+  const known: readonly string[] = [...ofModel, ...ofTokenizer];
+  return existsSync(folder) ? readdirSync(folder).filter((name) => known.includes(name)) : [];
+};

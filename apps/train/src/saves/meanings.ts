@@ -1,0 +1,29 @@
+/**
+ * What config.json says besides what the model computes with: the names of classes, and which tokens begin and end a text. A run has them from
+ * the weights that it began with, and the names of classes from its data; its saves have them.
+ */
+import type { Config } from "@terse/checkpoint";
+import { labelsOf } from "@terse/models";
+
+const ofClasses = ["id2label", "label2id"];
+const ofTokens = ["bos", "eos", "pad", "unk", "sep", "cls", "mask"].map((kind) => `${kind}_token_id`);
+
+/** Those of the config.json of other weights, or of a save. Another head has other classes, and another tokenizer other tokens. */
+export const meaningsIn = (config: Config, { classes, tokens }: { classes: boolean; tokens: boolean }): Config =>
+  Object.fromEntries(
+    [...(classes ? ofClasses : []), ...(tokens ? ofTokens : [])].flatMap((key) =>
+      key in config ? [[key, config[key]]] : [],
+    ),
+  );
+
+/** A model's config with meanings, where it has the form of Hugging Face, and with the names that the data has for its classes. */
+export function withMeanings(config: Config, meanings: Config, classNames: readonly string[] = []): Config {
+  if (!("architectures" in config)) return config;
+  const count = (labels: unknown) => Object.keys({ ...(labels as object | undefined) }).length;
+  const classes = count(config["id2label"]);
+  const { id2label, label2id, ...others } = meanings;
+  if (classes === 0) return { ...config, ...others };
+  const named = classNames.length > 0 && classNames.length <= classes ? labelsOf(classes, classNames) : undefined;
+  const before = count(id2label) === classes ? { id2label, label2id } : {};
+  return { ...config, ...others, ...(named ?? before) };
+}
