@@ -53,11 +53,11 @@ it("says of a folder without a model what can be named", async () => {
   );
 });
 
-it("names a tokenizer that does not fit the model", async () => {
-  const model = new Gpt2({ ...shape, vocabulary: 256 });
+it("asks for the tokenizer of a model whose vocabulary is no known one's", async () => {
+  const model = new Gpt2({ ...shape, vocabulary: 300 });
   await saveModel(folder, model.namedParameters(), model.config);
   await expect(sample({ ...args, run: folder })).rejects.toThrow(
-    `the tokenizer of ${folder} has 50257 tokens, and its model 256; put the model's tokenizer.json there`,
+    `${folder} has no tokenizer, and none that is known has its model's 300 tokens; put the model's tokenizer.json there`,
   );
 });
 
