@@ -10,6 +10,7 @@ export const longest: readonly string[] = [
   "packages/collectives/src/engines/tcp.test.ts",
   "native/codecs/src/arm.test.ts",
   "native/codecs/src/fuzz.test.ts",
+  "packages/data/src/tokenizers/as-in-python.test.ts",
   "test-e2e/ranks/mpirun.test.ts",
   "packages/collectives/src/rendezvous/server.test.ts",
   "tools/testing/document-commands.test.ts",

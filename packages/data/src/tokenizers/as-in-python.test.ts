@@ -57,3 +57,48 @@ it.skipIf(why)(
     }
   },
 );
+
+/** Of models that people have. Without files, each has a vocabulary of its special tokens and a few letters. */
+const classes =
+  `Albert Bert BigBird CLIP Camembert CodeLlama Cohere Deberta DebertaV2 GPT2 GPTNeoX Gemma Llama MBart MPNet Nllb
+  OpenAIGPT Qwen2 RemBert Roberta T5 Whisper XGLM XLMRoberta XLNet`.split(/\s+/);
+
+const unseen = needsModules("tokenizers", "transformers");
+
+it.skipIf(unseen)(
+  `what transformers saves of each class of tokenizers gives its ids, and its end of a text${unseen}`,
+  async () => {
+    writeFileSync(join(folder, "texts.json"), JSON.stringify(texts));
+    await runPython(`
+import transformers
+from tokenizers import Tokenizer
+folder, classes = ${JSON.stringify(folder)}, json.loads(${JSON.stringify(JSON.stringify(classes))})
+texts, found = json.load(open(os.path.join(folder, "texts.json"))), {}
+def ids(t, text):
+    try: return t.encode(text, add_special_tokens=False).ids
+    except BaseException: return None  # such as a vocabulary without its unknown token
+for name in classes:
+    saved, made = os.path.join(folder, name), getattr(transformers, name + "Tokenizer")()
+    made.save_pretrained(saved)
+    t = Tokenizer.from_file(os.path.join(saved, "tokenizer.json"))
+    t.no_truncation(); t.no_padding()
+    found[name] = {"ids": [ids(t, text) for text in texts], "end": made.eos_token_id}
+json.dump(found, open(os.path.join(folder, "found.json"), "w"))`);
+    const found = JSON.parse(readFileSync(join(folder, "found.json"), "utf8")) as Record<
+      string,
+      { ids: (number[] | null)[]; end: number | null }
+    >;
+    for (const [name, { ids, end }] of Object.entries(found)) {
+      const tokenizer = await openTokenizer(join(folder, name));
+      if (end !== null) expect([name, tokenizer.endOfText]).toEqual([name, end]);
+      for (const [i, text] of texts.entries()) {
+        const encoded = ids[i];
+        if (encoded) expect([name, text, ...(await tokenizer.encode(text))]).toEqual([name, text, ...encoded]);
+        else await expect(tokenizer.encode(text), `${name} ${text}`).rejects.toThrow(DataError);
+      }
+    }
+    expect(Object.keys(found)).toEqual(classes);
+    const whole = Object.values(found).filter(({ ids }) => ids.every((each) => each !== null));
+    expect(whole.length).toBeGreaterThan(20);
+  },
+);
