@@ -3,10 +3,9 @@ import { flag, positiveInteger, text, unitInterval, v } from "@terse/options";
 import type { SampledEntry } from "../dataset.ts";
 import { augmentationOptions } from "./augment/augmentation.ts";
 import { type CifarName, cifar, cifarForms } from "./cifar.ts";
-import { imageFolder, imageNetForm } from "./image-folder.ts";
+import { imageFolder, imageFolderInventory, imageNetForm } from "./image-folder.ts";
 import { ImageSamples } from "./image-samples.ts";
 import { madeForm, madeImages } from "./made-images.ts";
-import { pictureFiles } from "./pictures/picture-files.ts";
 import { countClasses } from "./pictures/picture-folder.ts";
 import { processorFile } from "./processor-file.ts";
 
@@ -65,7 +64,7 @@ const folderEntry: SampledEntry = {
     height: size,
     width: size,
   }),
-  inventory: async ({ path }: FolderOptions) => (await pictureFiles(path)).inventory,
+  inventory: (options: FolderOptions) => imageFolderInventory(options),
   processorFiles: async ({ size }: FolderOptions) => processorFile(imageNetForm, size),
   async samples({ maxCorrupt, path, classes, size, resize, validationFraction, ...augment }: FolderOptions, given) {
     const set = await imageFolder({ path, classes, size, resize, validationFraction }, given);

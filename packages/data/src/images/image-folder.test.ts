@@ -292,6 +292,7 @@ describe("a folder of pictures", () => {
     await expect(open({}, { classes: 5 })).rejects.toThrow(
       /has folders of 2 classes, and data\.classes is 5; set data\.classes to 2/,
     );
+    await expect(entry.inventory!({ ...options, classes: 5, path: folder })).rejects.toThrow(/set data\.classes to 2/);
     const flat = mkdtempSync(join(tmpdir(), "terse-pictures-"));
     cpSync(join(folder, "val/cat"), flat, { recursive: true });
     await expect(open({}, { path: flat })).rejects.toThrow(

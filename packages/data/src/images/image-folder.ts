@@ -8,11 +8,12 @@ import { relative, sep } from "node:path";
 import { DataError } from "../data-error.ts";
 import type { SampleOptions } from "../dataset.ts";
 import { evenlySpread } from "../evenly-spread.ts";
+import type { Inventory } from "../inventory.ts";
 import { permuted } from "../permutation.ts";
 import { openRegular } from "../regular-file.ts";
 import { CorruptImage, type ImageSet, type Images, keyOf } from "./images.ts";
 import { decodePicture, pictureSize } from "./pictures/picture.ts";
-import { type PictureFile, pictureFiles } from "./pictures/picture-files.ts";
+import { type PictureFile, type PictureFiles, pictureFiles } from "./pictures/picture-files.ts";
 import type { PictureFolder } from "./pictures/picture-folder.ts";
 
 export interface ImageFolderOptions {
@@ -40,15 +41,24 @@ const progressMs = 10_000;
 /** The mean and deviation of ImageNet's pixels, which torchvision's weights expect. */
 export const imageNetForm = { mean: [0.485, 0.456, 0.406], deviation: [0.229, 0.224, 0.225] } as const;
 
+/** The files of a folder of pictures. Throws `DataError`, also where `classes` is not their number. */
+async function filesOf({ path, classes: given }: Pick<ImageFolderOptions, "path" | "classes">): Promise<PictureFiles> {
+  const files = await pictureFiles(path);
+  const { root, classes } = files.folder;
+  if (given === undefined || given === classes.length) return files;
+  throw new DataError(
+    `${root} has folders of ${classes.length} classes, and data.classes is ${given}; set data.classes to ${classes.length}, or leave it out.`,
+  );
+}
+
+export const imageFolderInventory = async (options: Pick<ImageFolderOptions, "path" | "classes">): Promise<Inventory> =>
+  (await filesOf(options)).inventory;
+
 /** Before the first step the header of every picture is read, by the rank whose share it is. Throws `DataError`. */
 export async function imageFolder(options: ImageFolderOptions, share: Share = {}): Promise<ImageSet> {
   const { path, size, resize, validationFraction } = options;
-  const found = await pictureFiles(path);
-  const { classes, root, heldOut } = found.folder;
-  if (options.classes !== undefined && classes.length !== options.classes)
-    throw new DataError(
-      `${root} has folders of ${classes.length} classes, and data.classes is ${options.classes}; set data.classes to ${classes.length}, or leave it out.`,
-    );
+  const found = await filesOf(options);
+  const { root, classes, heldOut } = found.folder;
   const all = found.training;
   const cut = heldOut ? all.length : all.length - Math.floor(all.length * validationFraction);
   // Which of them are held out depends on nothing but their number.

@@ -140,11 +140,10 @@ const sampleBytes: Readonly<Record<string, number>> = {
   float: 4,
 };
 
+const hasOpenNames = existsSync("/dev/fd");
+
 /** A name of the open file itself: a pipe that has taken its place meanwhile would keep libvips waiting. */
-function openName({ path, descriptor }: File): string {
-  const name = `/dev/fd/${descriptor}`;
-  return existsSync(name) ? name : path;
-}
+const openName = ({ path, descriptor }: File) => (hasOpenNames ? `/dev/fd/${descriptor}` : path);
 
 async function libvipsHeader(path: string, format: PictureFormat): Promise<Header> {
   const sharp = await libvips();
