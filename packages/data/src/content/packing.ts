@@ -58,7 +58,7 @@ const packings: readonly Packing[] = [
 export const packingOf = (head: Uint8Array): Packing | undefined => packings.find(({ isIn }) => isIn(head));
 
 /** The packing that a name ends in. */
-const namedPacking = (path: string) =>
+export const namedPacking = (path: string) =>
   packings.find(({ endings }) => endings.some((ending) => path.toLowerCase().endsWith(`.${ending}`)));
 
 /** A name without the ending of a packing that is read here: docs.jsonl.gz → docs.jsonl. */

@@ -157,6 +157,13 @@ describe("text of a folder", () => {
     },
   );
 
+  it("that is too short to validate on is named", async () => {
+    put("stories-valid.txt", "short");
+    await expect(units({})).rejects.toThrow(
+      /has 5 bytes to validate on, in stories-valid\.txt, which the name says to hold out, but one row needs 17 .*; give more text, another name or a smaller block\.$/,
+    );
+  });
+
   it("is other data where other files are held out, and the same where they are packed", async () => {
     const [, , before] = await units({});
     rmSync(join(split, "stories-valid.txt"));

@@ -7,6 +7,7 @@
  * karpathy/nanoGPT data/openwebtext/prepare.py; karpathy/llm.c dev/data/data_common.py. All little-endian.
  */
 import { createHash } from "node:crypto";
+import { namedPacking } from "../content/packing.ts";
 import { DataError } from "../data-error.ts";
 import { hashPages, PositionalFile } from "../positional-file.ts";
 import type { TokenSource } from "./token-source.ts";
@@ -45,6 +46,15 @@ export function openTokenFile(path: string): TokenFile {
 
 function tokensOf(file: PositionalFile): TokenFile {
   const { path, size } = file;
+  const packing = namedPacking(path);
+  if (packing)
+    throw new DataError(
+      `${path} is packed by ${packing.name}, and tokens are read where they are; unpack it with ${packing.program}.`,
+    );
+  if (size >= 6 && Buffer.from(file.read(0, 6)).toString("latin1") === "\x93NUMPY")
+    throw new DataError(
+      `${path} is a file of NumPy, whose header is no tokens; write its numbers alone: numpy.load("${path}").astype("uint16").tofile("….bin").`,
+    );
   const start = size >= headerBytes ? file.read(0, headerBytes) : new Uint8Array(headerBytes);
   const [magic, version, count] = new Int32Array(start.buffer) as unknown as [number, number, number];
   const header = headers.find((known) => known.magic === magic);

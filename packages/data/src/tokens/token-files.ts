@@ -1,6 +1,7 @@
 /** The files of tokens of a folder. What their names say to be the validation split is held out, or else the test split. */
 import { readdir } from "node:fs/promises";
 import { basename } from "node:path";
+import { namedPacking } from "../content/packing.ts";
 import { DataError } from "../data-error.ts";
 import { byCodeUnit, filesAt, type SizedFile } from "../files-at.ts";
 import { fileGroup, type Inventory, leftOutGroups } from "../inventory.ts";
@@ -68,7 +69,14 @@ export async function openTokenFiles({ path, vocabulary, validationFraction }: O
 async function listed(path: string): Promise<{ parts: Parts<SizedFile>; inventory: Inventory }> {
   const { isFolder, files, leftOut } = await filesAt(path, { flat: true });
   const bins = isFolder ? files.filter((file) => isBin(file.path)) : files;
-  if (bins.length === 0) throw new DataError(`${path} has no .bin file; ./terse data prepare writes some from texts.`);
+  if (bins.length === 0) {
+    const packed = files.find((file) => whyNot(file.path) !== noBin);
+    throw new DataError(
+      packed
+        ? `${path} has no .bin file, and ${basename(packed.path)} is ${whyNot(packed.path)}.`
+        : `${path} has no .bin file; ./terse data prepare writes some from texts.`,
+    );
+  }
   const parts = partsBySplit(bins, (file) => (isFolder ? splitOfName(basename(file.path)) : undefined));
   const { training, heldOut, heldOutSplit } = parts;
   if (training.length === 0)
@@ -77,7 +85,7 @@ async function listed(path: string): Promise<{ parts: Parts<SizedFile>; inventor
     );
   const left = [
     ...leftOut,
-    ...files.filter((file) => !bins.includes(file)).map((file) => ({ ...file, why: "no .bin file" })),
+    ...files.filter((file) => !bins.includes(file)).map((file) => ({ ...file, why: whyNot(file.path) })),
     ...parts.leftOut.map((file) => ({ ...file, why: "the test split" })),
   ];
   const held = heldOutSplit && { heldOut: { ...fileGroup(path, heldOut), split: heldOutSplit } };
@@ -85,4 +93,14 @@ async function listed(path: string): Promise<{ parts: Parts<SizedFile>; inventor
     parts,
     inventory: { training: fileGroup(path, training), ...held, leftOut: leftOutGroups(path, left) },
   };
+}
+
+const noBin = "no .bin file";
+
+/** Why a file is not read as tokens, which are read where they are. */
+function whyNot(path: string): string {
+  const packing = namedPacking(path);
+  return packing && isBin(basename(path.slice(0, path.lastIndexOf("."))))
+    ? `packed by ${packing.name}, and tokens are read where they are: unpack it with ${packing.program}`
+    : noBin;
 }

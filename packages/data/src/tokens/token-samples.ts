@@ -53,10 +53,20 @@ export class TokenSamples implements Samples {
       [trainingSamples, trainingUnits, "train"],
       [validationSamples, validationUnits, "validate"],
     ] as const)
-      if (samples === 0 && (what === "train" || units > 0))
-        throw new DataError(
-          `${source} has ${units} ${unit}s to ${what} on, but one row needs ${blockSize + 1} (data.blockSize ${blockSize} and the ${unit} after it); give more text${what === "train" ? "" : ", a larger data.validationFraction (0 for none)"} or a smaller block.`,
-        );
+      if (samples === 0 && (what === "train" || units > 0)) throw tooShort(what, units);
+
+    function tooShort(what: "train" | "validate", units: number): DataError {
+      const { heldOut } = inventory ?? {};
+      const [where, more] =
+        what === "train"
+          ? ["", ""]
+          : heldOut
+            ? [`, in ${heldOut.names.join(", ")}, which the name says to hold out`, ", another name"]
+            : ["", ", a larger data.validationFraction (0 for none)"];
+      return new DataError(
+        `${source} has ${units} ${unit}s to ${what} on${where}, but one row needs ${blockSize + 1} (data.blockSize ${blockSize} and the ${unit} after it); give more text${more} or a smaller block.`,
+      );
+    }
   }
 
   /** Rows without a shift. The last token of a row needs a next token. */

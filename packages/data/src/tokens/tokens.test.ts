@@ -153,6 +153,24 @@ describe("a folder of tokens", () => {
     expect(await lengths("splits")).toEqual([202, 104]);
   });
 
+  it("or a file that is packed, or of NumPy, is refused as what it is", async () => {
+    put(join(folder, "packed"), ["train.bin.gz", "notes.gz"]);
+    const words = "packed by gzip, and tokens are read where they are";
+    await expect(open("packed")).rejects.toThrow(`packed has no .bin file, and train.bin.gz is ${words}: unpack it`);
+    await expect(open("packed/train.bin.gz")).rejects.toThrow(`train.bin.gz is ${words}; unpack it with gunzip -k.`);
+    const npy = Buffer.concat([Buffer.from("\x93NUMPY\x01\x00", "latin1"), bytesOf(ids(600))]);
+    writeFileSync(join(folder, "a.npy"), npy);
+    await expect(open("a.npy")).rejects.toThrow(
+      /a\.npy is a file of NumPy, whose header is no tokens; write its numbers alone/,
+    );
+    put(join(folder, "beside"), ["a.bin", "train.bin.zst"]);
+    const data = await open("beside", { validationFraction: 0 });
+    expect(data.inventory!.leftOut).toMatchObject([
+      { names: ["train.bin.zst"], why: expect.stringMatching(/^packed by zstd/) },
+    ]);
+    await data[Symbol.asyncDispose]();
+  });
+
   it("of held-out files only is refused", async () => {
     put(join(folder, "only"), ["val.bin", "test.bin"]);
     await expect(open("only")).rejects.toThrow(/only has only held-out files \(val\.bin is one by its name\); add the/);
