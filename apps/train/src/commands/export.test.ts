@@ -265,6 +265,11 @@ assert model.config.id2label == {0: "cat", 1: "dog", 2: "zebra"} and model.confi
     ["cifar100", ["path=cifar"], [32, 32]],
     ["image-folder", ["path=pictures", "classes=2", "size=24"], [24, 24]],
     ["image-folder", ["path=pictures", "classes=2", "size=24"], [24, 32]], // its sides are cut
+    [
+      "image-folder",
+      ["path=pictures", "size=24", "classes=2", "mean=[0.5, 0.5, 0.5]", "deviation=[0.25, 0.25, 0.25]"],
+      [24, 24],
+    ],
   ])(
     "of data %s %j has a processor that gives what the data gives",
     async (name, options, [height, width]) => {
@@ -304,7 +309,7 @@ outputs["images"] = torch.as_tensor(processor(Image.fromarray(pixels.astype("uin
         [0.25, 0.25, 0.25],
       ] as const;
       const [mean, deviation] =
-        (name === "cifar10" && options.length === 0 ? undefined : of[name as "cifar10"]) ?? made;
+        (options.length === 0 || options.length > 4 ? undefined : of[name as "cifar10"]) ?? made;
       const side = Math.min(height, width);
       const left = Math.floor((width - side) / 2);
       const expected = Float32Array.from({ length: 3 * side * side }, (_, i) => {

@@ -87,6 +87,21 @@ describe("the recipe of a run that begins with weights has their model", () => {
     expect(recipe.data).toMatchObject({ ...data, batchSize: 4 });
   });
 
+  it("with the size, mean and deviation of its pictures", async () => {
+    await save(new Vit({ ...small, imageSize: 32, patchSize: 8, classes: 3 }));
+    const processor = { size: { height: 48, width: 48 }, image_mean: [0.5, 0.5, 0.5], image_std: [0.25, 0.5, 0.75] };
+    writeFileSync(join(folder, "preprocessor_config.json"), JSON.stringify(processor));
+    const { data } = await recipeOf([path, "data.deviation=[1, 1, 1]"]);
+    expect(data).toMatchObject({
+      name: "image-folder",
+      size: 48,
+      mean: [0.5, 0.5, 0.5],
+      deviation: [1, 1, 1],
+      resize: true,
+    });
+    await expect(recipeOf([path, "data.mean=[1, 1]"])).rejects.toThrow(/data\.mean: .*three numbers/);
+  });
+
   it("for the data that is named, also in another recipe: a classifier from weights of pre-training", async () => {
     await save(new Bert({ ...ofText, hidden: 8 }));
     const overrides = ["data.name=labelled-text", path, "data.classes=5"];

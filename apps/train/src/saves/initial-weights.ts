@@ -9,6 +9,7 @@ import { type DatasetName, datasets } from "@terse/data";
 import { type ModelName, models, modelsFor } from "@terse/models";
 import { OptionsError } from "@terse/options";
 import type { Recipe } from "../recipe.ts";
+import { type ImageForm, imageFormOf } from "./image-form.ts";
 import { describedSize, folderOfModel, isModelFolder, saveOfModel, untiedCopy, untiedRemark } from "./model-of-run.ts";
 
 /** JSON: rank 0 reads it, and tells the others. */
@@ -21,6 +22,8 @@ export interface InitialWeights {
   readonly copy?: string;
   /** What data.tokenizer would be. */
   readonly tokenizer?: string;
+  /** What data of pictures would be. */
+  readonly image?: ImageForm;
 }
 
 /** Reads no weights, but where they may be those of an untied model. Throws `CheckpointError`, also where config.json describes no model. */
@@ -28,8 +31,8 @@ export async function readInitialWeights(name: string): Promise<InitialWeights> 
   const folder = folderOfModel(name);
   const file = join(folder, configFile);
   const tokenizer = tokenizerOfWeights(name);
-  const ofTokenizer = tokenizer === undefined ? {} : { tokenizer };
-  if (!existsSync(file)) return { file, ...ofTokenizer };
+  const image = imageOf(name, folder);
+  if (!existsSync(file)) return { file, image, ...(tokenizer !== undefined && { tokenizer }) };
   const config = await loadConfig(folder);
   try {
     const [model] = modelsFor(config) as [ModelName];
@@ -37,7 +40,13 @@ export async function readInitialWeights(name: string): Promise<InitialWeights> 
     await describedSize(folder, models[model].count(options), { atMost: 2 }); // a base model has no head
     const copy = await untiedCopy(folder, model, options);
     const known = tokenizer ?? knownTokenizer(options.vocabulary);
-    return { file, config, ...(known !== undefined && { tokenizer: known }), ...(copy !== undefined && { copy }) };
+    return {
+      file,
+      config,
+      image,
+      ...(known !== undefined && { tokenizer: known }),
+      ...(copy !== undefined && { copy }),
+    };
   } catch (error) {
     if (!(error instanceof OptionsError)) throw error;
     throw new CheckpointError(`${file} describes no model that is known here: ${error.message}`);
@@ -50,6 +59,13 @@ export function tokenizerOfWeights(name: string): string | undefined {
   if (isModelFolder(name)) return existsSync(join(folder, "tokenizer.json")) ? folder : undefined;
   const { tokenizer } = saveOfModel(name).manifest.recipe.data as { tokenizer?: unknown };
   return typeof tokenizer === "string" ? tokenizer : undefined;
+}
+
+/** Of a run, that of its data; else what the folder's processor says. */
+function imageOf(name: string, folder: string): ImageForm {
+  if (isModelFolder(name)) return imageFormOf(folder);
+  const { size, mean, deviation } = saveOfModel(name).manifest.recipe.data as ImageForm;
+  return JSON.parse(JSON.stringify({ size, mean, deviation }));
 }
 
 /** The tokenizer that weights without one have, by the number of its tokens, which a model may have rounded up. */
@@ -83,7 +99,7 @@ export function recipeOfWeights(
   weights: InitialWeights,
   { file, given, newHead }: { file: Tree; given: Tree; newHead: boolean },
 ): Tree {
-  const { config, copy, tokenizer } = weights;
+  const { config, copy, tokenizer, image = {} } = weights;
   if (config === undefined) return {};
   const [ofFile, ofUser] = [sectionOf(file, "model"), sectionOf(given, "model")];
   const name = modelName(weights, file, given);
@@ -94,6 +110,7 @@ export function recipeOfWeights(
   const taken = Object.entries(options).filter(([key]) => !ofData.includes(key) && !isOwn(key));
   const data = dataSection(name, options, {
     tokenizer,
+    image,
     newHead,
     file: sectionOf(file, "data"),
     given: sectionOf(given, "data"),
@@ -149,7 +166,13 @@ function checkGiven({ file, copy }: InitialWeights, model: ModelName, options: T
 function dataSection(
   model: ModelName,
   options: Tree,
-  { tokenizer, newHead, file, given }: { tokenizer: string | undefined; newHead: boolean; file: Tree; given: Tree },
+  {
+    tokenizer,
+    image,
+    newHead,
+    file,
+    given,
+  }: { tokenizer: string | undefined; image: ImageForm; newHead: boolean; file: Tree; given: Tree },
 ): Tree {
   const ofFile = reads(model, file["name"]) ? (file["name"] as DatasetName) : undefined;
   const name = Object.hasOwn(datasets, String(given["name"]))
@@ -160,7 +183,7 @@ function dataSection(
   const found: Tree = {
     ...(tokenizer !== undefined && { tokenizer }),
     ...(name === "labelled-text" && !newHead && { classes: options["classes"] }), // those of pictures are their folders
-    ...(name === "image-folder" && { size: options["imageSize"] ?? 224, resize: true }),
+    ...(name === "image-folder" && { size: options["imageSize"] ?? 224, ...image, resize: true }),
   };
   const fits = ([key]: readonly [string, unknown]) => key in entries && !(key in before);
   return { name, ...Object.fromEntries(Object.entries(found).filter(fits)), batchSize: file["batchSize"] ?? 4 };

@@ -1,10 +1,11 @@
 /** The datasets of images, for the registry. */
-import { flag, positiveInteger, text, unitInterval, v } from "@terse/options";
+import { finite, flag, positive, positiveInteger, text, unitInterval, v } from "@terse/options";
 import type { SampledEntry } from "../dataset.ts";
 import { augmentationOptions } from "./augment/augmentation.ts";
 import { type CifarName, cifar, cifarForms } from "./cifar.ts";
 import { imageFolder, imageFolderInventory, imageNetForm } from "./image-folder.ts";
 import { ImageSamples } from "./image-samples.ts";
+import type { ImageSet } from "./images.ts";
 import { madeForm, madeImages } from "./made-images.ts";
 import { countClasses } from "./pictures/picture-folder.ts";
 import { processorFile } from "./processor-file.ts";
@@ -44,16 +45,28 @@ const madeEntry: SampledEntry = {
     new ImageSamples(madeImages({ classes, side: size }), { seed, augment }),
 };
 
+/** A number for each channel. */
+const ofChannels = <S extends v.GenericSchema<unknown, number>>(each: S) =>
+  v.pipe(v.array(each), v.length(3, "expected three numbers, of red, green and blue"));
+
 const folderOptions = v.object({
   path: text, // a folder with train/ and val/, or with a folder for each class
   classes: v.optional(positiveInteger), // folders of classes; as many as there are if absent
   size: positiveInteger, // height and width in pixels
   resize: v.optional(flag, false), // scale and crop pictures of other sizes
+  mean: v.optional(ofChannels(finite)), // of red, green and blue, in pixels from 0 to 1; ImageNet's if absent
+  deviation: v.optional(ofChannels(positive)), // the same
   validationFraction: v.optional(unitInterval, 0.1), // where there are no train/ and val/
   maxCorrupt: v.optional(unitInterval, 0.01), // the share of pictures that may be impossible to decode; others take their places
   ...augmentationOptions.entries,
 });
 type FolderOptions = v.InferOutput<typeof folderOptions>;
+
+const formOf = ({ mean, deviation }: Pick<FolderOptions, "mean" | "deviation">) =>
+  ({ mean: mean ?? imageNetForm.mean, deviation: deviation ?? imageNetForm.deviation }) as Pick<
+    ImageSet,
+    "mean" | "deviation"
+  >;
 
 const folderEntry: SampledEntry = {
   options: folderOptions,
@@ -65,10 +78,14 @@ const folderEntry: SampledEntry = {
     width: size,
   }),
   inventory: (options: FolderOptions) => imageFolderInventory(options),
-  processorFiles: async ({ size }: FolderOptions) => processorFile(imageNetForm, size),
-  async samples({ maxCorrupt, path, classes, size, resize, validationFraction, ...augment }: FolderOptions, given) {
+  processorFiles: async (options: FolderOptions) => processorFile(formOf(options), options.size),
+  async samples(options: FolderOptions, given) {
+    const { maxCorrupt, path, classes, size, resize, mean, deviation, validationFraction, ...augment } = options;
     const set = await imageFolder({ path, classes, size, resize, validationFraction }, given);
-    return new ImageSamples(set, { seed: given.seed, augment, corrupt: maxCorrupt });
+    return new ImageSamples(
+      { ...set, ...formOf({ mean, deviation }) },
+      { seed: given.seed, augment, corrupt: maxCorrupt },
+    );
   },
 };
 

@@ -1,0 +1,54 @@
+import { existsSync } from "node:fs";
+import { join } from "node:path";
+import { CheckpointError, readRegularText, reasonOf } from "@terse/checkpoint";
+
+/** How pictures are prepared for a model: height and width, and the mean and deviation of each channel, in pixels from 0 to 1. */
+export interface ImageForm {
+  readonly size?: number;
+  readonly mean?: readonly number[];
+  readonly deviation?: readonly number[];
+}
+
+const processorFile = "preprocessor_config.json";
+const mostBytes = 1 << 20;
+
+/** What a folder's preprocessor_config.json says, as transformers' image processors read it. Throws `CheckpointError`, also for what data here does not do. */
+export function imageFormOf(folder: string): ImageForm {
+  const path = join(folder, processorFile);
+  if (!existsSync(path)) return {};
+  let processor: Record<string, unknown> | null = null;
+  try {
+    processor = JSON.parse(readRegularText(path, mostBytes));
+  } catch (error) {
+    if (!(error instanceof SyntaxError))
+      throw new CheckpointError(`Cannot read ${path}: ${reasonOf(error) ?? error}.`, { cause: error });
+  }
+  if (typeof processor !== "object" || processor === null || Array.isArray(processor))
+    throw new CheckpointError(`${path} is not a JSON object; copy it again.`);
+  const { do_rescale = true, rescale_factor = 1 / 255, do_normalize = true, image_mean, image_std } = processor;
+  if (do_rescale !== true || typeof rescale_factor !== "number" || Math.abs(rescale_factor * 255 - 1) > 1e-3)
+    throw new CheckpointError(
+      `${path}: rescale_factor: is ${JSON.stringify(do_rescale === true ? rescale_factor : 1)}, and only 1/255 is known here; use other weights.`,
+    );
+  const size = sizeOf(processor);
+  const normalised = do_normalize === false ? { mean: [0, 0, 0], deviation: [1, 1, 1] } : {};
+  return {
+    ...(size !== undefined && { size }),
+    ...(isOfChannels(image_mean) && { mean: image_mean }),
+    ...(isOfChannels(image_std) && { deviation: image_std }),
+    ...normalised,
+  };
+}
+
+const isOfChannels = (value: unknown): value is number[] =>
+  Array.isArray(value) && value.length === 3 && value.every((each) => Number.isFinite(each));
+
+/** Of the square that the model gets: what is cut out, else to what pictures are scaled. A number, or sides. */
+function sizeOf({ do_center_crop, crop_size, size }: Record<string, unknown>): number | undefined {
+  for (const given of [do_center_crop === false ? undefined : crop_size, size]) {
+    const { height, shortest_edge } = { ...(given as { height?: unknown; shortest_edge?: unknown } | undefined) };
+    const side = [given, height, shortest_edge].find((each) => Number.isSafeInteger(each) && (each as number) > 0);
+    if (side !== undefined) return side as number;
+  }
+  return undefined;
+}
