@@ -47,15 +47,15 @@ describe.skipIf(obstacle !== undefined)(`train.sbatch${obstacle ? ` (skipped: ${
     const newest = () =>
       Math.max(0, ...globSync("step-*", { cwd: join(folder, run) }).map((name) => Number(name.slice(5))));
 
-    await until(() => newest() > 0, 60);
+    await until(() => newest() > 0, 300);
     ask("scancel", "--signal=TERM", job); // to the ranks alone, as by --signal=TERM@180
-    await until(() => is("JobState=PENDING"), 60);
+    await until(() => is("JobState=PENDING"), 300);
     const saved = newest();
     ask("scontrol", "update", `JobId=${job}`, "StartTime=now"); // Slurm would wait for two minutes
-    await until(() => newest() > saved, 60);
+    await until(() => newest() > saved, 300);
     expect(is("Restarts=1")).toBe(true);
     ask("scancel", job);
-    await until(() => is("JobState=CANCELLED"), 60);
+    await until(() => is("JobState=CANCELLED"), 300);
     const output = readFileSync(join(folder, "output.txt"), "utf8");
     const first = `SIGTERM: ends after ${saved} steps.*with exit code 143`;
     expect(output).toMatch(new RegExp(`${first}.*; 2 ranks over tcp.*^step: ${saved}  validation_loss`, "ms"));

@@ -76,6 +76,12 @@ describe("the cores of a rank", () => {
       const enter = ["-c", `echo $$ >${inner}/cgroup.procs && exec "$@"`, "sh"];
       const { stdout, stderr } = spawnSync("sh", [...enter, ...node], { cwd: import.meta.dirname, encoding: "utf8" });
       expect(stdout, stderr).toBe("1\n");
+      // Operators of a program that never asks for a number of threads take as many, too.
+      const operators = 'import { numThreads } from "@terse/tensor"; console.log(numThreads());';
+      const { OMP_NUM_THREADS: _, ...env } = process.env;
+      const words = [...enter, ...node.slice(0, -1), operators];
+      const own = spawnSync("sh", words, { cwd: import.meta.dirname, encoding: "utf8", env });
+      expect(own.stdout, own.stderr).toBe("1\n");
     } finally {
       for (const folder of [inner, outer]) if (existsSync(folder)) rmdirSync(folder);
     }

@@ -393,7 +393,7 @@ class ServerState {
       case "leave":
         return this.#collect(peer, line);
       case "abort": {
-        this.#fail({ kind: "abort", group: line.group, reason: line.reason, message: line.message });
+        this.#fail({ kind: "abort", group: line.group, reason: line.reason, message: textOfPeer(line.message) });
         return;
       }
       case "bye":
