@@ -412,6 +412,14 @@ describe("a recipe", () => {
     const resume = (overrides: string[], text?: string) =>
       resumedRecipe({ step: 30, recipe: saved }, text, overrides, "R");
 
+    it("keeps its data, but may go on although more of it is damaged", () => {
+      const pictures = ["data.path=pictures", "data.classes=2", "data.size=32", "data.maxCorrupt=0", "steps=30"];
+      const before = readRecipe("resnet18-cifar", ["data.name=image-folder", ...pictures]);
+      const resume = (override: string) => resumedRecipe({ step: 30, recipe: before }, undefined, [override], "R");
+      expect(resume("data.maxCorrupt=0.5").recipe.data).toEqual({ ...before.data, maxCorrupt: 0.5 });
+      expect(() => resume("data.size=64")).toThrow(/^data\.size: 64, and the save has 32: a resumed run keeps it/);
+    });
+
     it("keeps how its gradients are compressed", () => {
       expect(() => resume(["optimizer.name=lion-cub", "exchange.gradient.name=qsgd"])).toThrow(
         'exchange.gradient.name: "qsgd", and the save has "terngrad": a resumed run keeps it; take "terngrad" again, or start a new run',

@@ -162,9 +162,14 @@ export const defaultRecipe: URL = new URL("../recipes/gpt-small.yaml", import.me
 const keptNames = ["model.name", "data.name", "optimizer.name", "exchange.gradient.name"];
 const kept = ["seed", "model", "data", ...keptNames, "optimizer.groups"];
 
-/** What a run keeps of a key: of groups only which parameters have which optimizer. Takes any tree, because an override may have put anything there. */
+/**
+ * What a run keeps of a key: of groups only which parameters have which optimizer, of the data all but how many samples may be damaged, which rows do
+ * not depend on. Takes any tree, because an override may have put anything there.
+ */
 function keptOf(tree: unknown, key: string): unknown {
   const value = key.split(".").reduce<unknown>((inside, part) => (inside as Tree | null | undefined)?.[part], tree);
+  if (key === "data" && isTree(value))
+    return Object.fromEntries(Object.entries(value).filter(([option]) => option !== "maxCorrupt"));
   if (key !== "optimizer.groups") return value;
   const groups = value ?? [];
   const takers = (group: Tree | null) => ["name", "roles", "parameters"].map((option) => [option, group?.[option]]);

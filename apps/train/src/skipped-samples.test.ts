@@ -38,7 +38,7 @@ it("more than may be end the run of every rank, though each has met fewer", asyn
   for (const error of errors) {
     expect(error).toBeInstanceOf(DataError);
     expect(error.message).toBe(
-      "pictures: 3 of 200 images cannot be decoded, and data.maxCorrupt allows 2; the last is c.jpg (y). Replace or remove them, or raise data.maxCorrupt.",
+      "pictures: 3 of 200 images cannot be decoded, and data.maxCorrupt allows 2; the last is c.jpg (y). Raise data.maxCorrupt, also to resume a run, or replace them and start a new one.",
     );
   }
 });

@@ -15,6 +15,6 @@ export function checkSkipped(
   if (skipped.length <= mostSkipped) return;
   const most = Math.floor(mostSkipped);
   throw new DataError(
-    `${source}: ${skipped.length} of ${trainingUnits + validationUnits} ${unit}s cannot be decoded, and data.maxCorrupt allows ${most === 0 ? "none" : most}; the last is ${skipped.at(-1)}. Replace or remove them, or raise data.maxCorrupt.`,
+    `${source}: ${skipped.length} of ${trainingUnits + validationUnits} ${unit}s cannot be decoded, and data.maxCorrupt allows ${most === 0 ? "none" : most}; the last is ${skipped.at(-1)}. Raise data.maxCorrupt, also to resume a run, or replace them and start a new one.`,
   );
 }

@@ -126,7 +126,7 @@ describe("a folder of pictures", () => {
     writeFileSync(join(path, "dog/0.png"), "no picture at all");
     const given = { path, validationFraction: 0 };
     await expect(open({}, given)).rejects.toThrow(
-      `${path}: 1 of 16 images cannot be decoded, and data.maxCorrupt allows none; the last is dog/0.png (it is no picture that is read: it begins with "no picture at al"). Replace or remove them, or raise data.maxCorrupt.`,
+      `${path}: 1 of 16 images cannot be decoded, and data.maxCorrupt allows none; the last is dog/0.png (it is no picture that is read: it begins with "no picture at al"). Raise data.maxCorrupt, also to resume a run, or replace them and start a new one.`,
     );
     const data = await open({}, { ...given, maxCorrupt: 0.1 });
     const images: string[] = [];
