@@ -19,7 +19,7 @@ import { type Arena, manualSeed } from "@terse/tensor";
 import { openDeviceOf } from "./device.ts";
 import { gatherTexts } from "./gather-texts.ts";
 import { hostsOfRanks } from "./hosts-of-ranks.ts";
-import { ownDataPathRemedy } from "./own-data-path.ts";
+import { ownDataPathRemedy, withOwnDataPath } from "./own-data-path.ts";
 import { groupsOf, methodName, momentumSyncInKeys, remarkOnGradient } from "./parameter-groups.ts";
 import type { Recipe } from "./recipe.ts";
 import { skippedSamples } from "./skipped-samples.ts";
@@ -27,7 +27,7 @@ import { skippedSamples } from "./skipped-samples.ts";
 /** The same weights on every rank and every device: they are drawn from the seed on the CPU. Throws `OptionsError`. */
 export function buildModel(recipe: Recipe): Model {
   const { name, ...options } = recipe.model;
-  const { name: dataName, batchSize: _, ...dataOptions } = recipe.data;
+  const { name: dataName, batchSize: _, ...dataOptions } = withOwnDataPath(recipe).data; // which may be looked at
   const [entry, data] = [models[name], datasets[dataName]];
   const device = openDeviceOf(recipe);
   if (!entry.fields.every((field) => data.fields.includes(field)))

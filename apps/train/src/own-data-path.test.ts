@@ -1,6 +1,10 @@
+import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { loopback } from "@terse/collectives";
 import { OptionsError } from "@terse/options";
 import { afterEach, expect, it, vi } from "vitest";
+import { buildModel } from "./build.ts";
 import { withOwnDataPath } from "./own-data-path.ts";
 import { readRecipe } from "./recipe.ts";
 import { checkSameRecipe } from "./same-recipe.ts";
@@ -16,6 +20,18 @@ it("TERSE_DATA_PATH is where this machine has the data", () => {
   expect(recipe.data).toMatchObject({ path: "/a/text" });
   vi.stubEnv("TERSE_DATA_PATH", "");
   expect(withOwnDataPath(recipe)).toBe(recipe);
+});
+
+it("has the classes of which a model of pictures is made, also where a run's advice makes it again", () => {
+  const folder = mkdtempSync(join(tmpdir(), "terse-own-data-"));
+  for (const name of ["ant", "bee", "cow"]) mkdirSync(join(folder, name));
+  const pictures = ["data.name=image-folder", "data.path=/a/pictures", "data.size=32", "model.width=4"];
+  const elsewhere = readRecipe("resnet18-cifar", pictures);
+  expect(() => buildModel(elsewhere)).toThrow("Cannot read the folder /a/pictures: it does not exist");
+  vi.stubEnv("TERSE_DATA_PATH", folder);
+  const three = buildModel(elsewhere).parameterCount();
+  expect(three).toBe(buildModel(readRecipe("resnet18-cifar", [...pictures, "data.classes=3"])).parameterCount());
+  rmSync(folder, { recursive: true });
 });
 
 it("stands for no path that a recipe does not have", () => {

@@ -18,6 +18,7 @@ import {
 import type { Optimizer } from "@terse/optimizers";
 import { Arena, type Segment, withDevice } from "@terse/tensor";
 import { buildModel, makeOptimizer, remarksOnModel } from "../build.ts";
+import { withOwnDataPath } from "../own-data-path.ts";
 import { withWarmups } from "../parameter-groups.ts";
 import type { Recipe } from "../recipe.ts";
 import { absentRanks } from "./absent-ranks.ts";
@@ -87,7 +88,7 @@ export async function planOf(
   for (const { role, length } of segments) byRole.set(role, (byRole.get(role) ?? 0) + length);
 
   const rows = ranks * recipe.accumulate * recipe.data.batchSize;
-  const { blockSize = model.context, ...dataOptions } = recipe.data as { blockSize?: number };
+  const { blockSize = model.context, ...dataOptions } = withOwnDataPath(recipe).data as { blockSize?: number };
   const speed = link && (known ?? { flops: matrixSpeed(), measured: true });
   const weights = (byRole.get("matrix") ?? 0) + (byRole.get("head") ?? byRole.get("embedding") ?? 0);
   const multiplications =

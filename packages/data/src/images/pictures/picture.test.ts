@@ -224,6 +224,11 @@ describe("a file that is no picture", () => {
     await refused("pipe.jpg", undefined, /^it is a named pipe and no regular file$/);
   });
 
+  it.skipIf(process.getuid?.() === 0)("is not this user's to read (skipped as root, who may read all)", async () => {
+    writeFileSync(join(folder, "secret.jpg"), "x", { mode: 0 });
+    await refused("secret.jpg", undefined, /^permission denied$/);
+  });
+
   it("is not given to libvips, which would draw SVG and read AVIF", async () => {
     const svg =
       '<svg xmlns="http://www.w3.org/2000/svg" width="8" height="8"><rect width="8" height="8" fill="red"/></svg>';
