@@ -3,7 +3,7 @@ import { OptionsError, parseOptions, type v } from "@terse/options";
 export type HuggingFaceConfig = Readonly<Record<string, unknown>>;
 
 /** What no model here computes. */
-const never = { quantization_config: null };
+const never = { quantization_config: null, is_encoder_decoder: false };
 
 /** Of a classifier: the loss is the cross entropy of one class for each row. */
 export const oneClassEach: HuggingFaceConfig = { problem_type: "single_label_classification" };

@@ -55,7 +55,7 @@ export function fromConfig({ model_type, architectures, ...config }: HuggingFace
   const { num_channels = 3, embedding_size = 64, depths = [3, 4, 6, 3], layer_type = "bottleneck" } = config;
   const depth = ([18, 34, 50] as const).find((depth) => {
     const { blocks, bottleneck } = stagesOf[depth];
-    return String(blocks) === String(depths) && bottleneck === (layer_type === "bottleneck");
+    return String(blocks) === String(depths) && layer_type === (bottleneck ? "bottleneck" : "basic");
   });
   const sizes = depth && sizesOf(depth, embedding_size as number);
   const { hidden_sizes = [256, 512, 1024, 2048] } = config;
