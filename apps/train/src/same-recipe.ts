@@ -1,12 +1,12 @@
 import type { Group } from "@terse/collectives";
 import { OptionsError } from "@terse/options";
 import { agreed } from "./end-others.ts";
-import { gatherTexts } from "./gather-texts.ts";
+import { gatherJson, isRecord } from "./gather-json.ts";
 import { ownDataPathRemedy } from "./own-data-path.ts";
 
 /** Throws on every rank, and names the keys and the ranks where a rank was asked for something else than rank 0. */
 export async function checkSameRecipe(recipe: object, group: Group): Promise<void> {
-  const recipes = (await gatherTexts(group, JSON.stringify(recipe))).map((text) => JSON.parse(text) as object);
+  const recipes = await gatherJson<object>(group, recipe, isRecord);
   const [expected, ...others] = recipes.map((each) => new Map(leaves(each, [])));
   const keys = new Set([expected!, ...others].flatMap((values) => [...values.keys()]));
   const problems = [...keys].flatMap((key) => {

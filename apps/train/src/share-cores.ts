@@ -3,7 +3,7 @@ import { readFileSync } from "node:fs";
 import { hostname } from "node:os";
 import type { Group } from "@terse/collectives";
 import { type ProcessorLimits, processorLimits } from "@terse/native-loader";
-import { gatherTexts } from "./gather-texts.ts";
+import { gatherJson, isRecord } from "./gather-json.ts";
 
 /** A rank's machine, the cores there on which it may run, and the quotas of its control groups. */
 export interface Place extends ProcessorLimits {
@@ -15,7 +15,7 @@ export interface Place extends ProcessorLimits {
  * the quota of their container.
  */
 export async function shareCores(group: Group, place: Place = placeOfProcess()): Promise<number> {
-  const places = (await gatherTexts(group, JSON.stringify(place))).map((text) => JSON.parse(text) as Place);
+  const places = await gatherJson(group, place, isPlace);
   const near = places.filter(({ machine }) => machine === place.machine);
   const users = (uses: (other: Place) => boolean) => near.filter(uses).length;
   const ofCores = place.cores.reduce((sum, core) => sum + 1 / users(({ cores }) => cores.includes(core)), 0);
@@ -24,6 +24,12 @@ export async function shareCores(group: Group, place: Place = placeOfProcess()):
   );
   return Math.max(1, Math.floor(Math.min(ofCores, ...ofQuotas) + 1e-6)); // three thirds are a little less than one
 }
+
+const isPlace = (value: unknown) =>
+  isRecord(value) &&
+  Array.isArray(value["cores"]) &&
+  Array.isArray(value["quotas"]) &&
+  value["quotas"].every((quota) => isRecord(quota) && Number(quota["processors"]) > 0);
 
 function placeOfProcess(): Place {
   return { machine: machineName(), ...processorLimits() };

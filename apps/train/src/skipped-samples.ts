@@ -1,7 +1,9 @@
 import type { Group } from "@terse/collectives";
 import { checkSkipped, type Dataset } from "@terse/data";
 import { amountText } from "./format.ts";
-import { gatherTexts } from "./gather-texts.ts";
+import { gatherJson } from "./gather-json.ts";
+
+const areTexts = (value: unknown) => Array.isArray(value) && value.every((each) => typeof each === "string");
 
 /**
  * The samples that any rank could not read so far, and why, the same on all ranks, which meet the same ones in other epochs. Throws `DataError` on
@@ -9,8 +11,8 @@ import { gatherTexts } from "./gather-texts.ts";
  */
 export async function skippedSamples(data: Dataset, group: Group): Promise<string[]> {
   if (data.mostSkipped === undefined) return [];
-  const ofRanks = await gatherTexts(group, JSON.stringify(data.skipped ?? []));
-  const skipped = [...new Set(ofRanks.flatMap((names) => JSON.parse(names) as string[]))].sort();
+  const ofRanks = await gatherJson<readonly string[]>(group, data.skipped ?? [], areTexts);
+  const skipped = [...new Set(ofRanks.flat())].sort();
   checkSkipped(data, skipped);
   return skipped;
 }

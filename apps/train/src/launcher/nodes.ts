@@ -4,7 +4,7 @@
  */
 import { type Group, joinWorld, RankLostError, type RendezvousError } from "@terse/collectives";
 import type { TrainArguments } from "../arguments.ts";
-import { gatherTexts } from "../gather-texts.ts";
+import { gatherJson, isRecord } from "../gather-json.ts";
 
 export interface Nodes extends AsyncDisposable {
   /** Resolves to what each machine's launcher told, by node rank. */
@@ -59,7 +59,7 @@ function withFlags(message: string): string {
 
 async function told<T>(group: Group, mine: T): Promise<T[]> {
   try {
-    return (await gatherTexts(group, JSON.stringify(mine))).map((text) => JSON.parse(text) as T);
+    return await gatherJson(group, mine, (value) => value === null || isRecord(value));
   } catch (error) {
     if (!(error instanceof RankLostError)) throw error;
     throw new Error(`the launcher of node ${error.rank} is lost; start the run again on all machines`, {

@@ -3,7 +3,10 @@ import { CheckpointError } from "@terse/checkpoint";
 import type { Group } from "@terse/collectives";
 import { agreed } from "../end-others.ts";
 import { sentence } from "../failure.ts";
-import { gatherTexts } from "../gather-texts.ts";
+import { gatherJson, isRecord } from "../gather-json.ts";
+
+const isOutcome = (value: unknown) =>
+  isRecord(value) && (value["problem"] === undefined || typeof value["problem"] === "string");
 
 /**
  * Runs `work` on every rank, and resolves to every rank's result, which is JSON. Where it fails on a rank, all ranks throw the same
@@ -16,7 +19,7 @@ export async function together<T>(group: Group, work: () => T | Promise<T>): Pro
   } catch (error) {
     mine = { problem: sentence(error) };
   }
-  const all = (await gatherTexts(group, JSON.stringify(mine))).map((text) => JSON.parse(text) as typeof mine);
+  const all = await gatherJson(group, mine, isOutcome);
   const problems = new Set(all.flatMap(({ problem }) => (problem === undefined ? [] : [problem])));
   if (problems.size > 0) throw agreed(new CheckpointError([...problems].join("; ")));
   return all.map(({ result }) => result as T);

@@ -1,0 +1,25 @@
+import type { Group } from "@terse/collectives";
+import { gatherTexts } from "./gather-texts.ts";
+
+/** The value of each rank. Throws an error that names the rank whose value is no JSON, or is not `isRight`. */
+export async function gatherJson<T>(group: Group, mine: T, isRight: (value: unknown) => boolean): Promise<T[]> {
+  const texts = await gatherTexts(group, JSON.stringify(mine));
+  return texts.map((text, rank) => {
+    const value = parsed(text);
+    if (!isRight(value))
+      throw new Error(`rank ${rank} sent what no rank sends here; check that it runs the same version of terse`);
+    return value as T;
+  });
+}
+
+export const isRecord = (value: unknown): value is Record<string, unknown> =>
+  typeof value === "object" && value !== null && !Array.isArray(value);
+
+/** Undefined for what is no JSON. */
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
