@@ -30,14 +30,14 @@ export async function pictureFiles(path: string): Promise<PictureFiles> {
   const { root, classes, heldOut: { split, folders } = { split: undefined, folders: [] } } = folder;
   const leftOut: LeftOutFile[] = [];
   const training = await picturesIn(root, classes, leftOut);
-  const heldOut: PictureFile[] = [];
-  for (const each of folders) heldOut.push(...(await heldOutIn(each, folder, leftOut)));
+  let heldOut: PictureFile[] = [];
+  for (const each of folders) heldOut = heldOut.concat(await heldOutIn(each, folder, leftOut));
   for (const each of new Set([path, root, ...folders]))
     for (const entry of await entriesIn(each))
       if (!isHidden(entry.name) && !isFolder(each, entry))
         leftOut.push({ path: join(each, entry.name), size: 0, why: "in no folder of a class" });
   for (const { folder: other, why } of folder.leftOut)
-    for (const file of await namesBelow(other)) leftOut.push({ path: file, size: 0, why });
+    for await (const file of namesBelow(other)) leftOut.push({ path: file, size: 0, why });
   const inventory = {
     training: fileGroup(path, training),
     ...(split && { heldOut: { ...fileGroup(path, heldOut), split } }),
@@ -94,35 +94,46 @@ function noPicture(folder: string, leftOut: readonly LeftOutFile[]): DataError {
 
 const statsAtOnce = 64;
 
-/** Every file below a folder, with its status, or why it has none. Hidden folders and files are not looked at, but for hidden pictures. */
-async function filesBelow(top: string): Promise<{ path: string; status: Stats | string }[]> {
-  const found: { folder: string; files: { path: string; status: Stats | string }[] }[] = [];
+interface Found {
+  readonly path: string;
+  readonly status: Stats | string; // why it has none
+}
+
+/** Every file below a folder. Hidden folders and files are not looked at, but for hidden pictures. */
+async function filesBelow(top: string): Promise<Found[]> {
+  const realTop = await realOf(top);
+  const found: { readonly folder: string; readonly files: Found[] }[] = [];
   const seen = new Set<string>();
   const visit = async (folder: string, real: string): Promise<void> => {
     seen.add(real);
-    const entries = (await entriesIn(folder)).filter(({ name }) => !isHidden(name) || isPictureName(name));
-    const files: { path: string; status: Stats | string }[] = [];
+    const files: Found[] = [];
     found.push({ folder, files });
-    for (let i = 0; i < entries.length; i += statsAtOnce) {
-      const some = entries.slice(i, i + statsAtOnce).map(async ({ name }) => {
-        const path = join(folder, name);
-        const status = await stat(path).catch((error: unknown) => reasonOfEntry(name, error));
-        return { path, status };
-      });
-      for (const entry of await Promise.all(some))
-        if (typeof entry.status === "string" || !entry.status.isDirectory()) files.push(entry);
-        else if (!isHidden(basename(entry.path))) await descend(entry.path, files);
+    for (const entry of await statusesIn(folder)) {
+      const { path, status } = entry;
+      if (typeof status === "string" || !status.isDirectory()) files.push(entry);
+      else if (!isHidden(basename(path))) {
+        const below = await realOf(path);
+        const isAbove = `${realTop}${sep}`.startsWith(`${below}${sep}`);
+        if (isAbove) files.push({ path, status: "a link to a folder that it is in" });
+        else if (!seen.has(below)) await visit(path, below);
+      }
     }
   };
-  const descend = async (folder: string, files: { path: string; status: Stats | string }[]): Promise<void> => {
-    const real = await realOf(folder);
-    if (above.startsWith(`${real}${sep}`)) files.push({ path: folder, status: "a link to a folder that it is in" });
-    else if (!seen.has(real)) await visit(folder, real);
-  };
-  const realTop = await realOf(top);
-  const above = `${realTop}${sep}`;
   await visit(top, realTop);
   return found.sort((a, b) => byCodePoint(a.folder, b.folder)).flatMap(({ files }) => files);
+}
+
+async function statusesIn(folder: string): Promise<Found[]> {
+  const entries = (await entriesIn(folder)).filter(({ name }) => !isHidden(name) || isPictureName(name));
+  const found: Found[] = [];
+  for (let i = 0; i < entries.length; i += statsAtOnce) {
+    const some = entries.slice(i, i + statsAtOnce).map(async ({ name }) => {
+      const path = join(folder, name);
+      return { path, status: await stat(path).catch((error: unknown) => reasonOfEntry(name, error)) };
+    });
+    found.push(...(await Promise.all(some)));
+  }
+  return found;
 }
 
 const realOf = (folder: string) =>
@@ -131,13 +142,13 @@ const realOf = (folder: string) =>
   });
 
 /** The paths of the files below a folder that is not read. Links are not followed. */
-async function namesBelow(folder: string): Promise<string[]> {
-  const paths: string[] = [];
-  for (const entry of await entriesIn(folder))
+async function* namesBelow(folder: string): AsyncGenerator<string> {
+  for (const entry of await entriesIn(folder)) {
     if (isHidden(entry.name)) continue;
-    else if (entry.isDirectory()) paths.push(...(await namesBelow(join(folder, entry.name))));
-    else paths.push(join(folder, entry.name));
-  return paths;
+    const path = join(folder, entry.name);
+    if (entry.isDirectory()) yield* namesBelow(path);
+    else yield path;
+  }
 }
 
 function reasonOfEntry(name: string, error: unknown): string {
