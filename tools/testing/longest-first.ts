@@ -20,6 +20,7 @@ export const longest: readonly string[] = [
   "test-e2e/runs/saves.test.ts",
   "test-e2e/runs/requeue.test.ts",
   "test-e2e/ranks/network.test.ts",
+  "test-e2e/ranks/outage.test.ts",
   "tools/publish/oldest-node.test.ts",
   "tools/publish/copy-sources.test.ts",
   "native/optimizers/src/cuda.test.ts",

@@ -50,6 +50,8 @@ export function isRunning({ pid, since, host, boot, namespace }: LockHolder): bo
 
 /** Watches a lock file, as often as `look` is called. */
 export class LockWatch {
+  /** What the file said when it was looked at; undefined where there was none. */
+  text: string | undefined;
   readonly #path: string;
   readonly #now: () => number; // milliseconds
   #seen: string | undefined;
@@ -65,6 +67,7 @@ export class LockWatch {
   /** Throws `CheckpointError` where the file is there and cannot be read. */
   look(): LockState {
     const file = readLock(this.#path);
+    this.text = file?.text;
     const now = this.#now();
     const holder = file && holderIn(file.text);
     const isFirst = this.#seen === undefined;

@@ -80,7 +80,7 @@ export async function lockFolder(
   for (let asked = 0; ; ) {
     if (create(path, mine)) return held(path, mine);
     const state = watch.look();
-    const text = readText(path);
+    const { text } = watch; // not read again: another start may have replaced it meanwhile
     if (text === undefined) continue; // it has just been removed
     const holder = parseHolder(text);
     if (holder?.start === start) return new FolderLock(holder.rank);
