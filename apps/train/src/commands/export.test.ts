@@ -36,15 +36,15 @@ beforeEach(() => {
   return () => vi.restoreAllMocks();
 });
 
-/** Saves a run after no step, on two ranks, with weights that all differ from their first values. */
-async function save(out: string, keys: readonly string[], initFrom?: string): Promise<void> {
+/** Saves a run after no step, on two ranks, with weights that all differ from their first values. Resolves to what the user is told. */
+async function save(out: string, keys: readonly string[], initFrom?: string): Promise<readonly string[]> {
   const overrides = [...keys, "steps=4"];
   const weights = initFrom === undefined ? undefined : await readInitialWeights(initFrom);
   const recipe = weights ? recipeFor({ overrides }, weights) : readRecipe(defaultRecipe, overrides);
   const groups = loopback(2);
   mkdirSync(out);
   try {
-    await Promise.all(
+    const notes = await Promise.all(
       groups.map(async (group) => {
         await using run = await openRun(recipe, group, { out, overrides, initFrom, weights });
         manualSeed(7);
@@ -56,8 +56,10 @@ async function save(out: string, keys: readonly string[], initFrom?: string): Pr
         await using optimizer = await buildOptimizer(recipe, new Arena(model), group);
         await run.begin({ model, data, optimizer });
         expect(await run.save(1)).toBeUndefined();
+        return run.notes;
       }),
     );
+    return notes[0]!;
   } finally {
     await Promise.all(groups.map((group) => group.close()));
   }
@@ -407,6 +409,19 @@ describe("the export of a folder that somebody else made", () => {
       expect(readdirSync(out)).toEqual([]);
     },
   );
+
+  it("lacks what a run could not keep, because a link leads out of the weights' folder, and the run says so", async () => {
+    const from = await foreign("linked");
+    symlinkSync(join(folder, "secret"), join(from, "generation_config.json"));
+    writeFileSync(join(from, "special_tokens_map.json"), "{}");
+    const [run, out] = [join(folder, "linked-run"), join(folder, "linked-model")];
+    const notes = await save(run, [`data.path=${text}`], from);
+    expect(notes.join("\n")).toMatch(
+      /exports of this run will be without generation_config\.json: .* leads to .*secret/,
+    );
+    await exportCommand([run, "--out", out]);
+    expect(readdirSync(out)).not.toContain("generation_config.json");
+  });
 
   it("takes the blobs of the cache of Hugging Face", async () => {
     const from = await foreign("hub");

@@ -25,10 +25,18 @@ export const ofImages = ["preprocessor_config.json"] as const;
 
 const mostBytes = 1 << 28; // the largest tokenizer.json that is known has 2²⁵
 
-/** Throws `CheckpointError`. */
-export function keepInitialFiles(from: string, run: string, { tokenizer }: { tokenizer: boolean }): void {
+/** Says which files it could not keep, a line each: a run needs none of them. */
+export function keepInitialFiles(from: string, run: string, { tokenizer }: { tokenizer: boolean }): string[] {
   const names = [...ofModel, ...(tokenizer ? ofTokenizer : [])].filter((name) => existsSync(join(from, name)));
-  if (names.length > 0) copyFiles(from, join(run, initialFiles), names);
+  return names.flatMap((name) => {
+    try {
+      copyFiles(from, join(run, initialFiles), [name]);
+      return [];
+    } catch (error) {
+      if (!(error instanceof CheckpointError)) throw error;
+      return [`exports of this run will be without ${name}: ${error.message}`];
+    }
+  });
 }
 
 /** Copies files of a folder, none of which may lead out of it. Throws `CheckpointError`. */

@@ -241,7 +241,7 @@ async function newRun(recipe: Recipe, args: RunArguments, group: Group): Promise
     await loadWeightsOn(0, from[0]!, model, group, newHead ? withNewHead(model) : model);
     if (newHead) notes.push(`new, with random values: ${headOf(model)}`);
     const isTokenizer = (recipe.data as { tokenizer?: string }).tokenizer === weights?.tokenizer;
-    if (group.rank === 0) keepInitialFiles(from[0]!, folder, { tokenizer: isTokenizer });
+    if (group.rank === 0) notes.push(...keepInitialFiles(from[0]!, folder, { tokenizer: isTokenizer }));
     return meaningsIn(weights?.config ?? {}, { classes: !newHead, tokens: isTokenizer });
   };
   notes.push(`the weights are those of ${initFrom}`);
