@@ -26,7 +26,10 @@ export interface FilesAt {
 /** A single file, or the files of a folder, with those below it unless it is to be read `flat`. Throws `DataError`. */
 export async function filesAt(path: string, { flat = false } = {}): Promise<FilesAt> {
   if (path.trim() === "") throw new DataError("The data path is empty; name a file or a folder with data.");
-  const status = await statusOf(path, `There is no file or folder at ${path}; check the data path.`);
+  const status = await statusOf(
+    path,
+    `There is no file or folder at ${path}; check the data path, or name your own data with --data PATH.`,
+  );
   if (status.isFile()) {
     if (status.size === 0) throw new DataError(`The file ${path} is empty; name one that is not.`);
     return { isFolder: false, files: [{ path, size: status.size }], leftOut: [] };

@@ -4,15 +4,16 @@ import { positiveInteger, text, unitInterval, v } from "@terse/options";
 import type { SampledEntry } from "../dataset.ts";
 import type { Inventory } from "../inventory.ts";
 import { textFiles } from "../text/text-files.ts";
+import { declarationsAsBytes, declarationsName } from "../text/typescript-declarations.ts";
 import { tokenizerFiles } from "../tokenizers/tokenizer-files.ts";
 import { bertTokens, openTokenizer, vocabularyOf } from "../tokenizers/tokenizers.ts";
 import { hasTokenFiles, openTokenFiles, tokenInventory } from "../tokens/token-files.ts";
-import { joined, part, type TokenSource } from "../tokens/token-source.ts";
+import { joined, part, type TokenSource, tokensInMemory } from "../tokens/token-source.ts";
 import { tokenizedText } from "../tokens/tokenized-text.ts";
 import { MaskedTextSamples } from "./masked-text-samples.ts";
 
 const options = v.object({
-  path: text, // a file or folder of text, jsonl, json, csv, tsv or parquet; or of tokens, which ./terse data prepare writes
+  path: v.optional(text), // a file or folder of text, jsonl, json, csv, tsv or parquet, or of tokens, which ./terse data prepare writes; the TypeScript declarations of the installed packages if absent
   tokenizer: v.optional(text, "bytes"), // bytes, gpt2, or the path of a tokenizer.json
   endOfText: v.optional(text), // the token between two texts; the tokenizer's own if absent
   column: v.optional(text), // of jsonl, json, csv, tsv and parquet; "text" if absent
@@ -27,8 +28,10 @@ export const maskedTextEntry: SampledEntry = {
   fields: ["tokens", "segments", "mask", "labels", "nextSentence"],
   processorFiles: ({ tokenizer }: Options) => tokenizerFiles(tokenizer, { bert: true }),
   facts: ({ tokenizer, blockSize }: Options) => ({ vocabulary: bertTokens(tokenizer).vocabulary, length: blockSize }),
-  inventory: async ({ path, column }: Options) =>
-    (await hasTokenFiles(path)) ? tokenInventory(path) : (await textFiles(path, "texts", column)).inventory,
+  inventory: async ({ path, column }: Options) => {
+    if (path === undefined) return undefined;
+    return (await hasTokenFiles(path)) ? tokenInventory(path) : (await textFiles(path, "texts", column)).inventory;
+  },
   async samples({ path, tokenizer: name, blockSize, maskFraction, ...rest }: Options, { length, seed }) {
     const vocabulary = vocabularyOf(name);
     const parts = await partsOf({ path, tokenizer: name, vocabulary, ...rest });
@@ -37,7 +40,7 @@ export const maskedTextEntry: SampledEntry = {
     try {
       return new MaskedTextSamples({
         ...parts,
-        source: path,
+        source: path ?? declarationsName,
         fingerprint: createHash("sha256").update(seen).digest("hex"),
         blockSize: T,
         special: bertTokens(name),
@@ -71,6 +74,13 @@ async function partsOf({
 }: Pick<Options, "path" | "tokenizer" | "endOfText" | "column" | "validationFraction"> & {
   vocabulary: number;
 }): Promise<Parts> {
+  const cutAt = (length: number) => length - Math.floor(length * validationFraction);
+  if (path === undefined) {
+    const bytes = await declarationsAsBytes(tokenizer);
+    const [cut, all] = [cutAt(bytes.length), tokensInMemory(declarationsName, bytes)];
+    const fingerprint = `${createHash("sha256").update(bytes).digest("hex")} ${cut}`;
+    return { training: part(all, 0, cut), validation: part(all, cut, all.length), fingerprint };
+  }
   if (await hasTokenFiles(path)) {
     const { training, validation, ...rest } = await openTokenFiles({ path, vocabulary, validationFraction });
     return { training: joined(path, training), validation: joined(path, validation), ...rest };
@@ -78,7 +88,7 @@ async function partsOf({
   const opened = await openTokenizer(tokenizer, { endOfText });
   const { training, heldOut, fingerprint, ...rest } = await tokenizedText(path, opened, column);
   if (heldOut) return { training, validation: heldOut, fingerprint: `${fingerprint} held out by name`, ...rest };
-  const cut = training.length - Math.floor(training.length * validationFraction);
+  const cut = cutAt(training.length);
   return {
     training: part(training, 0, cut),
     validation: part(training, cut, training.length),

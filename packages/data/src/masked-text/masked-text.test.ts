@@ -6,6 +6,7 @@ import type { MaskedTextBatch } from "../batch.ts";
 import { datasetContract, rowsOf } from "../dataset-contract.ts";
 import { datasets } from "../datasets.ts";
 import { RandomNumbers } from "../random.ts";
+import { typescriptDeclarations } from "../text/typescript-declarations.ts";
 import { headerOf } from "../tokens/token-file.ts";
 import { maskTokens, notPredicted } from "./masking.ts";
 
@@ -64,6 +65,30 @@ describe("masked text", () => {
       follow += 1 - next![row]!;
     }
     expect(Math.abs(follow - 100)).toBeLessThan(30); // 4 σ
+  });
+
+  it("without a path reads the declarations of the installed packages as bytes, of which the last are held out", async () => {
+    const { path: _, ...without } = { ...options, path: "" };
+    const given = { batchSize: 3, seed: 0, rank: 0, ranks: 1, length: 43 };
+    const data = await entry.open(without as never, given);
+    const bytes = await typescriptDeclarations();
+    expect(data.source).toBe("the installed TypeScript declarations");
+    const heldOut = Math.floor(bytes.length * 0.2);
+    expect([data.trainingUnits, data.validationUnits]).toEqual([bytes.length - heldOut, heldOut]);
+    const batch = (await data.next())[0] as MaskedTextBatch;
+    const tokens = Array.from(await batch.tokens.toTypedArray(), Number);
+    const labels = Array.from(await batch.labels.toTypedArray(), Number);
+    const text = Buffer.from(bytes);
+    for (let row = 0; row < 3; row++) {
+      const at = (i: number) => (labels[row * 43 + i] === -100 ? tokens[row * 43 + i]! : labels[row * 43 + i]!);
+      const first = Buffer.from(Array.from({ length: 20 }, (_, i) => at(1 + i)));
+      expect(text.includes(first)).toBe(true);
+    }
+    await data.close?.();
+    const gpt2 = { ...without, tokenizer: "gpt2" };
+    await expect(entry.open(gpt2 as never, given)).rejects.toThrow(
+      "data.tokenizer is gpt2, and data.path names no text: give a file or folder of text, --data PATH.",
+    );
   });
 
   it("gives the same rows from files of tokens, also where a row is in two of them", async () => {

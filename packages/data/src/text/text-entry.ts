@@ -13,7 +13,7 @@ import { tokenizedText } from "../tokens/tokenized-text.ts";
 import { bytesOfFiles } from "./bytes-of-files.ts";
 import { type Stretch, splitText } from "./split-text.ts";
 import { textFiles } from "./text-files.ts";
-import { installationRoot, typescriptDeclarations } from "./typescript-declarations.ts";
+import { declarationsAsBytes, declarationsName } from "./typescript-declarations.ts";
 
 const textOptions = v.object({
   path: v.optional(text), // a file or folder of text, jsonl, json, csv, tsv or parquet; the TypeScript declarations of the installed packages if absent
@@ -87,14 +87,9 @@ interface Text {
 /** Bytes of files are read where they are; tokens, and texts of columns, are in memory. Throws `DataError`. */
 async function textOf({ path, column, endOfText: end }: TextOptions, tokenizer: string): Promise<Text> {
   if (path === undefined) {
-    if (tokenizer !== "bytes")
-      throw new DataError(
-        `data.tokenizer is ${tokenizer}, and data.path names no text; the text that needs no path is read as bytes.`,
-      );
-    const source = "the installed TypeScript declarations";
-    const bytes = await typescriptDeclarations(installationRoot());
+    const bytes = await declarationsAsBytes(tokenizer);
     const fingerprint = createHash("sha256").update(bytes).digest("hex");
-    return { source, training: tokensInMemory(source, bytes), fingerprint };
+    return { source: declarationsName, training: tokensInMemory(declarationsName, bytes), fingerprint };
   }
   if (tokenizer !== "bytes")
     return {

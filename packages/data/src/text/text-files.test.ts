@@ -91,7 +91,9 @@ describe("the bytes of text files", () => {
   ])("refuses %j", async (path, message) => expect(await errorOf(path)).toBe(message));
 
   it("reports what is wrong and what to do", async () => {
-    expect(await errorOf(join(folder, "no"))).toBe("There is no file or folder at DIR/no; check the data path.");
+    expect(await errorOf(join(folder, "no"))).toBe(
+      "There is no file or folder at DIR/no; check the data path, or name your own data with --data PATH.",
+    );
     put("empty.txt", "");
     expect(await errorOf(join(folder, "empty.txt"))).toBe("The file DIR/empty.txt is empty; name one that is not.");
     expect(await errorOf(folder)).toBe(

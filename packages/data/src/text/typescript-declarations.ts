@@ -21,6 +21,18 @@ export interface DeclarationOptions {
 // Without `.d.cts`, which nearly always repeats the `.d.mts` of the same name.
 const declaration = /\.d\.m?ts$/;
 
+/** As messages call this text. */
+export const declarationsName = "the installed TypeScript declarations";
+
+/** The text of this installation, for data that names no path. Throws `DataError` where a tokenizer is asked for that does not read bytes. */
+export async function declarationsAsBytes(tokenizer: string): Promise<Uint8Array> {
+  if (tokenizer !== "bytes")
+    throw new DataError(
+      `data.tokenizer is ${tokenizer}, and data.path names no text: give a file or folder of text, --data PATH. The text that needs no path is read as bytes.`,
+    );
+  return typescriptDeclarations(installationRoot());
+}
+
 /**
  * Joins the declarations under `root`/node_modules, by default up to 8 MiB. Supports the layouts of pnpm (links into `.pnpm`) and npm
  * (nested folders). Throws `DataError` where no package has declarations.
