@@ -19,11 +19,11 @@ export const meaningsIn = (config: Config, { classes, tokens }: { classes: boole
 /** A model's config with meanings, where it has the form of Hugging Face, and with the names that the data has for its classes. */
 export function withMeanings(config: Config, meanings: Config, classNames: readonly string[] = []): Config {
   if (!("architectures" in config)) return config;
-  const count = (labels: unknown) => Object.keys({ ...(labels as object | undefined) }).length;
+  const count = (labels: unknown) => (typeof labels === "object" ? Object.keys(labels ?? {}).length : 0);
   const classes = count(config["id2label"]);
-  const { id2label, label2id, ...others } = meanings;
+  const { id2label, label2id: _, ...others } = meanings;
   if (classes === 0) return { ...config, ...others };
   const named = classNames.length > 0 && classNames.length <= classes ? labelsOf(classes, classNames) : undefined;
-  const before = count(id2label) === classes ? { id2label, label2id } : {};
+  const before = count(id2label) === classes ? labelsOf(classes, Object.values(id2label as object).map(String)) : {};
   return { ...config, ...others, ...(named ?? before) };
 }
