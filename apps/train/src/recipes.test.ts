@@ -3,6 +3,7 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "n
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type Group, loopback, parseLink } from "@terse/collectives";
+import type { Model } from "@terse/models";
 import { algorithms, gradientCompressions } from "@terse/optimizers";
 import { Arena, scope } from "@terse/tensor";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
@@ -92,6 +93,23 @@ it.each(Object.entries(ofMaskedText))(
     for (const loss of losses.flat()) expect(Math.abs(loss - Math.log(320) - Math.log(2))).toBeLessThan(1); // a token, and one of two
   },
 );
+
+it("every one has data that is there, or says in a line how to name what it needs", async () => {
+  const [group] = loopback(1);
+  const needy: string[] = [];
+  for (const name of names) {
+    const recipe = read(name);
+    if (!("path" in recipe.data) || recipe.data.path === undefined) continue; // what needs no path is tried above
+    needy.push(name);
+    const problem = await buildData(recipe, { context: 128 } as Model, group!).then(
+      () => "",
+      (error: Error) => error.message,
+    );
+    expect(problem, name).toMatch(/^[^\n]* --data (PATH|FOLDER)\b[^\n]*$/);
+  }
+  await group!.close();
+  expect(needy.filter((name) => small.includes(name) || name in ofMaskedText)).toEqual([]);
+});
 
 it("there is a small one for every optimizer, and for every compression of gradients", () => {
   const recipes = small.map((name) => read(name));

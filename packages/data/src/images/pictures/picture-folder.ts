@@ -94,7 +94,9 @@ export function foldersIn(folder: string): string[] {
       .map(({ name }) => name)
       .sort(byCodePoint);
   } catch (error) {
-    throw new DataError(`Cannot read the folder ${folder}: ${reasonOf(error)}; data.path has a folder for each class.`);
+    throw new DataError(
+      `Cannot read the folder ${folder}: ${reasonOf(error)}; data.path has a folder for each class, as ImageNet has (https://www.image-net.org/download.php): name yours with --data FOLDER.`,
+    );
   }
 }
 
