@@ -157,6 +157,12 @@ const ways: readonly Way[] = [
   { is: /--data\.name=tokens/, added: `${tiny} --out=runs/gpt2` },
   { is: /--init-from gpt2 .*TEXT$/, first: "./terse export runs/gpt2 --out gpt2", added: tiny },
   { is: /--init-from gpt2/, added: tiny },
+  {
+    is: /--init-from vit-base/,
+    first: `./terse train deit-tiny-cifar ${small} --model.width=48 --model.layers=1 --nproc-per-node=1 --out=runs/vit; ./terse export runs/vit --out vit-base`,
+    added: `${small} --nproc-per-node=1`,
+  },
+  { is: /--init-from runs\/mine/, first: "cp -r runs/gpt2 runs/mine", added: tiny },
   { is: /--model\.name=(gpt2|bert-classifier)/, added: tiny },
   { is: /--recipe resnet18-cifar/, added: `${small} --nproc-per-node=1 --model.width=4` },
   { is: /--out runs\/first/, added: `${nano} --steps=50` }, // which measures the network
@@ -197,6 +203,10 @@ beforeAll(async () => {
   };
   const text = "the quick brown fox jumps over the lazy dog. ".repeat(1000);
   for (const file of ["text.txt", "TEXT", "my/text/a.txt", "my/texts/a.txt"]) put(file, text);
+  const pixel = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAIAAACQd1PeAAAADElEQVR4nGP4z8AAAAMBAQDJ/pLvAAAAAElFTkSuQmCC";
+  for (const at of ["my/pictures", "PICTURES"])
+    for (const name of ["cat/1", "cat/2", "cat/3", "cat/4", "cat/5", "dog/1", "dog/2", "dog/3", "dog/4", "dog/5"])
+      put(`${at}/${name}.png`, Buffer.from(pixel, "base64"));
   for (const part of ["train", "dev"])
     put(`CoLA/${part}.tsv`, `gj04\t1\t\tThe fox jumps.\ngj04\t0\t*\tThe jumps fox.\n`.repeat(8));
   const pairs = ["neutral", "entailment", "contradiction"].map((label) => `A fox.\tA dog.\t${label}\n`);
