@@ -176,9 +176,23 @@ function keptOf(tree: unknown, key: string): unknown {
   return Array.isArray(groups) ? groups.map((group) => Object.fromEntries(takers(group))) : groups;
 }
 
-/** Throws `OptionsError` where a resumed run would not keep one of these keys. */
+/** What is read, or `OptionsError` where it cannot be read because of another name, which takes other options. */
+function keepingNames<T>(before: unknown, after: unknown, read: () => T): T {
+  try {
+    return read();
+  } catch (error) {
+    checkKept(before, after, keptNames);
+    throw error;
+  }
+}
+
+/** Throws `OptionsError` where a resumed run would not keep one of these keys. Of a section with another name the name alone is named. */
 function checkKept(before: unknown, after: unknown, keys: readonly string[]): void {
-  const changed = keys.flatMap((key) => differences(keptOf(before, key), keptOf(after, key), [key]));
+  const all = keys.flatMap((key) => differences(keptOf(before, key), keptOf(after, key), [key]));
+  const renamed = all.filter(({ key }) => keptNames.includes(key)).map(({ key }) => key.replace(/name$/, ""));
+  const changed = all.filter(
+    ({ key }) => !renamed.some((section) => key.startsWith(section) && key !== `${section}name`),
+  );
   const once = new Map(changed.map((difference) => [difference.key, difference]));
   throwRefusals([...once.values()].map((difference) => ({ ...difference, why: "a resumed run keeps it" })));
 }
@@ -197,8 +211,9 @@ export function resumedRecipe(
   const saved = parseWritten(save.recipe, `the save of ${run}`);
   const before = parseWritten(tree, `${run}/recipe.json`);
   checkKept(saved, before, kept); // recipe.json may have been edited
-  checkKept(before, applyOverrides(tree, overrides), keptNames); // first, because other names take other options
-  const recipe = checked(parsed(withOverrides(tree, overrides).tree));
+  const recipe = keepingNames(before, applyOverrides(tree, overrides), () =>
+    checked(parsed(withOverrides(tree, overrides).tree)),
+  );
   checkKept(before, recipe, kept);
   throwRefusals(refusedOptionsOf(saved, recipe, save.step));
   if (recipe.steps < save.step)
