@@ -73,94 +73,98 @@ export function decodeBmp(bytes: Uint8Array): RawPicture {
   const header = bmpHeader(bytes);
   const { width, height, topDown, bits, compression } = header;
   const data = new Uint8Array(width * height * 3);
-  const rowOf = (y: number) => 3 * width * (topDown ? y : height - 1 - y);
-  const put =
-    bits <= 8
-      ? paletted(bytes, header, data)
-      : (at: number, pixel: number, [red, green, blue]: readonly Channel[]) => {
-          data[at] = red!(pixel);
-          data[at + 1] = green!(pixel);
-          data[at + 2] = blue!(pixel);
-        };
-  const channels = header.masks.map(channelOf);
-  if (compression === rle8 || compression === rle4) {
-    const indices = runs(bytes.subarray(header.pixelsAt), header);
-    for (let y = 0, i = 0; y < height; y++)
-      for (let x = 0, at = rowOf(y); x < width; x++, at += 3) put(at, indices[i++]!, channels);
-    return { width, height, data };
+  const write = bits <= 8 ? paletteWriter(bytes, header, data) : maskWriter(header, data);
+  const pixelAt = compression === rle8 || compression === rle4 ? runs(bytes, header) : rows(bytes, header);
+  for (let y = 0; y < height; y++) {
+    const row = 3 * width * (topDown ? y : height - 1 - y);
+    for (let x = 0; x < width; x++) write(row + 3 * x, pixelAt(x, y));
   }
-  const rowBytes = 4 * Math.ceil((width * bits) / 32);
-  if (header.pixelsAt + rowBytes * height > bytes.length) throw new Error("it is cut short");
-  const view = viewOf(bytes);
-  const perByte = 8 / bits;
-  for (let y = 0, from = header.pixelsAt; y < height; y++, from += rowBytes)
-    for (let x = 0, at = rowOf(y); x < width; x++, at += 3) {
-      if (bits === 24) {
-        data[at] = bytes[from + 3 * x + 2]!;
-        data[at + 1] = bytes[from + 3 * x + 1]!;
-        data[at + 2] = bytes[from + 3 * x]!;
-      } else if (bits === 32) put(at, view.getUint32(from + 4 * x, true), channels);
-      else if (bits === 16) put(at, view.getUint16(from + 2 * x, true), channels);
-      else {
-        const byte = bytes[from + Math.floor(x / perByte)]!;
-        put(at, (byte >> (8 - bits - bits * (x % perByte))) & ((1 << bits) - 1), channels); // the first pixel is in the upper bits
-      }
-    }
   return { width, height, data };
 }
 
-type Channel = (pixel: number) => number;
+/** Writes red, green and blue of a pixel to a place. */
+type Writer = (at: number, pixel: number) => void;
 
-/** The value of a channel in 8 bits, of any number of bits. */
-function channelOf(mask: number): Channel {
-  if (mask === 0) return () => 0;
-  const shift = 31 - Math.clz32(mask & -mask);
-  const most = mask >>> shift;
-  return (pixel) => Math.floor((((pixel & mask) >>> shift) * 255) / most);
-}
-
-/** Writes the colour of an index. An index behind the palette is black. */
-function paletted(bytes: Uint8Array, { palette: { at, colours, bytesEach } }: BmpHeader, data: Uint8Array) {
-  if (at + colours * bytesEach > bytes.length) throw new Error("it ends within its palette");
-  return (to: number, index: number) => {
-    if (index >= colours) return;
-    const colour = at + index * bytesEach; // blue, green, red
-    data[to] = bytes[colour + 2]!;
-    data[to + 1] = bytes[colour + 1]!;
-    data[to + 2] = bytes[colour]!;
+/** A channel of any number of bits is scaled to 8. */
+function maskWriter({ masks }: BmpHeader, data: Uint8Array): Writer {
+  const channels = masks.map((mask) => {
+    const shift = mask === 0 ? 0 : 31 - Math.clz32(mask & -mask);
+    return { mask, shift, most: Math.max(1, mask >>> shift) };
+  });
+  return (at, pixel) => {
+    for (let c = 0; c < 3; c++) {
+      const { mask, shift, most } = channels[c]!;
+      data[at + c] = Math.floor((((pixel & mask) >>> shift) * 255) / most);
+    }
   };
 }
 
-/** The indices of a run-length encoded picture, from its first row on, (H, W). Pixels that no run covers have index 0. */
-function runs(bytes: Uint8Array, { width, height, bits }: BmpHeader): Uint8Array {
+/** A pixel is the index of a colour, which is stored as blue, green, red. An index behind the palette is black. */
+function paletteWriter(bytes: Uint8Array, { palette }: BmpHeader, data: Uint8Array): Writer {
+  const { at: begin, colours, bytesEach } = palette;
+  if (begin + colours * bytesEach > bytes.length) throw new Error("it ends within its palette");
+  return (at, index) => {
+    if (index < colours) for (let c = 0; c < 3; c++) data[at + c] = bytes[begin + index * bytesEach + 2 - c]!;
+  };
+}
+
+/** Column `x` of stored row `y`, the lowest one first unless the picture is from the top down. */
+type Pixels = (x: number, y: number) => number;
+
+/** Rows of whole 32-bit words. The first pixel of a byte is in its upper bits. */
+function rows(bytes: Uint8Array, { width, height, bits, pixelsAt }: BmpHeader): Pixels {
+  const rowBytes = 4 * Math.ceil((width * bits) / 32);
+  if (pixelsAt + rowBytes * height > bytes.length) throw new Error("it is cut short");
+  const begin = (y: number) => pixelsAt + y * rowBytes;
+  if (bits < 8) {
+    const [perByte, mask] = [8 / bits, (1 << bits) - 1];
+    return (x, y) => (bytes[begin(y) + Math.floor(x / perByte)]! >> (8 - bits - bits * (x % perByte))) & mask;
+  }
+  const bytesEach = bits / 8;
+  return (x, y) => {
+    const at = begin(y) + x * bytesEach;
+    let pixel = 0;
+    for (let i = 0; i < bytesEach; i++) pixel |= bytes[at + i]! << (8 * i);
+    return pixel;
+  };
+}
+
+/** The indices of a run-length encoded picture. Pixels that no run covers have index 0. */
+function runs(bytes: Uint8Array, { width, height, bits, pixelsAt }: BmpHeader): Pixels {
   const indices = new Uint8Array(width * height);
-  let [x, y, at] = [0, 0, 0];
+  let [x, y, at] = [0, 0, pixelsAt];
+  const take = (count: number) => {
+    if (at + count > bytes.length) throw new Error("it is cut short");
+    at += count;
+    return at - count;
+  };
   const put = (index: number) => {
-    if (x < width && y < height) indices[y * width + x] = index;
+    if (x < width) indices[y * width + x] = index;
     x++;
   };
-  const half = (from: number, i: number) =>
-    bits === 8 ? bytes[from + i]! : (bytes[from + (i >> 1)]! >> (i % 2 ? 0 : 4)) & 15;
+  /** Index `i` of those that begin at a byte: of RLE4 two are in a byte, the first one in its upper bits. */
+  const indexAt = (from: number, i: number) =>
+    bits === 8 ? bytes[from + i]! : (bytes[from + (i >> 1)]! >> (i % 2 === 0 ? 4 : 0)) & 15;
   while (y < height) {
-    if (at + 2 > bytes.length) throw new Error("it is cut short");
-    const [count, value] = [bytes[at]!, bytes[at + 1]!];
-    at += 2;
-    if (count > 0) {
-      for (let i = 0; i < count; i++) put(bits === 8 ? value : i % 2 ? value & 15 : value >> 4);
-    } else if (value === 0) [x, y] = [0, y + 1];
-    else if (value === 1) break;
-    else if (value === 2) {
-      if (at + 2 > bytes.length) throw new Error("it is cut short");
-      [x, y] = [x + bytes[at]!, y + bytes[at + 1]!];
-      at += 2;
+    const pair = take(2);
+    const [count, code] = [bytes[pair]!, bytes[pair + 1]!];
+    if (count > 0)
+      for (let i = 0; i < count; i++) put(bits === 8 ? code : indexAt(pair + 1, i % 2)); // the same one, or two in turns
+    else if (code === 0)
+      [x, y] = [0, y + 1]; // the end of a row
+    else if (code === 1)
+      break; // the end of the picture
+    else if (code === 2) {
+      const jump = take(2);
+      [x, y] = [x + bytes[jump]!, y + bytes[jump + 1]!];
     } else {
-      const length = bits === 8 ? value : Math.ceil(value / 2);
-      if (at + length > bytes.length) throw new Error("it is cut short");
-      for (let i = 0; i < value; i++) put(half(at, i));
-      at += length + (length % 2); // runs of indices end at an even byte
+      const length = bits === 8 ? code : Math.ceil(code / 2);
+      const from = take(length);
+      for (let i = 0; i < code; i++) put(indexAt(from, i));
+      at += length % 2; // they end at an even byte
     }
   }
-  return indices;
+  return (column, row) => indices[row * width + column]!;
 }
 
 const viewOf = (bytes: Uint8Array) => new DataView(bytes.buffer, bytes.byteOffset, bytes.length);
