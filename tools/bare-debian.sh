@@ -57,6 +57,7 @@ inside() {
   [ -z "${CI:-}" ] || environment+=("CI=$CI")
   mapfile -t -O "${#environment[@]}" environment < <(env | grep -E "^($network)=")
   local enter='set -e
+    mount --bind "$0" "$0" # a root that is a mount, as on a machine of its own: `ip netns` changes how it propagates
     mount --rbind /dev "$0/dev"; mount --rbind /sys "$0/sys"; mount -t proc proc "$0/proc"; mount -t tmpfs tmpfs "$0/run"
     mount --bind "$1/npm" "$0/home/visitor/.npm"; mount --bind "$1/pip" "$0/home/visitor/.cache/pip"
     shift; exec chroot "$0" "$@"'
