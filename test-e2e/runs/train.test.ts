@@ -140,7 +140,7 @@ describe("./terse train", () => {
     const nowhere = await terse(["train", ...given, "--data", "nowhere"]);
     expect(nowhere).toMatchObject({ code: 1, out: "" });
     expect(nowhere.err).toMatch(/^error: data\.path: there is no file or folder at nowhere on this machine.*\n$/);
-    const ofRecipe = await terse(["train", "bert-tiny-one-bit-lamb", "--dry-run"]);
+    const ofRecipe = await terse(["train", "bert-large-one-bit-lamb", "--dry-run"]);
     expect(ofRecipe.code, ofRecipe.err).toBe(0);
     expect(ofRecipe.out).toMatch(
       /\ndata\.path: there is no file or folder at corpus on this machine; a run needs it\n$/,

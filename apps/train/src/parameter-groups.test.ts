@@ -311,14 +311,14 @@ describe("a run with groups that goes on from a save", () => {
     expect(resume("optimizer.groups.0.lr=2e-3").recipe.optimizer.groups[0]).toMatchObject({ name: "adamw", lr: 2e-3 });
     const first = '{"name":"adamw","roles":["embedding"]}';
     for (const [other, difference] of [
-      ["optimizer=null", `.0: none, and the save has ${first}`],
-      ["optimizer.groups=[]", `.0: none, and the save has ${first}`],
-      ["optimizer.groups=[null]", '.0.name: none, and the save has "adamw"'],
-      ["optimizer.groups=norm", `: "norm", and the save has [${first}`],
-      ["optimizer.groups.0.roles=[head]", '.0.roles.0: "head", and the save has "embedding"'],
-      ["optimizer.groups.1.name=lion", '.1.name: "lion", and the save has "one-bit-adam"'],
+      ["optimizer=null", '.name: none, and the save has "lion-cub"'],
+      ["optimizer.groups=[]", `.groups.0: none, and the save has ${first}`],
+      ["optimizer.groups=[null]", '.groups.0.name: none, and the save has "adamw"'],
+      ["optimizer.groups=norm", `.groups: "norm", and the save has [${first}`],
+      ["optimizer.groups.0.roles=[head]", '.groups.0.roles.0: "head", and the save has "embedding"'],
+      ["optimizer.groups.1.name=lion", '.groups.1.name: "lion", and the save has "one-bit-adam"'],
     ] as const)
-      expect(() => resume(other)).toThrow(`optimizer.groups${difference}`);
+      expect(() => resume(other)).toThrow(`optimizer${difference}`);
     expect(() => resume("optimizer.groups.1.scale=fused", "optimizer.groups.1.warmup=5")).toThrow(
       /^optimizer\.groups\.1\.scale: "fused", and the save has "per-layer": the optimizer's state depends on it; take "per-layer" again[^\n]*$/,
     );

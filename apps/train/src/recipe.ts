@@ -160,7 +160,8 @@ export const defaultRecipe: URL = new URL("../recipes/gpt-small.yaml", import.me
 
 /** The choices that a resumed run must keep, because its saved state depends on them, and all keys that it must keep with them. */
 const keptNames = ["model.name", "data.name", "optimizer.name", "exchange.gradient.name"];
-const kept = ["seed", "model", "data", ...keptNames, "optimizer.groups"];
+const keptChoices = [...keptNames, "optimizer.groups"];
+const kept = ["seed", "model", "data", ...keptChoices];
 
 /**
  * What a run keeps of a key: of groups only which parameters have which optimizer, of the data all but how many samples may be damaged, which rows do
@@ -176,12 +177,12 @@ function keptOf(tree: unknown, key: string): unknown {
   return Array.isArray(groups) ? groups.map((group) => Object.fromEntries(takers(group))) : groups;
 }
 
-/** What is read, or `OptionsError` where it cannot be read because of another name, which takes other options. */
-function keepingNames<T>(before: unknown, after: unknown, read: () => T): T {
+/** What is read, or `OptionsError` where it cannot be read because of another choice, which takes other options. */
+function keepingChoices<T>(before: unknown, after: unknown, read: () => T): T {
   try {
     return read();
   } catch (error) {
-    checkKept(before, after, keptNames);
+    checkKept(before, after, keptChoices);
     throw error;
   }
 }
@@ -211,7 +212,7 @@ export function resumedRecipe(
   const saved = parseWritten(save.recipe, `the save of ${run}`);
   const before = parseWritten(tree, `${run}/recipe.json`);
   checkKept(saved, before, kept); // recipe.json may have been edited
-  const recipe = keepingNames(before, applyOverrides(tree, overrides), () =>
+  const recipe = keepingChoices(before, applyOverrides(tree, overrides), () =>
     checked(parsed(withOverrides(tree, overrides).tree)),
   );
   checkKept(before, recipe, kept);
