@@ -389,10 +389,9 @@ describe("messages that are not those of the step", () => {
       const training = open(group, { algorithm, bucket: 1 });
       return advance(training, 1).catch((error: unknown) => error);
     });
-    for (const error of outcomes) {
-      expect(error).toBeInstanceOf(MessagesError);
-      expect(String(error)).toContain(message);
-    }
+    // The first rank that sees it ends the group, and tells the other one, which may not have got so far.
+    for (const error of outcomes) expect(String(error)).toContain(message);
+    expect(outcomes.some((error) => error instanceof MessagesError)).toBe(true);
   });
 
   it("end the group on all ranks when a step fails on one of them", async () => {

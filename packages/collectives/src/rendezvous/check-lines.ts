@@ -11,6 +11,7 @@ export const deepest = 64;
 
 const reasons: readonly AbortReason[] = ["mismatch", "aborted", "timeout", "transport", "device"];
 const isText = (value: unknown): value is string => typeof value === "string";
+const isNumber = (value: unknown): value is number => typeof value === "number";
 const isName = (value: unknown) => isText(value) && value.length <= longestName;
 const isCount = (value: unknown, most = Number.MAX_SAFE_INTEGER): value is number =>
   Number.isSafeInteger(value) && (value as number) >= 0 && (value as number) <= most;
@@ -58,9 +59,10 @@ export function problemOfWelcome(line: object): string | undefined {
   if (isText(refused)) return undefined;
   if (welcome !== true) return "it is neither welcome nor refused";
   if (holder !== null && !isRank(holder)) return "holder is no rank";
-  if (!(Number(outageSeconds) >= leastOutageSeconds && Number(outageSeconds) <= mostOutageSeconds))
+  if (!isNumber(outageSeconds) || outageSeconds < leastOutageSeconds || outageSeconds > mostOutageSeconds)
     return "outageSeconds is out of range";
-  if (deadlineSeconds !== null && !((deadlineSeconds as number) > 0)) return "deadlineSeconds is no time";
+  if (deadlineSeconds !== null && !(isNumber(deadlineSeconds) && deadlineSeconds > 0))
+    return "deadlineSeconds is no time";
   return undefined;
 }
 
