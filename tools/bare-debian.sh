@@ -60,7 +60,7 @@ inside() {
     mount --bind "$0" "$0" # a root that is a mount, as on a machine of its own: `ip netns` changes how it propagates
     mount --rbind /dev "$0/dev"; mount --rbind /sys "$0/sys"; mount -t proc proc "$0/proc"; mount -t tmpfs tmpfs "$0/run"
     mount --bind "$1/npm" "$0/home/visitor/.npm"; mount --bind "$1/pip" "$0/home/visitor/.cache/pip"
-    shift; exec chroot "$0" "$@"'
+    shift; chroot "$0" "$@"; exit $? # this shell stays, and waits for processes whose parent has ended, as an init does'
   unshare --mount --pid --fork --kill-child sh -c "$enter" "$machine" "$cache" \
     setpriv --reuid="$user" --regid="$user" --init-groups env -i "${environment[@]}" bash -c "cd $folder && $command" </dev/null &
   running=$!

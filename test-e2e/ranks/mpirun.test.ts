@@ -1,6 +1,6 @@
 /** Ranks that mpirun starts: the engine mpi between processes, and the end of the job when a rank dies. */
 import { type ChildProcess, spawn, spawnSync } from "node:child_process";
-import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -9,6 +9,7 @@ import { type Group, loopback } from "@terse/collectives";
 import { collectives } from "@terse/native-collectives";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { engineContract } from "../../packages/collectives/src/engine-contract/engine-contract.ts";
+import { isRunning } from "../../tools/testing/is-running.ts";
 import { everyCollective } from "./programs/every-collective.ts";
 import { RemoteRanks } from "./remote-groups.ts";
 import { ShortTraining } from "./short-training.ts";
@@ -190,7 +191,7 @@ describe.skipIf(why !== undefined)(`mpirun${why === undefined ? "" : ` (skipped:
     } else {
       expect(code).not.toBe(0);
     }
-    for (const rank of [0, 2]) expect(existsSync(`/proc/${pid(rank)}`)).toBe(false);
+    for (const rank of [0, 2]) expect(isRunning(pid(rank))).toBe(false);
     rmSync(pids, { recursive: true });
   });
 

@@ -4,6 +4,7 @@ import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { hostname } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeAll, describe, expect, it } from "vitest";
+import { isRunning } from "../../tools/testing/is-running.ts";
 import { freePort } from "../ranks/start-ranks.ts";
 import { children, main, type Outcome, rankOf, terseIn, tinyTraining, trainingFolder, until } from "./terse.ts";
 
@@ -33,14 +34,6 @@ function metrics(run: string): object[] {
     .split("\n")
     .map((line) => Object.entries(JSON.parse(line) as object).filter(([key]) => !measured.test(key)))
     .map((entries) => Object.fromEntries(entries));
-}
-
-function isRunning(pid: string): boolean {
-  try {
-    return !/^State:\s+Z/m.test(readFileSync(`/proc/${pid}/status`, "utf8"));
-  } catch {
-    return false;
-  }
 }
 
 beforeAll(async () => {

@@ -1,8 +1,9 @@
-import { existsSync, mkdirSync, readdirSync, readFileSync, truncateSync, writeFileSync } from "node:fs";
+import { mkdirSync, readdirSync, readFileSync, truncateSync, writeFileSync } from "node:fs";
 import { createServer } from "node:net";
 import { join } from "node:path";
 import { crc32, deflateSync } from "node:zlib";
 import { beforeAll, describe, expect, it } from "vitest";
+import { isRunning } from "../../tools/testing/is-running.ts";
 import { children, type Outcome, terseIn, tinyTraining, trainingFolder, until } from "./terse.ts";
 
 const { folder, text } = trainingFolder("runs");
@@ -100,7 +101,7 @@ describe("./terse train", () => {
         process.kill(pid, "SIGKILL");
       });
       expect(broken.signal).toBe("SIGKILL");
-      await until(() => ranks.every((rank) => !existsSync(`/proc/${rank}`))); // no rank is left
+      await until(() => !ranks.some(isRunning)); // no rank is left
       const step = lastSave(half);
       expect(step).toBeGreaterThanOrEqual(4);
       expect(step).toBeLessThan(24);

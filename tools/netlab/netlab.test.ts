@@ -4,6 +4,7 @@ import { existsSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSy
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
+import { isRunning } from "../testing/is-running.ts";
 import { which } from "../which.ts";
 import { netlabObstacle, readLaboratory } from "./netlab.ts";
 
@@ -233,7 +234,7 @@ describe("./terse netlab", () => {
       await until(() => existsSync(begun));
       const slow = readFileSync(begun, "utf8").trim();
       child.kill("SIGKILL");
-      await until(() => !existsSync(`/proc/${slow}`));
+      await until(() => !isRunning(slow));
       await until(() => namespaces(child.pid!).length === 0);
       rmSync(folder, { recursive: true });
     });
