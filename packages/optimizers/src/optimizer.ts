@@ -328,7 +328,6 @@ export class Optimizer implements AsyncDisposable {
   async state(): Promise<SavedState> {
     await this.#clipping.settle();
     const { previousSquares } = this.#clipping;
-    for (const { algorithm, state } of this.#parts()) algorithm.settle?.(state);
     const { tensors, scalars } = savedStateOf(this.#parts());
     return { tensors, scalars: { ...scalars, ...(previousSquares && { previousSquares }) } };
   }
@@ -343,7 +342,7 @@ export class Optimizer implements AsyncDisposable {
     const { rank, size: ranks } = this.#group;
     const numbers = restoreSpans(this.#parts(), saves, { step: steps, rank, ranks });
     this.#clipping.previousSquares = numbers["previousSquares"] as readonly number[] | undefined;
-    for (const { algorithm, θ, state } of this.#parts()) algorithm.restored?.(θ, state);
+    for (const { algorithm, θ, state } of this.#parts()) algorithm.restoreParameters?.(θ, state);
     this.steps = steps;
   }
 

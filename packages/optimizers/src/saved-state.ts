@@ -9,6 +9,7 @@
  *   scalars      <key>.<first parameter of the vector>, or <key> of the optimizer as a whole
  */
 import { fromTypedArray, noGrad, type Tensor, type TypedArray } from "@terse/tensor";
+import { settle } from "./algorithms/settle.ts";
 import type { Shard } from "./algorithms/state.ts";
 import type { Span } from "./parameter-groups.ts";
 
@@ -52,6 +53,7 @@ type Slice = Pick<Shard, "index" | "count"> & { readonly along: Shard["of"] };
 
 /** The state of all spans. */
 export function savedStateOf(spans: readonly Span[]): SavedState {
+  for (const { state } of spans) settle(state);
   return {
     tensors: new Map([...entriesOf(spans)].map(([name, { tensor }]) => [name, tensor])),
     scalars: Object.fromEntries(
@@ -79,8 +81,16 @@ export function restoreSpans(
     using stored = fromTypedArray(values.get(name)!, tensor.shape);
     noGrad(() => tensor.copy_(stored));
   }
-  for (const [i, { state }] of spans.entries()) Object.assign(state.scalars ?? {}, scalars[i]);
+  for (const [i, { state }] of spans.entries()) {
+    Object.assign(state.scalars ?? {}, scalars[i]);
+    clear(state.unsettled);
+    clear(state.derived);
+  }
   return numbers;
+}
+
+function clear(kind: Record<string, unknown> = {}): void {
+  for (const name of Object.keys(kind)) delete kind[name];
 }
 
 /** The numbers of a span, of those that were saved, as its algorithm takes them. */

@@ -89,19 +89,12 @@ export interface Algorithm<S extends State = State> {
   /** Whether every rank changes θ by itself in this step, so that their θ differ until a later step makes them the same. Never unless given. */
   isLocal?(step: number): boolean;
   /**
-   * Called before the state is read from outside: does what a step has left to the next one, so that every tensor is what it is said to be.
-   * The next step gives the same bits with it and without it.
-   */
-  settle?(state: S): void;
-  /**
    * Called before the state of a save is restored: the numbers that were saved after `step` steps, as these options have them. SavedStateError for
    * options that come too late.
    */
   adopt?(scalars: NonNullable<S["scalars"]>, step: number): NonNullable<S["scalars"]>;
-  /**
-   * Called when the state has been restored: makes anew what follows from it. That may be this rank's θ, for a save holds the θ of one rank.
-   */
-  restored?(θ: Tensor, state: S): void;
+  /** Of an algorithm with local steps: makes this rank's θ from a restored state, because a save holds the θ of one rank. */
+  restoreParameters?(θ: Tensor, state: S): void;
 }
 
 /** Whether the step works on the mean gradient, or on this rank's own. */

@@ -6,7 +6,8 @@ import { needsPython, python, runPython } from "../../../tensor/src/testing/pyth
 import { onRanks } from "../testing/on-ranks.ts";
 import { noise } from "../testing/train-matrices.ts";
 import type { OptimizerExchange, StepContext, Vector } from "./algorithm.ts";
-import { CompensatedMomentum, partsOfLayer } from "./compensated-momentum.ts";
+import { CompensatedMomentum, MomentumMean } from "./compensated-momentum.ts";
+import { settle } from "./settle.ts";
 
 const tensor = (values: readonly number[]) => fromTypedArray(Float32Array.from(values));
 
@@ -66,9 +67,10 @@ describe("the momentum that is sent", () => {
     noGrad(() => [state.elements.m.copy_(m), state.elements.workerError.copy_(error)]);
     const [group] = loopback(1);
     const exchange = openExchange(group!) as unknown as OptimizerExchange;
-    const [part] = await momentum.average(g, state, tensor(variance), exchange, context(vector));
+    const { parts } = await momentum.average(g, state, tensor(variance), exchange, context(vector));
+    const [part] = parts;
     await group!.close();
-    momentum.settle(state, tensor(variance));
+    settle(state);
 
     // What is kept is what was to be sent, less the one magnitude with its sign: 1-bit Adam, Algorithm 1, line 8.
     const [all, kept] = await Promise.all([own, state.elements.workerError].map(floatsOf));
@@ -97,11 +99,11 @@ describe("the momentum that is sent", () => {
           for (let step = 0; step < 4; step++) {
             using g = tensor([...random(7 * group.rank + step)]);
             const exchange = openExchange(group) as unknown as OptimizerExchange;
-            const parts = await momentum.average(g, state, variance, exchange, context(vector));
+            const { parts } = await momentum.average(g, state, variance, exchange, context(vector));
             sent.push(parts.map(({ packed }) => [packed!.scale, ...packed!.signs]));
-            if (settles) momentum.settle(state, variance);
+            if (settles) settle(state);
           }
-          momentum.settle(state, variance);
+          settle(state);
           return [sent, await floatsOf(state.elements.workerError), await floatsOf(state.owned.serverError.values)];
         }),
       );
@@ -119,11 +121,11 @@ describe("the momentum that is sent", () => {
       end: begin + 64,
       packed: { signs, scale, hold: undefined },
     });
-    expect(partsOfLayer([part(0, 1), part(64, 2)], vector, 1)).toEqual([
+    expect(new MomentumMean(vector, [part(0, 1), part(64, 2)]).ofLayer(1)).toEqual([
       { begin: 0, end: 2, packed: { signs: signs.subarray(0, 1), scale: 2, hold: undefined } },
     ]);
     const all = { ...vector, segments: [{ name: "x", offset: 0, length: 100 }] } as unknown as Vector;
-    expect(partsOfLayer([part(0, 1), part(64, 2)], all, 0)).toMatchObject([
+    expect(new MomentumMean(all, [part(0, 1), part(64, 2)]).ofLayer(0)).toMatchObject([
       { begin: 0, end: 64, packed: { scale: 1 } },
       { begin: 64, end: 100, packed: { scale: 2, signs: signs.subarray(0, 5) } },
     ]);
@@ -198,7 +200,7 @@ outputs["out"], outputs["worker"], outputs["server"] = torch.stack(visited), wor
         const exchange = openExchange(group) as unknown as OptimizerExchange;
         for (let call = 0; call < calls; call++) {
           using g = fromTypedArray(input(n, group.rank, call));
-          const parts = await momentum.average(g, state, ones, exchange, context as unknown as StepContext);
+          const { parts } = await momentum.average(g, state, ones, exchange, context as unknown as StepContext);
           const got = parts.flatMap(({ begin, end, packed }) =>
             Array.from({ length: end - begin }, (_, i) =>
               (packed!.signs[i >> 3]! >> (i & 7)) & 1 ? packed!.scale : -packed!.scale,

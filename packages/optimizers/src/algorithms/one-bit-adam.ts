@@ -17,7 +17,7 @@ import { nonNegativeFloat, parseOptions, positiveFloat, unitIntervalFloat, v } f
 import { type Tensor, zerosLike } from "@terse/tensor";
 import { type KeptOptions, makesState } from "../kept-options.ts";
 import type { Algorithm } from "./algorithm.ts";
-import { CompensatedMomentum, type CompensationState, scales } from "./compensated-momentum.ts";
+import { CompensatedMomentum, type CompensationState, compensatedMessage, scales } from "./compensated-momentum.ts";
 import { memoryOf, slices } from "./kernels.ts";
 import { keptAfterWarmup, resumedWarmup, startWarmup, type Warmup, warmsUp, warmup, watchVariance } from "./warmup.ts";
 
@@ -54,10 +54,10 @@ export function oneBitAdam(options: v.InferInput<typeof oneBitAdamOptions> = {})
     perLayer: "scale: per-layer",
 
     init(θ, vector) {
-      const { elements, owned, scalars } = momentum.init(θ, vector);
+      const { elements, scalars, ...errors } = momentum.init(θ, vector);
       return {
+        ...errors,
         elements: { ...elements, v: zerosLike(θ) },
-        owned,
         scalars: { ...scalars, ...startWarmup(given.warmup) },
       };
     },
@@ -75,20 +75,18 @@ export function oneBitAdam(options: v.InferInput<typeof oneBitAdamOptions> = {})
         applyAdamUpdate(θ, m, v, u);
         return;
       }
-      const parts = await momentum.average(g, state, v, exchange, context);
+      using mean = await momentum.average(g, state, v, exchange, context);
       await exchange.agreed();
-      for (const { begin, end, packed } of parts) {
+      for (const { begin, end, packed } of mean.parts) {
         const [ofθ, ofM, ofV] = slices([memoryOf(θ), memoryOf(m), memoryOf(v)], begin, end);
         applyAdamUpdate(ofθ, ofM, ofV, u, packed);
       }
     },
 
     messages: (vector, step, { scalars }) => [
-      warmsUp(scalars, step) ? { kind: "meanGradient" } : momentum.message(vector),
+      warmsUp(scalars, step) ? { kind: "meanGradient" } : compensatedMessage(vector),
     ],
 
     adopt: (scalars, step) => ({ ...scalars, ...resumedWarmup("one-bit-adam", scalars, given.warmup, step) }),
-    settle: (state) => momentum.settle(state, state.elements.v),
-    restored: (_, state) => momentum.forget(state, state.elements.v),
   };
 }

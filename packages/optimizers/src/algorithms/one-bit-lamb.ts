@@ -36,14 +36,14 @@ import {
   unitIntervalFloat,
   v,
 } from "@terse/options";
-import { emptyLike, noGrad, type Tensor, zerosLike } from "@terse/tensor";
+import { noGrad, type Tensor, zerosLike } from "@terse/tensor";
 import { type KeptOptions, makesState } from "../kept-options.ts";
-import type { Algorithm, OptimizerExchange, StepContext } from "./algorithm.ts";
+import type { Algorithm } from "./algorithm.ts";
 import {
   CompensatedMomentum,
   type CompensationState,
+  compensatedMessage,
   type MomentumPart,
-  partsOfLayer,
   scales,
 } from "./compensated-momentum.ts";
 import { slices } from "./kernels.ts";
@@ -102,7 +102,7 @@ export function lambBasicOneBit(options: v.InferInput<typeof lambBasicOneBitOpti
   return create("lamb-basic-one-bit", parseOptions(lambBasicOneBitOptions, options, "lamb-basic-one-bit"));
 }
 
-type LayerTensor = "θ" | "m" | "v" | "frozen" | "last";
+type Layer<Names extends string> = Readonly<Record<Names, NativeBuffer>>;
 
 type Given = v.InferOutput<typeof lambBasicOneBitOptions> & Partial<v.InferOutput<typeof oneBitLambOptions>>;
 
@@ -115,7 +115,7 @@ function create(name: string, given: Given): Algorithm<OneBitLambState> {
       `${name}.minFactor: ${minFactor} is more than maxFactor, ${maxFactor}; take minFactor ≤ maxFactor`,
     ]);
   const ratioOf = clippedRatio(name, given);
-  const momentum = new CompensatedMomentum(scale, beta1);
+  const momentum = new CompensatedMomentum(scale, beta1, { keepsBefore: follows });
   const u: AdamUpdate = { first: 1, second: 1, eps, weightDecay };
 
   return {
@@ -124,88 +124,70 @@ function create(name: string, given: Given): Algorithm<OneBitLambState> {
     perLayer: "scale: per-layer",
 
     init(θ, vector) {
-      const { elements, owned, scalars } = momentum.init(θ, vector);
+      const { elements, scalars, ...errors } = momentum.init(θ, vector);
       const each = (value: number) => vector.segments.map(() => value);
       return {
+        ...errors,
         elements: { ...elements, v: zerosLike(θ), frozen: zerosLike(θ) },
-        owned,
         scalars: { ...scalars, ...startWarmup(given.warmup), ratios: each(0), changes: each(1) },
       };
     },
 
     async step(θ, g, state, exchange, context) {
-      if (warmsUp(state.scalars, context.step)) await warmUp(θ, g, state, exchange, context);
-      else await compressed(θ, g, state, exchange, context);
+      const { m, v, frozen } = state.elements;
+      const { scalars } = state;
+      const { step, vector } = context;
+
+      if (warmsUp(scalars, step)) {
+        const gradientScale = await exchange.meanGradient(g);
+        await exchange.agreed();
+        warmUp(layersOf(vector, { θ, m, v, g }), scalars.ratios, gradientScale, context.lr);
+        watchVariance(v, scalars, step, beta2);
+        if (step + 1 !== scalars.compressesFrom) return;
+        noGrad(() => frozen.copy_(v));
+        momentum.chooseFactors(state, vector);
+        return;
+      }
+
+      using mean = await momentum.average(g, state, frozen, exchange, context);
+      await exchange.agreed();
+      const { ratios, changes } = scalars;
+      for (const [i, layer] of layersOf(vector, { θ, m, v, frozen }).entries()) {
+        const parts = mean.ofLayer(i);
+        if (follows) changes[i] = changeOf(layer, parts, changes[i]!);
+        const rate = context.lr * changes[i]! * ratios[i]!;
+        for (const { begin, end, packed } of follows ? [{ begin: 0, end: layer.m.length }] : parts) {
+          const [ofθ, ofM, ofW] = slices([layer.θ, layer.m, layer.frozen], begin, end);
+          applyAdamUpdate(ofθ, ofM, ofW, { ...u, rate }, packed);
+        }
+      }
     },
 
     messages: (vector, step, { scalars }) => [
-      warmsUp(scalars, step) ? { kind: "meanGradient" } : momentum.message(vector),
+      warmsUp(scalars, step) ? { kind: "meanGradient" } : compensatedMessage(vector),
     ],
 
     adopt: (scalars, step) => ({ ...scalars, ...resumedWarmup(name, scalars, given.warmup, step) }),
-    settle: (state) => momentum.settle(state, state.elements.frozen),
-    restored: (_, state) => momentum.forget(state, state.elements.frozen),
   };
 
-  async function warmUp(
-    θ: Tensor,
-    g: Tensor,
-    state: OneBitLambState,
-    exchange: OptimizerExchange,
-    context: StepContext,
-  ) {
-    const { m, v, frozen } = state.elements;
-    const { scalars } = state;
-    const gradientScale = await exchange.meanGradient(g);
-    await exchange.agreed();
-
+  /** LAMB's step, and a of each layer. */
+  function warmUp(layers: readonly Layer<"θ" | "m" | "v" | "g">[], ratios: number[], gradientScale: number, η: number) {
     const moments = { beta1, beta2, gradientScale };
-    const layers = layersOf(context.vector, { θ, m, v, g });
-    const norms = layers.map((layer) => accumulateAndMeasure(layer.θ, layer.m, layer.v, layer.g, moments, u));
-    for (const [i, layer] of layers.entries()) {
+    const norms = layers.map(({ θ, m, v, g }) => accumulateAndMeasure(θ, m, v, g, moments, u));
+    for (const [i, { θ, m, v }] of layers.entries()) {
       const [weights, update] = norms[i]!;
       const c = ratioOf(weights, update);
-      if (update > 0) scalars.ratios[i] = beta3 * scalars.ratios[i]! + (1 - beta3) * c;
-      applyAdamUpdate(layer.θ, layer.m, layer.v, { ...u, rate: context.lr * c });
-    }
-    watchVariance(v, scalars, context.step, beta2);
-    if (context.step + 1 !== scalars.compressesFrom) return;
-    noGrad(() => frozen.copy_(v));
-    momentum.chooseFactors(state, context.vector);
-  }
-
-  async function compressed(
-    θ: Tensor,
-    g: Tensor,
-    state: OneBitLambState,
-    exchange: OptimizerExchange,
-    context: StepContext,
-  ) {
-    const { m, v, frozen } = state.elements;
-    const { ratios, changes } = state.scalars;
-
-    using last = follows && !momentum.packs(state) ? emptyLike(m) : undefined;
-    const means = await momentum.average(g, state, frozen, exchange, context, last);
-    await exchange.agreed();
-
-    const layers = layersOf(context.vector, { θ, m, v, frozen, last: last ?? m });
-    for (const [i, layer] of layers.entries()) {
-      const parts = partsOfLayer(means, context.vector, i);
-      if (follows) changes[i] = changeOf(layer, parts, changes[i]!);
-      const rate = context.lr * changes[i]! * ratios[i]!;
-      for (const { begin, end, packed } of follows ? [{ begin: 0, end: layer.m.length }] : parts) {
-        const [ofθ, ofM, ofW] = slices([layer.θ, layer.m, layer.frozen], begin, end);
-        applyAdamUpdate(ofθ, ofM, ofW, { ...u, rate }, packed);
-      }
+      if (update > 0) ratios[i] = beta3 * ratios[i]! + (1 - beta3) * c;
+      applyAdamUpdate(θ, m, v, { ...u, rate: η * c });
     }
   }
 
   /** r of a layer, from r of the step before. A packed mean is written to m. */
-  function changeOf(layer: Record<LayerTensor, NativeBuffer>, parts: readonly MomentumPart[], before: number): number {
+  function changeOf(layer: Layer<"θ" | "m" | "v" | "frozen">, parts: readonly MomentumPart[], before: number): number {
     const options = { beta1, beta2, eps, root: squareRoot };
-    const ratios = parts.map(({ begin, end, packed }) => {
-      const [v, frozen, m, last] = slices([layer.v, layer.frozen, layer.m, layer.last], begin, end);
-      return refreshVariance(v, frozen, m, packed ?? last, options);
+    const ratios = parts.map(({ begin, end, packed, before: last }) => {
+      const [v, frozen, m] = slices([layer.v, layer.frozen, layer.m], begin, end);
+      return refreshVariance(v, frozen, m, (packed ?? last)!, options);
     });
     let r = Math.max(0, ...ratios) || before;
     if (decayCorrection && weightDecay > 0) {

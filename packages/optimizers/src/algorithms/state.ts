@@ -10,6 +10,11 @@
  *   shards       one of several equal slices of a matrix, of which the ranks along the weight axis have one each: saved with its place.
  *                Other ranks: the mean over the ranks that had the same slice; the slices are put together and cut anew.
  *   scalars      numbers, the same on every rank: saved as numbers. Other ranks: the same.
+ *
+ * Two kinds are never saved, and empty after a restore:
+ *
+ *   unsettled    what the last messages have sent of an error, by the error's name. The next step subtracts it in passing; a save does so first.
+ *   derived      what follows from the other kinds, and takes long to compute.
  */
 import type { Tensor } from "@terse/tensor";
 
@@ -19,6 +24,14 @@ export interface State {
   readonly owned?: Readonly<Record<string, OwnedShare>>;
   readonly shards?: Readonly<Record<string, Shard>>;
   readonly scalars?: Record<string, number | number[]>;
+  readonly unsettled?: Record<string, SentSigns | undefined>;
+  readonly derived?: Record<string, unknown>;
+}
+
+/** What was sent of an error: a magnitude with each element's sign, and nothing of held elements. */
+export interface SentSigns {
+  readonly magnitude: number;
+  readonly hold: Uint8Array | undefined; // one bit an element
 }
 
 /** Slice `index` of `count` equal ones of a matrix. */

@@ -41,13 +41,12 @@ import {
 } from "@terse/options";
 import { noGrad, type Tensor, zerosLike } from "@terse/tensor";
 import { type KeptOptions, makesState } from "../kept-options.ts";
-import type { Algorithm, OptimizerExchange, StepContext } from "./algorithm.ts";
+import type { Algorithm } from "./algorithm.ts";
 import {
-  addCompensatedMean,
   type CompensationErrors,
   compensatedMessage,
+  compensation,
   compensationErrors,
-  forgetZeros,
 } from "./compensated-momentum.ts";
 import { made } from "./kernels.ts";
 
@@ -99,6 +98,7 @@ export function zeroOneAdam(options: v.InferInput<typeof zeroOneAdamOptions> = {
     const interval = Math.min(localSteps, 2 ** Math.floor((t - freeze) / doubling));
     return t < freeze || (t - freeze + 1) % interval === 0;
   };
+  const plain = { first: 1, second: 1, eps };
   const usesMeanGradient = (t: number) => early !== "buffer" && refreshes(t);
   const usesOneBitGradient = (t: number) => early === "gradient" && t < freeze && !refreshes(t);
 
@@ -108,21 +108,69 @@ export function zeroOneAdam(options: v.InferInput<typeof zeroOneAdamOptions> = {
     perLayer: "scale: per-layer",
 
     init(θ, vector) {
-      const { elements, owned } = compensationErrors(θ, vector);
+      const errors = compensationErrors(θ, vector);
       const zeros = () => zerosLike(θ);
       return {
-        elements: { ...elements, m: zeros(), v: zeros(), u: zeros(), shared: zeros() },
-        owned,
+        ...errors,
+        elements: { ...errors.elements, m: zeros(), v: zeros(), u: zeros(), shared: zeros() },
         scalars: { pending: 0, rates: 0 },
       };
     },
 
-    async step(θ, g, state, exchange, context) {
-      const { step } = context;
-      if (usesMeanGradient(step)) await withMeanGradient(θ, g, state, exchange, context);
-      else if (usesOneBitGradient(step)) await withOneBitGradient(θ, g, state, exchange, context);
-      else await withBuffer(θ, g, state, exchange, context);
-      if (early === "gradient" && step + 1 === freeze) noGrad(() => clear(state));
+    async step(θ, g, state, exchange, { step, lr: η, gradientScale }) {
+      const { m, v, u, shared } = state.elements;
+      const { scalars, derived } = state;
+      const moments = { beta1, beta2, gradientScale: 1 };
+      if (early === "gradient" && step === freeze) clear(state);
+
+      if (usesMeanGradient(step)) {
+        const clip = await exchange.meanGradient(g);
+        await exchange.agreed();
+        accumulateMoments(m, v, g, { ...moments, gradientScale: clip });
+        derived.zeros = undefined;
+        applyAdamUpdate(θ, m, v, { ...plain, weightDecay, rate: η });
+        return;
+      }
+
+      if (usesOneBitGradient(step)) {
+        using own = noGrad(() => g.mul(gradientScale));
+        using mean = zerosLike(own);
+        await exchange.meanErrorCompensated(own, compensation(mean, state, v));
+        await exchange.agreed();
+        using unused = zerosLike(v);
+        accumulateMoments(m, unused, mean, moments);
+        applyAdamUpdate(θ, m, v, { ...plain, weightDecay, rate: η });
+        return;
+      }
+
+      if (refreshes(step)) {
+        using mean = noGrad(() => g.mul(gradientScale));
+        await exchange.mean(mean);
+        using unused = zerosLike(m);
+        accumulateMoments(unused, v, mean, moments);
+        derived.zeros = undefined;
+      }
+      using momentum = noGrad(() => m.mul(beta1).add_(g, { alpha: gradientScale * (1 - beta1) }));
+      using moved = made(() => u.add(momentum, { alpha: η }).mul_(v.gt(0)));
+      const rates = scalars.rates + η;
+
+      if (!synchronises(step)) {
+        await exchange.agreed();
+        if (scalars.pending === 0) noGrad(() => shared.copy_(θ));
+        noGrad(() => [shared.mul_(1 - η * weightDecay), m.copy_(momentum), u.copy_(moved)]);
+        Object.assign(scalars, { pending: scalars.pending + 1, rates });
+        moveFromShared(θ, state);
+        return;
+      }
+
+      using mean = zerosLike(moved);
+      await exchange.meanErrorCompensated(moved, compensation(mean, state, v));
+      await exchange.agreed();
+      if (scalars.pending > 0) noGrad(() => θ.copy_(shared));
+      applyAdamUpdate(θ, mean, v, { ...plain, weightDecay: η * weightDecay, rate: 1 });
+      // A learning rate of 0, as in the first step of a schedule, leaves nothing to learn the momentum from.
+      noGrad(() => [m.copy_(rates > 0 ? mean.mul_(1 / rates) : momentum), u.zero_()]);
+      Object.assign(scalars, { pending: 0, rates: 0 });
     },
 
     messages(vector, step) {
@@ -135,92 +183,15 @@ export function zeroOneAdam(options: v.InferInput<typeof zeroOneAdamOptions> = {
 
     isLocal: (step) => !synchronises(step),
 
-    restored(θ, { elements, scalars }) {
-      forgetZeros(elements.v);
-      if (scalars.pending > 0) moveFrom(elements.shared, θ, elements.u, elements.v);
+    restoreParameters(θ, state) {
+      if (state.scalars.pending > 0) moveFromShared(θ, state);
     },
   };
 
-  async function withBuffer(
-    θ: Tensor,
-    g: Tensor,
-    state: ZeroOneAdamState,
-    exchange: OptimizerExchange,
-    { step, lr: η, gradientScale }: StepContext,
-  ) {
-    const { m, v, u, shared } = state.elements;
-    const { scalars } = state;
-
-    if (refreshes(step)) {
-      using mean = noGrad(() => g.mul(gradientScale));
-      await exchange.mean(mean);
-      using unused = zerosLike(m);
-      accumulateMoments(unused, v, mean, { beta1, beta2, gradientScale: 1 });
-      forgetZeros(v);
-    }
-
-    using momentum = noGrad(() => m.mul(beta1).add_(g, { alpha: gradientScale * (1 - beta1) }));
-    using moved = made(() => u.add(momentum, { alpha: η }).mul_(v.gt(0)));
-    const rates = scalars.rates + η;
-
-    if (!synchronises(step)) {
-      await exchange.agreed();
-      if (scalars.pending === 0) noGrad(() => shared.copy_(θ));
-      noGrad(() => [shared.mul_(1 - η * weightDecay), m.copy_(momentum), u.copy_(moved)]);
-      moveFrom(shared, θ, u, v);
-      Object.assign(scalars, { pending: scalars.pending + 1, rates });
-      return;
-    }
-
-    using mean = zerosLike(moved);
-    await addCompensatedMean(mean, moved, state, v, exchange);
-    await exchange.agreed();
-
-    if (scalars.pending > 0) noGrad(() => θ.copy_(shared));
-    applyAdamUpdate(θ, mean, v, { first: 1, second: 1, eps, weightDecay: η * weightDecay, rate: 1 });
-    // A learning rate of 0, as in the first step of a schedule, leaves nothing to learn the momentum from.
-    noGrad(() => [m.copy_(rates > 0 ? mean.mul_(1 / rates) : momentum), u.zero_()]);
-    Object.assign(scalars, { pending: 0, rates: 0 });
-  }
-
-  /** θ ← from − u / (√v + ε) */
-  function moveFrom(from: Tensor, θ: Tensor, u: Tensor, v: Tensor): void {
-    noGrad(() => θ.copy_(from));
-    applyAdamUpdate(θ, u, v, { first: 1, second: 1, eps, weightDecay: 0, rate: 1 });
-  }
-
-  async function withMeanGradient(
-    θ: Tensor,
-    g: Tensor,
-    { elements: { m, v } }: ZeroOneAdamState,
-    exchange: OptimizerExchange,
-    { lr }: StepContext,
-  ) {
-    const gradientScale = await exchange.meanGradient(g);
-    await exchange.agreed();
-
-    accumulateMoments(m, v, g, { beta1, beta2, gradientScale });
-    forgetZeros(v);
-    applyAdamUpdate(θ, m, v, { first: 1, second: 1, eps, weightDecay, rate: lr });
-  }
-
-  async function withOneBitGradient(
-    θ: Tensor,
-    g: Tensor,
-    state: ZeroOneAdamState,
-    exchange: OptimizerExchange,
-    { lr, gradientScale }: StepContext,
-  ) {
-    const { m, v } = state.elements;
-    using own = noGrad(() => g.mul(gradientScale));
-
-    using mean = zerosLike(own);
-    await addCompensatedMean(mean, own, state, v, exchange);
-    await exchange.agreed();
-
-    using unused = zerosLike(v);
-    accumulateMoments(m, unused, mean, { beta1, beta2, gradientScale: 1 });
-    applyAdamUpdate(θ, m, v, { first: 1, second: 1, eps, weightDecay, rate: lr });
+  /** θ ← θ₀ − u / (√v + ε) */
+  function moveFromShared(θ: Tensor, { elements: { shared, u, v } }: ZeroOneAdamState): void {
+    noGrad(() => θ.copy_(shared));
+    applyAdamUpdate(θ, u, v, { ...plain, weightDecay: 0, rate: 1 });
   }
 }
 

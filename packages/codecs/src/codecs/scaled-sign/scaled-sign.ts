@@ -10,7 +10,7 @@
  * The wire: scales, one fp32 per scale group, then the bits as sign writes them. A masked element (bit 1 in `hold`) is written as 0,
  * decodes to nothing, and does not enter the scale. This file is the definition: scaled_sign.c, scaled_sign_avx2.c, … write the same bytes.
  */
-import { codec, type Definition, floats, type Zeros } from "../../codec.ts";
+import { BadWireError, codec, type Definition, floats, type Zeros } from "../../codec.ts";
 import { checkNames, checkScaleGroups } from "../../shared/parameters.ts";
 import { firstNotFinite, sumOfSquares } from "../../shared/reductions/reductions.ts";
 import {
@@ -74,6 +74,28 @@ export function scaledSign(parameters: ScaleGroups = {}) {
   checkScaleGroups("scaled-sign", parameters);
   return codec<Zeros>(definition, parameters);
 }
+
+/**
+ * Writes a wire whose floats are one scale group, with the bits of a pass that does more than to encode: `pass` writes the bits of all floats, and
+ * returns Σ x² of the `count` that are not masked, added as `encode` does. Returns the magnitude.
+ */
+export function writeOneScale(wire: Uint8Array, count: number, pass: (signs: Uint8Array) => number): number {
+  const { fields, setScale } = oneScale(wire);
+  const squares = pass(fields);
+  const magnitude = count === 0 ? 0 : Math.fround(Math.sqrt(squares / count));
+  setScale(0, magnitude);
+  if (magnitude === 0) fields.fill(0);
+  return magnitude;
+}
+
+/** The bits and the magnitude of such a wire. BadWireError for a magnitude that no encoder writes. */
+export function readOneScale(wire: Uint8Array): { signs: Uint8Array; scale: number } {
+  const { fields, scale, good } = oneScale(wire);
+  if (!good()) throw new BadWireError(`scaled-sign: the magnitude of a wire is ${scale(0)}, and no rank writes that.`);
+  return { signs: fields, scale: scale(0) };
+}
+
+const oneScale = (wire: Uint8Array) => scaledWire(wire, 1, {});
 
 const bit = (bytes: Uint8Array | undefined, i: number): boolean =>
   bytes !== undefined && ((bytes[i >> 3]! >> (i & 7)) & 1) === 1;
