@@ -20,7 +20,7 @@ import { openDeviceOf } from "./device.ts";
 import { gatherTexts } from "./gather-texts.ts";
 import { hostsOfRanks } from "./hosts-of-ranks.ts";
 import { ownDataPathRemedy, withOwnDataPath } from "./own-data-path.ts";
-import { groupsOf, methodName, momentumSyncInKeys, remarkOnGradient } from "./parameter-groups.ts";
+import { groupsOf, methodName, remarkOnGradient } from "./parameter-groups.ts";
 import type { Recipe } from "./recipe.ts";
 import { skippedSamples } from "./skipped-samples.ts";
 
@@ -53,7 +53,7 @@ function inKeysOfRecipe<T>(create: () => T): T {
     return create();
   } catch (error) {
     if (!(error instanceof OptionsError)) throw error;
-    throw new OptionsError(error.problems.map((problem) => problem.replace(/^[\w-]+\./, "model.")));
+    throw error.withPaths((path) => path.replace(/^[^.]+/, "model"));
   }
 }
 
@@ -105,7 +105,7 @@ export function makeOptimizer(recipe: Recipe, arena: Arena, group: Group, surrou
     return made;
   } catch (error) {
     const wrong = error instanceof OverlapError || error instanceof RangeError;
-    throw wrong ? new OptionsError([momentumSyncInKeys(schemeInKeys(error.message, optimizer), optimizer)]) : error;
+    throw wrong ? new OptionsError([schemeInKeys(error.message, optimizer)]) : error;
   }
 }
 

@@ -27,10 +27,10 @@ describe("a rank's device", () => {
   const ofOthers = "optimizer.groups=[{ roles: [embedding, head, norm, vector], name: adamw }]";
   const ofMatrices = (create: () => Algorithm) => (create().takes === "matrices" ? [ofOthers] : []);
   const methods = [
-    ...Object.entries(algorithms).map(([name, { create }]) => [
+    ...Object.entries(algorithms).map(([name, create]) => [
       `optimizer.name=${name}`,
       "exchange.gradient=null",
-      ...ofMatrices(create),
+      ...ofMatrices(create as () => Algorithm),
     ]),
     ...Object.keys(gradientCompressions).map((name) => [
       `exchange.gradient.name=${name}`,

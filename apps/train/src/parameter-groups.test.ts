@@ -229,9 +229,9 @@ describe("optimizer.noDecay", () => {
   });
 
   it.each(Object.keys(algorithms))("of %s is the same optimizer with a weight decay of 0", async (name) => {
-    const { options, create } = algorithms[name as keyof typeof algorithms];
+    const create = algorithms[name as keyof typeof algorithms];
     const given = [`optimizer.name=${name}`];
-    if ("warmup" in options.entries) given.push("optimizer.warmup=1");
+    if ("warmup" in create.options.entries) given.push("optimizer.warmup=1");
     if (create().takes === "matrices") given.push("optimizer.groups=[{ roles: [norm], name: lion }]");
     const run = async (...more: string[]) => {
       const [parameters] = await onRanks(recipeOf(...given, ...more), async (arena, optimizer, group) => {

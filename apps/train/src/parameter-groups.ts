@@ -17,12 +17,11 @@ import {
   compressed,
   type GradientCompression,
   gradientCompressions,
-  lookout,
+  type InRun,
   matrixShape,
   type ParameterGroup,
-  SavedStateError,
 } from "@terse/optimizers";
-import { OptionsError, oneOf, positiveFloat, text, v } from "@terse/options";
+import { lineOf, OptionsError, oneOf, type Problem, positiveFloat, text, v } from "@terse/options";
 import { roles, type Segment } from "@terse/tensor";
 import type { Recipe } from "./recipe.ts";
 
@@ -104,8 +103,8 @@ function treatmentOf(
   gradient: Gradient,
 ): Omit<ParameterGroup, "match"> {
   const { name, lr = ofAll, roles, parameters, ...options } = section;
-  const create = algorithms[name].create as (options: object) => Algorithm;
-  const own = inKeys(name, key, () => create(decays ? options : { ...options, weightDecay: 0 }));
+  const create = algorithms[name] as (options: object, where: string) => Algorithm;
+  const own = create(decays ? options : { ...options, weightDecay: 0 }, key);
   const algorithm = gradient ? compressed(own, compressionOf(gradient)) : own;
   return lr === ofAll ? { algorithm } : { algorithm, lrFactor: lr / ofAll };
 }
@@ -118,64 +117,14 @@ export function checkGradients({ optimizer, exchange: { gradient } }: Pick<Recip
 
 /** How gradients are compressed on the way to their mean. Throws `OptionsError`. */
 function compressionOf({ name, ...options }: NonNullable<Gradient>): GradientCompression {
-  const create = gradientCompressions[name].create as (options: object) => GradientCompression;
-  return inKeys(name, "exchange.gradient", () => create(options));
+  const create = gradientCompressions[name] as (options: object, where: string) => GradientCompression;
+  return create(options, "exchange.gradient");
 }
 
 /** What of the compression of a recipe's gradients leaves nothing to compress in a model, in one line. */
 export function remarkOnGradient(gradient: NonNullable<Gradient>, segments: readonly Segment[]): string | undefined {
   const remark = compressionOf(gradient).remark?.(segments);
-  return remark && inKey(remark, gradient.name, "exchange.gradient");
-}
-
-/** What `create` makes, with errors and advice in the recipe's keys: where Dion alone says `dion.rank`, `optimizer.rank`. */
-function inKeys<Made extends Algorithm | GradientCompression>(name: string, key: string, create: () => Made): Made {
-  const renaming = <T>(work: () => T): T => {
-    try {
-      return work();
-    } catch (error) {
-      if (!(error instanceof OptionsError || error instanceof RangeError)) throw error;
-      const problems = error instanceof OptionsError ? error.problems : [error.message];
-      throw new OptionsError(problems.map((problem) => inKey(problem, name, key)));
-    }
-  };
-  const made = renaming(create);
-  const init: Made["init"] = (θ, vector) => renaming(() => made.init(θ, vector));
-  return {
-    ...made,
-    init,
-    ...adoptInKeys(made, name, key),
-    ...(made.perLayer && { perLayer: `${key}.${made.perLayer}` }),
-  };
-}
-
-/** What refuses the numbers of a save, with its errors in the recipe's keys. */
-function adoptInKeys(made: Algorithm | GradientCompression, name: string, key: string): Pick<Algorithm, "adopt"> {
-  if (!("adopt" in made && made.adopt)) return {};
-  const { adopt } = made;
-  return {
-    adopt(scalars, step) {
-      try {
-        return adopt(scalars, step);
-      } catch (error) {
-        throw error instanceof SavedStateError ? new SavedStateError(inKey(error.message, name, key)) : error;
-      }
-    },
-  };
-}
-
-/** "dion.rank: 9 is …" → "optimizer.rank: 9 is …" */
-const inKey = (problem: string, name: string, key: string) =>
-  problem.startsWith(`${name}.`) || problem.startsWith(`${name}:`) ? `${key}${problem.slice(name.length)}` : problem;
-
-/** The same for a problem with `momentumSync`, which is found when the parameters of all optimizers are known. */
-export function momentumSyncInKeys(problem: string, optimizer: OptimizerSection): string {
-  const [name] = problem.split(".momentumSync.") as [string];
-  const found = optimizersOf(optimizer).find(([, section]) => {
-    const { segments = "none" } = (section as { momentumSync?: { segments?: unknown } }).momentumSync ?? {};
-    return section.name === name && problem.includes(`: ${JSON.stringify(segments)} means`);
-  });
-  return found ? inKey(problem, name, found[0]) : problem;
+  return remark && lineOf(remark);
 }
 
 const matches = ({ roles, parameters }: Section, { name, role }: Segment): boolean =>
@@ -225,31 +174,46 @@ function cannotShare(optimizer: OptimizerSection, { name, perLayer = "another op
   ]);
 }
 
-/** The same section; `change` says how long each optimizer's warm-up is, of which `every` is the steps between two looks at the variance. */
-export function withWarmups(
-  optimizer: OptimizerSection,
-  change: (length: Warmup, key: string, every: number) => Warmup,
-): OptimizerSection {
-  const changed = <S extends Section>(section: S, key: string): S => {
-    if (!("warmup" in section)) return section;
-    const { warmup, beta2 } = section as unknown as Warming;
-    return { ...section, warmup: change(warmup, key, lookout(beta2)) };
+/**
+ * The sections of a recipe's methods as its run of `steps` has them, with shares of the run in steps; what they say against it, and what has no effect
+ * in so short a run. `optimizer` and `gradient` are those of the recipe.
+ */
+export function inRun({ optimizer, exchange: { gradient }, steps }: Pick<Recipe, "optimizer" | "exchange" | "steps">) {
+  const problems: Problem[] = [];
+  const remarks: Problem[] = [];
+  const fitted = <S extends object>(key: string, entry: object, section: S): S => {
+    const { inRun } = entry as { inRun?: (options: object, steps: number) => InRun<S> };
+    const found = inRun?.(section, steps) ?? {};
+    const at = (problem: Problem): Problem => ({ ...problem, path: `${key}.${problem.path}` });
+    problems.push(...(found.problems ?? []).map(at));
+    remarks.push(...(found.remarks ?? []).map(at));
+    return { ...section, ...found.options };
   };
-  const groups = optimizer.groups.map((group, i) => changed(group, `optimizer.groups.${i}`));
-  return { ...changed(optimizer, "optimizer"), groups };
+  const groups = optimizer.groups.map((group, i) => fitted(`optimizer.groups.${i}`, algorithms[group.name], group));
+  return {
+    optimizer: { ...fitted("optimizer", algorithms[optimizer.name], optimizer), groups },
+    gradient: gradient && fitted("exchange.gradient", gradientCompressions[gradient.name], gradient),
+    problems,
+    remarks,
+  };
 }
 
-type Warmup = number | "auto"; // steps, or a fraction of the run
-
-interface Warming {
-  readonly warmup: Warmup;
-  readonly beta2: number;
+/** The same section; warm-ups that end by themselves end when `assume` says. */
+export function withAssumedWarmups(
+  optimizer: OptimizerSection,
+  assume: (key: string, beta2: number) => number,
+): OptimizerSection {
+  const assumed = <S extends Section>(section: S, key: string): S => {
+    const { warmup, beta2 } = section as { warmup?: unknown; beta2?: number };
+    return warmup === "auto" ? { ...section, warmup: assume(key, beta2!) } : section;
+  };
+  const groups = optimizer.groups.map((group, i) => assumed(group, `optimizer.groups.${i}`));
+  return { ...assumed(optimizer, "optimizer"), groups };
 }
 
 /** What contradicts itself in the optimizers of a recipe, a line for each; found without a model. */
-export function problemsOfOptimizers({ optimizer, steps }: Pick<Recipe, "optimizer" | "steps">): string[] {
+export function problemsOfOptimizers({ optimizer }: Pick<Recipe, "optimizer">): string[] {
   return optimizersOf(optimizer).flatMap(([key, section]) => {
-    const { warmup } = section as { warmup?: unknown };
     const problems: string[] = [];
     if (key !== "optimizer" && section.roles === undefined && section.parameters === undefined)
       problems.push(
@@ -257,10 +221,6 @@ export function problemsOfOptimizers({ optimizer, steps }: Pick<Recipe, "optimiz
       );
     if (optimizer.noDecay.length > 0 && !("weightDecay" in algorithms[section.name].options.entries))
       problems.push(`optimizer.noDecay: ${section.name} has no weightDecay; drop it`);
-    if (typeof warmup === "number" && warmup >= steps && steps > 1)
-      problems.push(
-        `${key}.warmup: ${warmup} steps of warm-up, and the run has ${steps}, so nothing would be compressed; take a shorter warm-up, or more steps`,
-      );
     return problems;
   });
 }
@@ -276,35 +236,4 @@ export function remarksOnMomenta({ optimizer, exchange }: Pick<Recipe, "optimize
       `exchange.gradient.momentum: ${first}, and ${name} has a momentum of its own, so there are two; set it to 0, or take sgd without momentum`,
     ];
   });
-}
-
-/** What of the optimizers of a recipe has no effect in so short a run, a line for each. */
-export function remarksOnOptimizers({ optimizer, steps }: Pick<Recipe, "optimizer" | "steps">): string[] {
-  return optimizersOf(optimizer).flatMap(([key, section]) => {
-    const { localSteps = 1, freeze = 0, doubling = 0, momentumSync } = section as Partial<Late>;
-    const { warmup, beta2 } = section as Partial<Warming>;
-    const remarks: string[] = [];
-    const earliest = warmup === "auto" ? 2 * lookout(beta2!) : 0;
-    if (earliest >= steps)
-      remarks.push(
-        `${key}.warmup: auto ends after ${earliest} steps at the earliest, and the run has ${steps}, so nothing is compressed; give a number of steps, or a share of the run such as 0.2`,
-      );
-    if (localSteps > 1 && freeze + doubling + (doubling % 2) >= steps)
-      remarks.push(
-        `${key}.localSteps: local steps begin after freeze + doubling, ${freeze + doubling} steps, and the run has ${steps}, so there is none; take a smaller freeze or doubling, or more steps`,
-      );
-    if (momentumSync && momentumSync.segments !== "none" && momentumSync.every + Number(momentumSync.late) > steps)
-      remarks.push(
-        `${key}.momentumSync.every: ${momentumSync.every}, and the run has ${steps} steps, so no momenta are averaged; take fewer, or more steps`,
-      );
-    return remarks;
-  });
-}
-
-/** Options of 0/1 Adam, of Lion Cub and of Distributed Lion that say when something begins. */
-interface Late {
-  readonly localSteps: number;
-  readonly freeze: number;
-  readonly doubling: number;
-  readonly momentumSync: { readonly segments: unknown; readonly every: number; readonly late: boolean };
 }

@@ -25,7 +25,7 @@ function file(text: string): string {
 
 /** As the optimizer itself has it. */
 function firstLocalStep(freeze: number, doubling: number): number {
-  const { isLocal } = algorithms["zero-one-adam"].create({ freeze, doubling });
+  const { isLocal } = algorithms["zero-one-adam"]({ freeze, doubling });
   let step = 0;
   while (!isLocal!(step)) step++;
   return step;
@@ -397,7 +397,7 @@ describe("a recipe", () => {
           } catch (error) {
             if (!(error instanceof OptionsError)) throw error;
             const kept = /, and the save has .*; (take .* again|leave it out), or start a new run$/;
-            for (const problem of error.problems) expect(problem, overrides.join(" ")).toMatch(kept);
+            for (const line of error.lines) expect(line, overrides.join(" ")).toMatch(kept);
             counts.refused++;
           }
         }

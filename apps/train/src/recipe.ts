@@ -5,11 +5,12 @@ import { pathToFileURL } from "node:url";
 import { datasets } from "@terse/data";
 import { denseTypes, type VoteSchemeName, voteSchemes } from "@terse/exchange";
 import { models } from "@terse/models";
-import { algorithms, clipBys, gradientCompressions, refusedOptions, warmupSteps } from "@terse/optimizers";
+import { algorithms, clipBys, gradientCompressions, refusedOptions } from "@terse/optimizers";
 import {
   applyOverrides,
   dropUntaken,
   flag,
+  lineOf,
   nearest,
   nonNegative,
   nonNegativeInteger,
@@ -27,12 +28,11 @@ import {
 import {
   checkGradients,
   groupOptions,
+  inRun,
   noDecay,
   optimizersOf,
   problemsOfOptimizers,
   remarksOnMomenta,
-  remarksOnOptimizers,
-  withWarmups,
 } from "./parameter-groups.ts";
 import { scheduleOptions, schedules, warmupWithin } from "./schedules/schedules.ts";
 
@@ -234,9 +234,7 @@ function parseWritten(tree: unknown, where: string): Recipe {
     return parsed(tree);
   } catch (error) {
     if (!(error instanceof OptionsError)) throw error;
-    throw new OptionsError([
-      `${where} was written by another version of terse, or changed: ${error.problems.join("; ")}`,
-    ]);
+    throw new OptionsError([`${where} was written by another version of terse, or changed: ${error.lines.join("; ")}`]);
   }
 }
 
@@ -349,25 +347,14 @@ function problemsOfSections(tree: unknown): string[] {
   });
 }
 
-/** The same recipe, with warm-ups in steps. Throws `OptionsError` where keys of two sections contradict each other. */
+/** The same recipe, with shares of the run in steps. Throws `OptionsError` where keys of two sections contradict each other. */
 function checked(read: Recipe): Recipe {
-  const recipe = { ...read, optimizer: withWarmups(read.optimizer, (length) => warmupSteps(length, read.steps)) };
-  const problems = [...problemsOfOptimizers(recipe), ...problemsOfGradients(recipe)];
-  if (problems.length > 0) throw new OptionsError(problems);
+  const { optimizer, gradient, problems } = inRun(read);
+  const all = [...problemsOfOptimizers(read), ...problems];
+  if (all.length > 0) throw new OptionsError(all);
+  const recipe = { ...read, optimizer, exchange: { ...read.exchange, ...(gradient && { gradient }) } };
   checkGradients(recipe);
   return recipe;
-}
-
-/** What contradicts itself in how gradients are compressed, a line for each. */
-function problemsOfGradients({ exchange: { gradient }, steps }: Recipe): string[] {
-  const { warmup, startPowerSGDIter } = { ...gradient } as { warmup?: number; startPowerSGDIter?: number };
-  return Object.entries({ warmup, startPowerSGDIter }).flatMap(([key, length]) =>
-    length !== undefined && length > 0 && length >= steps
-      ? [
-          `exchange.gradient.${key}: ${length}, and the run has ${steps} steps, so it would end before the gradients are compressed as asked; take fewer, or more steps`,
-        ]
-      : [],
-  );
 }
 
 /** What of a recipe does not hold to the letter, a line each. */
@@ -375,7 +362,7 @@ export function remarksOn(recipe: Recipe): string[] {
   const { warmup } = recipe.schedule;
   const within = warmupWithin(warmup, recipe.steps);
   const cut = within === warmup ? [] : [`schedule.warmup: ${warmup} steps are cut to ${within}, half of the run`];
-  return [...cut, ...remarksOnOptimizers(recipe), ...remarksOnMomenta(recipe)];
+  return [...cut, ...inRun(recipe).remarks.map(lineOf), ...remarksOnMomenta(recipe)];
 }
 
 /** The options of the file, and of recipes that it extends, that do not count, because what was given on top chooses something that does not take them: a line for each choice. */

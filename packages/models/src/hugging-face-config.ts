@@ -38,7 +38,10 @@ export function checkedOptions<S extends v.GenericSchema>(
     return parseOptions(schema, options, "");
   } catch (error) {
     if (!(error instanceof OptionsError)) throw error;
-    throw new OptionsError(error.problems.map((problem) => problem.replace(/^\w+/, (key) => names[key] ?? key)));
+    throw error.withPaths((path) => {
+      const [key, ...inside] = path.split(".");
+      return [names[key!] ?? key, ...inside].join(".");
+    });
   }
 }
 

@@ -1,15 +1,18 @@
 /** What a step sends: by closed form beforehand, and by the groups' counters afterwards. */
-import type { Group, Sent } from "@terse/collectives";
+import { allReduceBytes, type Group, type Sent, type Volume } from "@terse/collectives";
 import { bytesOfRound, type ChosenSchemes, type Message } from "@terse/exchange";
-import type { StepMessage, Vector } from "./algorithms/algorithm.ts";
+import { averagesAtOwner, averagesGradients, type StepMessage, type Vector } from "./algorithms/algorithm.ts";
 import type { Bucket } from "./buckets.ts";
+import type { Clipping } from "./clipping/clipping.ts";
+import type { Span } from "./parameter-groups.ts";
 import { type ClipsMeans, roundCounts } from "./rounds.ts";
 
-interface Sender {
-  readonly rank: number;
+/** Who sends what: the buckets of a step, in the order in which they leave. */
+export interface Sending {
+  readonly buckets: readonly Bucket[];
   readonly ranks: number;
   readonly schemes: ChosenSchemes;
-  readonly clipping: ClipsMeans;
+  readonly clipping: Clipping;
 }
 
 /** The requests of a bucket in a step, by round: those that its spans make at the same time travel together. */
@@ -38,10 +41,41 @@ function together(bySpan: readonly (readonly Message[])[]): Message[][] {
 }
 
 /** Payload bytes that one rank sends for the messages of a bucket. */
-export function bytesOfBucket(bucket: Bucket, step: number, { rank, ranks, schemes, clipping }: Sender): number {
+export function bytesOfBucket(
+  bucket: Bucket,
+  step: number,
+  rank: number,
+  { ranks, schemes, clipping }: Sending,
+): number {
   const { rounds } = roundsOfBucket(bucket, step, clipping);
   return rounds.reduce((sum, round) => sum + bytesOfRound(round, ranks, rank, schemes), 0);
 }
+
+/** The message in which ranks that clip their own gradients agree on the norms of a step. It travels beside the next step. */
+export function agreementOnNorms(step: number, rank: number, { buckets, ranks, clipping }: Sending): Volume {
+  if (!clipping.usesPrevious || !buckets.some(({ spans }) => worksOnOwn(spans, step))) return nothing;
+  return allReduceBytes(buckets.length, 8, ranks, rank);
+}
+
+/** The message in which the owners of mean gradients tell all ranks the norms of a step. */
+function normsOfOwners(step: number, rank: number, { buckets, ranks, clipping }: Sending): Volume {
+  const isOwned = ({ algorithm, vector, state }: Span) => averagesAtOwner(algorithm.messages(vector, step, state));
+  const owned = buckets.filter(({ spans }) => spans.some(isOwned)).length;
+  return clipping.limit === 0 || owned === 0 ? nothing : allReduceBytes(owned, 8, ranks, rank);
+}
+
+const nothing: Volume = { bytes: 0, messages: 0 };
+
+/** Payload bytes that one rank sends in a step, but for momenta that are synchronised. */
+export function bytesOfStep(step: number, rank: number, sending: Sending): number {
+  const ofBuckets = sending.buckets.map((bucket) => bytesOfBucket(bucket, step, rank, sending));
+  const ofNorms = [agreementOnNorms, normsOfOwners].map((message) => message(step, rank, sending).bytes);
+  return [...ofBuckets, ...ofNorms].reduce((sum, bytes) => sum + bytes, 0);
+}
+
+/** Whether a step uses a rank's own gradient. */
+export const worksOnOwn = (spans: readonly Span[], step: number): boolean =>
+  spans.some(({ algorithm, vector, state }) => !averagesGradients(algorithm.messages(vector, step, state)));
 
 /** A mean of gradients lies in the arena, where neighbours travel as one vector. */
 function inArena(message: StepMessage, { n, offset, owner }: Vector): Message {

@@ -2,6 +2,9 @@
 import type { Group } from "@terse/collectives";
 import { bestBuckets, type Measured, measureLink } from "@terse/exchange";
 import type { Arena } from "@terse/tensor";
+import { worksOnOwn } from "./accounting.ts";
+import type { Clipping } from "./clipping/clipping.ts";
+import type { Span } from "./parameter-groups.ts";
 
 const leastBucket = 2 ** 18; // elements: 32 KiB of signs, which take longer than their latency even on a fast link
 const mostBuckets = 16; // small enough that a bucket's gradients are still in the cache when it is encoded
@@ -9,6 +12,15 @@ const mostBuckets = 16; // small enough that a bucket's gradients are still in t
 /** Elements of a bucket unless given. */
 export const standardBucket = ({ parameters }: Arena): number =>
   Math.max(leastBucket, Math.ceil(parameters.length / mostBuckets));
+
+/** Why the size cannot change in the middle of a run, and what to do; undefined where it can. */
+export function fixedSize(spans: readonly Span[], { limit, by }: Clipping, overlaps: boolean): string | undefined {
+  if (limit > 0 && (by === "bucket" || (by === "previous" && worksOnOwn(spans, 0))))
+    return `with clipBy: ${by} the size of buckets would decide how they are clipped: give a number, or set clip to 0`;
+  const owner = overlaps && spans.find(({ algorithm, state }) => state.owned && algorithm.splits !== "at segments");
+  if (owner) return `the server errors of ${owner.algorithm.name} belong to buckets of one size: give a number`;
+  return undefined;
+}
 
 const trials = 4; // steps; the first one is slower than all others, and does not count
 
@@ -18,6 +30,7 @@ export class BucketSize {
   readonly #bytesSent: (elements: number) => number;
   readonly #measured: Measured | undefined;
   readonly #seconds: number[] = []; // of backward, by step
+  #began: number | undefined;
 
   /** `bytesSent`: bytes that rank 0 sends for so many elements, so that all ranks compute alike. */
   constructor(group: Group, elements: number, bytesSent: (elements: number) => number, measured?: Measured) {
@@ -27,7 +40,20 @@ export class BucketSize {
     this.#measured = measured;
   }
 
-  /** Records how long a step's backward took here. True when there are enough of them, which is in the same step on every rank. */
+  /** A step's backward begins. */
+  begin(): void {
+    this.#began = performance.now();
+  }
+
+  /** It has ended. True when there were enough of them, which is in the same step on every rank. */
+  end(): boolean {
+    if (this.#began === undefined) return false;
+    const seconds = (performance.now() - this.#began) / 1000;
+    this.#began = undefined;
+    return this.saw(seconds);
+  }
+
+  /** Records how long a backward took. */
   saw(seconds: number): boolean {
     this.#seconds.push(seconds);
     return this.#seconds.length >= trials;

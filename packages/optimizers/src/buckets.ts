@@ -1,6 +1,6 @@
 /** Buckets: the parts of the arena that leave one by one, in the order in which backward completes their gradients. */
-import type { Algorithm } from "./algorithms/algorithm.ts";
-import type { ClipBy } from "./clipping/clipping.ts";
+import { worksOnOwn } from "./accounting.ts";
+import type { Clipping } from "./clipping/clipping.ts";
 import { type Span, slice } from "./parameter-groups.ts";
 
 /** Spans whose messages leave together. */
@@ -8,19 +8,21 @@ export interface Bucket {
   readonly spans: readonly Span[];
 }
 
-/** Why no part of the gradient may leave before all of it is there, and what would allow it; undefined where it may. */
-export function obstacle(
-  algorithms: readonly Algorithm[],
-  ownGradients: boolean,
-  clip: number,
-  clipBy: ClipBy,
-): string | undefined {
+export const elementsOf = ({ spans }: Bucket): number => spans.reduce((sum, { vector }) => sum + vector.n, 0);
+
+/** Messages were to leave while backward still runs, and the method does not allow it. The error says what would. */
+export class OverlapError extends Error {
+  override name = "OverlapError";
+}
+
+/** Why no part of the gradient may leave in a step before all of it is there, and what would allow it; undefined where it may. */
+export function obstacle(spans: readonly Span[], step: number, { limit, by }: Clipping): string | undefined {
   // A mean is clipped after it has come; an own gradient before it leaves.
-  if (clip > 0 && clipBy === "global" && ownGradients)
+  if (limit > 0 && by === "global" && worksOnOwn(spans, step))
     return "clipping by the global norm needs the last gradient before the first message: set clipBy to previous or bucket, or clip to 0";
-  const whole = algorithms.find(({ splits }) => splits === "nowhere");
+  const whole = spans.find(({ algorithm }) => algorithm.splits === "nowhere");
   if (!whole) return undefined;
-  const { name, perLayer = "an optimizer that works on single elements or layers" } = whole;
+  const { name, perLayer = "an optimizer that works on single elements or layers" } = whole.algorithm;
   return `${name} works on the whole vector at once: set overlap to off, or take ${perLayer}`;
 }
 

@@ -72,7 +72,7 @@ describe("a step on a GPU", () => {
   it.each(["lion", "lion-cub", "demo", "dion"] as const)(
     "gives the bits of the CPU while backward runs: %s",
     async (name) => {
-      const create = () => (algorithms[name].create as (options: object) => Algorithm)(settings[name] ?? {});
+      const create = () => (algorithms[name] as (options: object) => Algorithm)(settings[name] ?? {});
       const expected = await trainOverlapped(create);
       expect(await emulated.run(() => trainOverlapped(create, gpu))).toEqual(expected);
     },

@@ -109,14 +109,14 @@ const withDefaults = ({ options }: Entry, given: object): object => parseOptions
 describe("an option of an optimizer", () => {
   for (const [name, cases] of Object.entries(ofAlgorithms)) {
     const entry = algorithms[name as keyof typeof algorithms];
-    everyOption(name, entry, cases, entry.create as never);
+    everyOption(name, entry, cases, entry as never);
   }
 });
 
 describe("an option of a compression of gradients", () => {
   for (const [name, cases] of Object.entries(ofCompressions)) {
     const entry = gradientCompressions[name as keyof typeof gradientCompressions];
-    const create = entry.create as (options: object) => Parameters<typeof compressed>[1];
+    const create = entry as (options: object) => Parameters<typeof compressed>[1];
     everyOption(name, entry, cases, (options) => compressed(sgd({ momentum: 0.9 }), create(options)));
   }
 });

@@ -119,8 +119,8 @@ const compressions: Record<string, [create: () => GradientCompression, ...Phase[
 };
 
 const unders = Object.values(registry)
-  .map(({ create }) => create as () => Algorithm)
-  .filter((create) => create().takesMean || create().onMean);
+  .map((create) => create as () => Algorithm)
+  .filter((create) => create().takesMean);
 
 const pairs = unders.flatMap((under) =>
   Object.entries(compressions).map(([compression, [carrier, ...phases]]) => {

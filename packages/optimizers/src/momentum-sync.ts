@@ -15,8 +15,9 @@
  */
 import type { Group } from "@terse/collectives";
 import { bytesOfRound, openExchange, standardSchemes } from "@terse/exchange";
-import { flag, oneOf, positiveInteger, text, v } from "@terse/options";
+import { flag, OptionsError, oneOf, positiveInteger, text, v } from "@terse/options";
 import { keep, noGrad, roles, type Segment, scope, type Tensor } from "@terse/tensor";
+import type { InRun } from "./define.ts";
 import type { Span } from "./parameter-groups.ts";
 
 const pattern = v.pipe(
@@ -41,6 +42,16 @@ export const momentumSyncOptions = v.object({
 });
 
 export type MomentumSyncOptions = v.InferOutput<typeof momentumSyncOptions>;
+
+export function momentumSyncInRun(
+  { momentumSync }: { momentumSync: MomentumSyncOptions },
+  steps: number,
+): InRun<object> {
+  const { segments, every, late } = momentumSync;
+  if (segments === "none" || every + Number(late) <= steps) return {};
+  const problem = `${every}, and the run has ${steps} steps, so no momenta are averaged`;
+  return { remarks: [{ path: "momentumSync.every", problem, remedy: "take fewer, or more steps" }] };
+}
 
 interface Late {
   readonly step: number; // t
@@ -75,10 +86,14 @@ export class MomentumSync {
     const isChosen = chosenOf(options.segments, all);
     this.#momenta = spans.flatMap((span) => runsOf(span, isChosen));
     if (this.#momenta.length > 0) return;
+    const { name, where = name } = spans[0]!.algorithm;
     const names = all.map(({ name, role }) => `${name} (${role})`).join(", ");
-    throw new RangeError(
-      `${spans[0]!.algorithm.name}.momentumSync.segments: ${JSON.stringify(options.segments)} means no parameter of this optimizer; there is ${names}`,
-    );
+    throw new OptionsError([
+      {
+        path: `${where}.momentumSync.segments`,
+        problem: `${JSON.stringify(options.segments)} means no parameter of this optimizer; there is ${names}`,
+      },
+    ]);
   }
 
   /** Payload bytes that one rank sends in a step. A late mean counts in the step beside which it travels. */

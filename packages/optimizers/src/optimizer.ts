@@ -1,12 +1,22 @@
 /** One algorithm, or several by parameter group, at work on a model's arena together with the other ranks. */
-import { allReduceBytes, type Group, type Volume } from "@terse/collectives";
+import type { Group } from "@terse/collectives";
 import { type ChosenSchemes, headerBytes, type Measured, meanCost, standardSchemes } from "@terse/exchange";
 import { useTeam, useThreads } from "@terse/native-optimizers";
 import { type Arena, noGrad, numThreads, type Segment, type Tensor, threadTeam } from "@terse/tensor";
-import { bytesOfBucket, type Rounds, roundsOfBucket, sentBy, sentOver } from "./accounting.ts";
-import { type Algorithm, averagesAtOwner, averagesGradients } from "./algorithms/algorithm.ts";
-import { BucketSize, standardBucket } from "./bucket-size.ts";
-import { type Bucket, bucketsOf, obstacle } from "./buckets.ts";
+import {
+  agreementOnNorms,
+  bytesOfBucket,
+  bytesOfStep,
+  type Rounds,
+  roundsOfBucket,
+  type Sending,
+  sentBy,
+  sentOver,
+  worksOnOwn,
+} from "./accounting.ts";
+import type { Algorithm } from "./algorithms/algorithm.ts";
+import { BucketSize, fixedSize, standardBucket } from "./bucket-size.ts";
+import { type Bucket, bucketsOf, elementsOf, OverlapError, obstacle } from "./buckets.ts";
 import { type ClipBy, Clipping } from "./clipping/clipping.ts";
 import { GradientNorms } from "./clipping/gradient-norms.ts";
 import { compareRanks } from "./fingerprint.ts";
@@ -51,11 +61,6 @@ export interface OptimizerOptions {
   compareEvery?: number;
 }
 
-/** Messages were to leave while backward still runs, and the method does not allow it. The error says what would. */
-export class OverlapError extends Error {
-  override name = "OverlapError";
-}
-
 /** What one step cost, and the norm of its gradient, on this rank. */
 export interface StepReport {
   readonly gradientNorm: number; // before clipping
@@ -94,7 +99,7 @@ export class Optimizer implements AsyncDisposable {
   readonly #clipping: Clipping;
   readonly #spans: readonly Span[];
   #buckets: readonly Bucket[];
-  #sizing: { readonly size: BucketSize; began: number } | undefined; // until buckets have their final size
+  #size: BucketSize | undefined; // until buckets have their final one
   readonly #pads: readonly Tensor[];
   readonly #syncs: readonly MomentumSync[];
   #down: Promise<Group> | undefined; // the group that results come down over, where several buckets are under way
@@ -118,8 +123,8 @@ export class Optimizer implements AsyncDisposable {
       throw new RangeError(
         `parallel.weight is ${weight}, and ${algorithms.map(({ name }) => name).join(" and ")} cannot be sharded: set it to 1, or take dion`,
       );
-    this.obstacle = obstacle(algorithms, this.#worksOnOwn(0), clip, clipBy);
-    const later = obstacle(algorithms, this.#worksOnOwn(lateStep), clip, clipBy); // after a warm-up of means
+    this.obstacle = obstacle(this.#spans, 0, this.#clipping);
+    const later = obstacle(this.#spans, lateStep, this.#clipping); // after a warm-up of means
     const why = this.obstacle ?? (later && `after the warm-up ${later}`);
     if (overlap === "on" && why !== undefined) throw new OverlapError(`overlap is on, and ${why}`);
     this.#overlaps = overlap !== "off" && this.obstacle === undefined && group.size > 1;
@@ -129,20 +134,12 @@ export class Optimizer implements AsyncDisposable {
     const inOne = group.size === 1 && !(clip > 0 && clipBy === "bucket");
     const least = typeof bucket === "number" ? bucket : inOne ? arena.parameters.length : standardBucket(arena);
     this.#buckets = bucketsOf(this.#spans, least);
-    if (bucket === "auto" && clip > 0 && (clipBy === "bucket" || (clipBy === "previous" && this.#worksOnOwn(0))))
-      throw new OverlapError(
-        `bucket is "auto", and with clipBy: ${clipBy} the size of buckets would decide how they are clipped: give a number, or set clip to 0`,
-      );
-    if (bucket === "auto" && this.#overlaps) {
-      const owner = this.#spans.find(({ algorithm, state }) => state.owned && algorithm.splits !== "at segments");
-      if (owner)
-        throw new OverlapError(
-          `bucket is "auto", and the server errors of ${owner.algorithm.name} belong to buckets of one size: give a number`,
-        );
+    if (bucket === "auto") {
+      const fixed = fixedSize(this.#spans, this.#clipping, this.#overlaps);
+      if (fixed !== undefined) throw new OverlapError(`bucket is "auto", and ${fixed}`);
       const [first] = this.#buckets as [Bucket];
-      const each = this.#bytesOf(first, 0, 0) / first.spans.reduce((sum, { vector }) => sum + vector.n, 0);
-      const size = new BucketSize(group, arena.parameters.length, (n) => n * each, measured);
-      this.#sizing = { size, began: 0 };
+      const each = bytesOfBucket(first, 0, 0, this.#sending) / elementsOf(first);
+      if (this.#overlaps) this.#size = new BucketSize(group, arena.parameters.length, (n) => n * each, measured);
     }
     this.bytesSent(0); // schemes that cannot carry these messages throw now, and not in the first step
   }
@@ -156,11 +153,11 @@ export class Optimizer implements AsyncDisposable {
     if (this.#underWay) throw new Error("the step before has not ended: call step after each begin");
     await this.#clipping.settle();
     const opened = await this.#open(lr, loss);
-    if (opened.step.norms.ownNeedsAll && this.#worksOnOwn(this.steps)) {
+    if (opened.step.norms.ownNeedsAll && worksOnOwn(this.#spans, this.steps)) {
       atWork.delete(this.#group); // of the first step: it is opened anew when backward has ended
       return;
     }
-    if (this.#sizing) this.#sizing.began = performance.now();
+    this.#size?.begin();
     const { segments } = this.#arena;
     this.#underWay = { ...opened, stop: this.#arena.onGradientReady((i) => opened.step.ready(segments[i]!.name)) };
   }
@@ -172,7 +169,7 @@ export class Optimizer implements AsyncDisposable {
    * those it was given.
    */
   async step({ lr, loss = 0 }: { lr: number; loss?: number }): Promise<StepReport> {
-    const enough = this.#underWay && this.#sizing?.size.saw((performance.now() - this.#sizing.began) / 1000);
+    const enough = this.#size?.end();
     const underWay = this.#underWay ?? (await this.#open(lr, loss));
     this.#underWay?.stop();
     this.#underWay = undefined;
@@ -187,7 +184,7 @@ export class Optimizer implements AsyncDisposable {
     for (const pad of this.#pads) noGrad(() => pad.zero_());
 
     const after = await this.#sent();
-    const norm = this.#sentForNorm(this.steps);
+    const norm = agreementOnNorms(this.steps, this.#group.rank, this.#sending);
     this.steps++;
     this.#clipping.close(underWay.step.norms); // its message travels beside what comes next, and is counted with this step
     this.#comparisonIsDue ||= this.#compareEvery > 0 && this.steps % this.#compareEvery === 0;
@@ -195,7 +192,7 @@ export class Optimizer implements AsyncDisposable {
       this.#comparisonIsDue = false;
       await this.compare();
     }
-    if (enough) await this.#resize(this.#sizing!.size);
+    if (enough) await this.#resize(this.#size!);
     return {
       gradientNorm: underWay.step.norms.norm,
       bytes: after.bytes - underWay.before.bytes + norm.bytes + headerBytes * norm.messages,
@@ -246,7 +243,7 @@ export class Optimizer implements AsyncDisposable {
 
   /** Cuts the buckets anew, between two steps. */
   async #resize(size: BucketSize): Promise<void> {
-    this.#sizing = undefined;
+    this.#size = undefined;
     const { elements, why } = await size.choose();
     const whole = new Set(this.#spans);
     for (const span of this.#buckets.flatMap(({ spans }) => spans)) if (!whole.has(span)) disposeSlice(span);
@@ -262,16 +259,14 @@ export class Optimizer implements AsyncDisposable {
     return sentOver([...sentBy(groups), ...this.#syncs.map(({ sentBeside }) => sentBeside)]);
   }
 
-  #bytesOf(bucket: Bucket, step: number, rank: number): number {
-    const clipping = this.#clipping;
-    return bytesOfBucket(bucket, step, { rank, ranks: this.#group.size, schemes: this.schemes, clipping });
+  get #sending(): Sending {
+    return { buckets: this.#buckets, ranks: this.#group.size, schemes: this.schemes, clipping: this.#clipping };
   }
 
   /** Payload bytes that this rank sends in a step, by closed form; the next step's unless given. */
   bytesSent(step = this.steps): number {
-    const buckets = this.#buckets.reduce((sum, bucket) => sum + this.#bytesOf(bucket, step, this.#group.rank), 0);
-    const synchronising = this.#syncs.reduce((sum, sync) => sum + sync.bytesSent(step, this.#group), 0);
-    return buckets + synchronising + this.#sentForNorm(step).bytes + this.#sentByOwners(step).bytes;
+    const ofMomenta = this.#syncs.reduce((sum, sync) => sum + sync.bytesSent(step, this.#group), 0);
+    return bytesOfStep(step, this.#group.rank, this.#sending) + ofMomenta;
   }
 
   /** The momenta of this rank: m or M of each state that has one, flat. They are the state's own memory, and change with each step. */
@@ -282,30 +277,9 @@ export class Optimizer implements AsyncDisposable {
   /** The requests of a step, the next one's unless given: of each bucket, in the order in which they leave, its elements and its rounds. */
   requests(step = this.steps): ({ readonly elements: number } & Rounds)[] {
     return this.#buckets.map((bucket) => ({
-      elements: bucket.spans.reduce((sum, { vector }) => sum + vector.n, 0),
+      elements: elementsOf(bucket),
       ...roundsOfBucket(bucket, step, this.#clipping),
     }));
-  }
-
-  /** The message in which ranks that clip their own gradients agree on the norms of a step. */
-  #sentForNorm(step: number): Volume {
-    if (!this.#clipping.usesPrevious || !this.#worksOnOwn(step)) return { bytes: 0, messages: 0 };
-    return allReduceBytes(this.#buckets.length, 8, this.#group.size, this.#group.rank);
-  }
-
-  /** The message in which the owners of mean gradients tell all ranks the norms of a step. */
-  #sentByOwners(step: number): Volume {
-    const isOwned = ({ algorithm, vector, state }: Span) => averagesAtOwner(algorithm.messages(vector, step, state));
-    const buckets = this.#buckets.filter(({ spans }) => spans.some(isOwned)).length;
-    if (this.#clipping.limit === 0 || buckets === 0) return { bytes: 0, messages: 0 };
-    return allReduceBytes(buckets, 8, this.#group.size, this.#group.rank);
-  }
-
-  /** Whether a step uses a rank's own gradient. */
-  #worksOnOwn(step: number): boolean {
-    return this.#spans.some(
-      ({ algorithm, vector, state }) => !averagesGradients(algorithm.messages(vector, step, state)),
-    );
   }
 
   /** Bytes that 32-bit data parallel would send instead. */

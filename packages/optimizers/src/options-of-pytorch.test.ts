@@ -2,17 +2,17 @@
 import { parseOptions, type v } from "@terse/options";
 import { expect, it } from "vitest";
 import { needsPython, python, runPython } from "../../tensor/src/testing/python.ts";
-import { muonOptions, powersgdOptions } from "./index.ts";
+import { muon, powersgd } from "./index.ts";
 
 /** What is called, and of its arguments those that we have not, with the defaults that are other than ours. */
 const options: Record<string, [schema: Schema, absent: readonly string[], others: Record<string, unknown>]> = {
   "torch.distributed.algorithms.ddp_comm_hooks.powerSGD_hook.PowerSGDState": [
-    powersgdOptions,
+    powersgd.options,
     // Of DDP's hook alone; of Gram and Schmidt's method; of logs; of speed.
     ["processGroup", "orthogonalizationEpsilon", "compressionStatsLoggingFrequency", "batchTensorsWithSameShape"],
     { startPowerSGDIter: 1000 },
   ],
-  "torch.optim.Muon": [muonOptions, ["params", "lr"], { nsSteps: 5, adjustLrFn: null }], // ours may be absent; null is "original"
+  "torch.optim.Muon": [muon.options, ["params", "lr"], { nsSteps: 5, adjustLrFn: null }], // ours may be absent; null is "original"
 };
 
 type Schema = v.GenericSchema & { readonly entries: object };

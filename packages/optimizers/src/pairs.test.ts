@@ -19,7 +19,7 @@ const phases: Record<string, object> = {
 };
 
 function create(name: keyof typeof algorithms, options: object = {}): Algorithm {
-  return (algorithms[name].create as (options: object) => Algorithm)({ ...phases[name], ...options });
+  return (algorithms[name] as (options: object) => Algorithm)({ ...phases[name], ...options });
 }
 
 /** Two layers of two matrices, whose columns two ranks can share, and a vector. */

@@ -262,7 +262,7 @@ export class Step {
         await requests.meanAtOwner(g, { owner, arrived: () => norms.acceptAtOwner(bucket, g) });
         return factorOf(clipping.limit > 0);
       },
-      compressedMeanGradient(g) {
+      clipFactor(g) {
         norms.acceptCompressed(bucket, g);
         return factorOf(true);
       },

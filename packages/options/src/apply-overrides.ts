@@ -20,7 +20,7 @@ export function applyOverrides(tree: Readonly<Tree>, overrides: readonly string[
       result = withValue(result, path, value, []);
     } catch (error) {
       if (!(error instanceof OptionsError)) throw error;
-      problems.push(...error.problems);
+      problems.push(...error.lines);
     }
   }
   if (problems.length > 0) throw new OptionsError(problems);

@@ -16,7 +16,7 @@ export function withoutConflicts<Options>(
 ): Options {
   const problems = conflicts
     .filter(({ when }) => when(options))
-    .map(({ option, because, remedy }) => `${where}.${option}: ${because(options)}; ${remedy}`);
+    .map(({ option, because, remedy }) => ({ path: `${where}.${option}`, problem: because(options), remedy }));
   if (problems.length > 0) throw new OptionsError(problems);
   return options;
 }

@@ -6,7 +6,7 @@ export { show } from "./describe.ts";
 export { type Dropped, dropUntaken } from "./drop-untaken.ts";
 export { type ListedOption, listOptions } from "./list-options.ts";
 export { editDistance, nearest, ownWord } from "./nearest.ts";
-export { OptionsError } from "./options-error.ts";
+export { lineOf, OptionsError, type Problem } from "./options-error.ts";
 export {
   endingIn,
   numberFrom,

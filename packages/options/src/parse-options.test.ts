@@ -40,8 +40,8 @@ function problemsOf(schema: v.GenericSchema, input: unknown, where = ""): readon
     parseOptions(schema, input, where);
   } catch (error) {
     expect(error).toBeInstanceOf(OptionsError);
-    expect((error as OptionsError).message).toBe((error as OptionsError).problems.join("\n"));
-    return (error as OptionsError).problems;
+    expect((error as OptionsError).message).toBe((error as OptionsError).lines.join("\n"));
+    return (error as OptionsError).lines;
   }
   throw new Error("parseOptions accepted the input");
 }

@@ -9,7 +9,7 @@ import {
   show,
 } from "./describe.ts";
 import { hint, nearest } from "./nearest.ts";
-import { OptionsError } from "./options-error.ts";
+import { lineOf, OptionsError, type Problem } from "./options-error.ts";
 
 /**
  * Checks `input` against a valibot schema and returns it with defaults. `where` is the name of what the options belong to ("optimizer"); it
@@ -30,16 +30,17 @@ export function parseOptions<const S extends v.GenericSchema>(
   const given = input === undefined && isObjectSchema(root) ? {} : input;
   const path = where === "" ? [] : [where];
   const result = v.safeParse(schema, given);
-  const problems = new Set<string>(unknownKeys(root, given, path));
+  const problems = new Map([...unknownKeys(root, given, path)].map((problem) => [lineOf(problem), problem]));
   const explained = new Set<string>();
   for (const issue of result.issues ?? [])
     for (const { at, sentence, whole } of explain(root, issue, path)) {
       // A value that breaks two conditions of one description is reported once.
       if (whole && explained.has(at)) continue;
       if (whole) explained.add(at);
-      problems.add(`${at}: ${sentence}`);
+      const problem = { path: at, problem: sentence };
+      problems.set(lineOf(problem), problem);
     }
-  if (problems.size > 0) throw new OptionsError([...problems]);
+  if (problems.size > 0) throw new OptionsError([...problems.values()]);
   return result.output as v.InferOutput<S>;
 }
 
@@ -104,7 +105,7 @@ function child(schema: AnySchema, key: string | number, input: unknown): AnySche
   return here.items?.[key as number] ?? here.item ?? here.rest;
 }
 
-function* unknownKeys(schema: AnySchema, input: unknown, path: Path): Generator<string> {
+function* unknownKeys(schema: AnySchema, input: unknown, path: Path): Generator<Problem> {
   const here = resolve(schema, input);
   if (Array.isArray(input)) {
     for (const [index, item] of input.entries()) {
@@ -117,7 +118,7 @@ function* unknownKeys(schema: AnySchema, input: unknown, path: Path): Generator<
   const entries = entriesOf(here);
   for (const key of Object.keys(input)) {
     if (entries && !Object.hasOwn(entries, key) && !acceptsMore(here))
-      yield `${name([...path, key])}: unknown option${hint(key, Object.keys(entries))}`;
+      yield { path: name([...path, key]), problem: `unknown option${hint(key, Object.keys(entries))}` };
     const inside = child(here, key, input);
     if (inside) yield* unknownKeys(inside, input[key], [...path, key]);
   }

@@ -53,11 +53,10 @@ class Ours {
   constructor({ optimizer, options, others, gradient, overlap, dense = "f32", alone }: OurSide, group: Group) {
     this.#group = alone ? loopback(1)[0]! : group;
     const create = (name: keyof typeof algorithms, options: object) =>
-      (algorithms[name].create as (options: object) => Algorithm)(options);
+      (algorithms[name] as (options: object) => Algorithm)(options);
     const { lr: _, ...lionOptions } = lion;
     const plain = create(optimizer, options ?? lionOptions);
-    const compress =
-      gradient && (gradientCompressions[gradient.name].create as (options: object) => GradientCompression);
+    const compress = gradient && (gradientCompressions[gradient.name] as (options: object) => GradientCompression);
     const isOther = ({ role }: { role: string }) => role !== "matrix";
     this.#optimizer = new Optimizer(this.#arena, this.#group, {
       algorithm: compress ? compressed(plain, compress(gradient.options)) : plain,

@@ -48,9 +48,9 @@ async function stepsOf(recipe: Recipe, group: Group) {
 
 describe("a dry run", () => {
   it.each(Object.keys(algorithms))("counts what a training with %s holds and sends, step by step", async (name) => {
-    const { options, create } = algorithms[name as keyof typeof algorithms];
+    const create = algorithms[name as keyof typeof algorithms];
     const given = [`optimizer.name=${name}`, "steps=4", "bucket=1e9", "model.layers=1"];
-    if ("warmup" in options.entries) given.push("optimizer.warmup=2");
+    if ("warmup" in create.options.entries) given.push("optimizer.warmup=2");
     if (create().takes === "matrices") given.push("optimizer.groups=[{ roles: [embedding, norm, head], name: lion }]");
     const recipe = recipeOf(...given);
     const { phases, memory } = await planOf(recipe, 3);

@@ -15,11 +15,11 @@ import {
   predictRound,
   returningShare,
 } from "@terse/exchange";
-import type { Optimizer } from "@terse/optimizers";
+import { assumedWarmup, type Optimizer } from "@terse/optimizers";
 import { Arena, type Segment, withDevice } from "@terse/tensor";
 import { buildModel, makeOptimizer, remarksOnModel } from "../build.ts";
 import { withOwnDataPath } from "../own-data-path.ts";
-import { withWarmups } from "../parameter-groups.ts";
+import { withAssumedWarmups } from "../parameter-groups.ts";
 import type { Recipe } from "../recipe.ts";
 import { absentRanks } from "./absent-ranks.ts";
 import { matrixSpeed } from "./matrix-speed.ts";
@@ -76,7 +76,7 @@ export async function planOf(
   ranks: number,
   { link, speed: known }: { link?: Link; speed?: Speed } = {},
 ): Promise<Plan> {
-  const { recipe, assumed } = withAssumedWarmups({ ...given, device: "cpu" });
+  const { recipe, assumed } = assumingWarmups({ ...given, device: "cpu" });
   const chosen = recipe.exchange.vote === "auto"; // by the link
   if (chosen && link === undefined)
     assumed.push(`exchange.vote is auto: chosen for a link of ${linkText(unknownLink)}; give --link`);
@@ -147,16 +147,15 @@ export async function memoryOf(
   };
 }
 
-/** A warm-up that ends by itself is taken to last for a fifth of the run, or as long as it has to. */
-function withAssumedWarmups(recipe: Recipe): { recipe: Recipe; assumed: string[] } {
+/** Warm-ups that end by themselves end where `assumedWarmup` says. */
+function assumingWarmups(recipe: Recipe): { recipe: Recipe; assumed: string[] } {
   const { steps } = recipe;
   const assumed: string[] = [];
-  const optimizer = withWarmups(recipe.optimizer, (given, key, every) => {
-    if (given !== "auto") return given;
-    const length = Math.max(2 * every, every * Math.ceil(steps / 5 / every));
+  const optimizer = withAssumedWarmups(recipe.optimizer, (key, beta2) => {
+    const length = assumedWarmup(beta2, steps);
     if (length < steps)
       assumed.push(`${key}.warmup is auto: it ends when the variance is stable, here after ${length} steps`);
-    return Math.min(length, steps);
+    return length;
   });
   return { recipe: { ...recipe, optimizer }, assumed };
 }

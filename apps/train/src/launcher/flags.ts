@@ -51,7 +51,7 @@ export function launcherFlagsIn(env: NodeJS.ProcessEnv): Given {
     return parseArguments(named, { command: "./terse train", flags: launcherFlags }).flags as Given;
   } catch (error) {
     if (!(error instanceof OptionsError)) throw error;
-    throw new OptionsError(error.problems.map((problem) => `in the environment, as PET_…: ${problem}`));
+    throw new OptionsError(error.lines.map((line) => `in the environment, as PET_…: ${line}`));
   }
 }
 

@@ -2,12 +2,27 @@
 import type { Parameters } from "@terse/native-codecs";
 import type { ScaleGroups } from "./scale-groups/scale-groups.ts";
 
+/** A codec does not take this value of a parameter. */
+export class ParameterError extends RangeError {
+  override name = "RangeError";
+  readonly parameter: string;
+  /** "9, and must be a whole number, from 2 to 8" */
+  readonly problem: string;
+
+  constructor(codec: string, parameter: string, value: unknown, mustBe: string) {
+    const problem = `${String(value)}, and must be ${mustBe}`;
+    super(`${codec}: ${parameter} is ${problem}.`);
+    this.parameter = parameter;
+    this.problem = problem;
+  }
+}
+
 /** A whole number from `least` to `most`. */
 export function checkWhole(codec: string, name: string, value: number, least: number, most = 2 ** 48): void {
   if (Number.isSafeInteger(value) && value >= least && value <= most) return;
   const unlimited = most === 2 ** 48 && !(value > most);
   const range = unlimited ? `${least} or more` : `from ${least} to ${most}`;
-  throw new RangeError(`${codec}: ${name} is ${String(value)}, and must be a whole number, ${range}.`);
+  throw new ParameterError(codec, name, value, `a whole number, ${range}`);
 }
 
 /** Either block or segments, or neither. That the segments add up to n is checked by scaleGroupCount, where n is known. */
@@ -34,6 +49,5 @@ export function checkNames(codec: string, parameters: Parameters, taken: readonl
 
 /** One of the given words. */
 export function checkChoice(codec: string, name: string, value: unknown, choices: readonly string[]): void {
-  if (!choices.includes(value as string))
-    throw new RangeError(`${codec}: ${name} is ${String(value)}, and must be ${choices.join(" or ")}.`);
+  if (!choices.includes(value as string)) throw new ParameterError(codec, name, value, choices.join(" or "));
 }

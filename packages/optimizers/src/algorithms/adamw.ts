@@ -11,12 +11,13 @@
  * Sent per step: 1 message, 2 (P − 1)/P · 4 n bytes.
  */
 import { adamwStep } from "@terse/native-optimizers";
-import { nonNegativeFloat, parseOptions, positiveFloat, unitIntervalFloat, v } from "@terse/options";
+import { nonNegativeFloat, positiveFloat, unitIntervalFloat, v } from "@terse/options";
 import { type Tensor, zerosLike } from "@terse/tensor";
-import type { Algorithm } from "./algorithm.ts";
+import { define } from "../define.ts";
+import type { Rules } from "./algorithm.ts";
 import type { State } from "./state.ts";
 
-export const adamwOptions = v.object({
+const options = v.object({
   beta1: v.optional(unitIntervalFloat, 0.9), // β₁
   beta2: v.optional(unitIntervalFloat, 0.999), // β₂
   eps: v.optional(positiveFloat, 1e-8), // ε
@@ -30,10 +31,11 @@ export interface AdamwState extends State {
   };
 }
 
-export function adamw(options: v.InferInput<typeof adamwOptions> = {}): Algorithm<AdamwState> {
-  const { beta1, beta2, eps, weightDecay } = parseOptions(adamwOptions, options, "adamw");
-  return {
-    name: "adamw",
+export const adamw = define({
+  name: "adamw",
+  options,
+
+  create: ({ beta1, beta2, eps, weightDecay }): Rules<AdamwState> => ({
     splits: "anywhere",
     takesMean: true,
 
@@ -48,5 +50,5 @@ export function adamw(options: v.InferInput<typeof adamwOptions> = {}): Algorith
     },
 
     messages: () => [{ kind: "meanGradient" }],
-  };
-}
+  }),
+});

@@ -28,19 +28,14 @@ export interface StepContext {
   readonly vector: Vector;
 }
 
-/** The exchange as an optimizer sees it. */
+/** The exchange as an optimizer sees it: with the mean gradient, whose norm all ranks see alike and which is clipped by it. */
 export interface OptimizerExchange extends Exchange {
-  /**
-   * g ← mean over ranks of g. Resolves to the factor that clips it: its norm is that of the reduced gradient, so all ranks agree on it.
-   * The mean of anything else is `mean`, which clipping does not look at.
-   */
+  /** g ← mean over ranks of g. Resolves to the factor that clips it. The mean of anything else is `mean`, which clipping does not look at. */
   meanGradient(g: Tensor): Promise<number>;
-  /**
-   * g ← mean over ranks of g, on its owner alone. Resolves on every rank to the factor that clips it: the owners tell all ranks the norms.
-   */
+  /** g ← mean over ranks of g, on its owner alone. Resolves on every rank to the factor that clips it: the owners tell all ranks the norms. */
   meanGradientAtOwner(g: Tensor, options: FromOwnerOptions): Promise<number>;
-  /** The same factor for a g that the messages marked `ofMean` have made, on every rank alike. It waits for no message. */
-  compressedMeanGradient(g: Tensor): Promise<number>;
+  /** The factor that clips a mean gradient g which messages marked `ofMean` have made, on every rank alike. It waits for no message of its own. */
+  clipFactor(g: Tensor): Promise<number>;
   /**
    * The last await of every step: backward has ended, all messages of the step have come, in all of the model, and no rank has refused it. θ
    * changes after this line, and nowhere else. A refused step throws a StepRefusedError here, or in an await before, on every rank.
@@ -56,11 +51,16 @@ export type StepMessage =
   | (Message & { readonly ofMean?: true })
   | { readonly kind: "meanGradient" | "meanGradientAtOwner" };
 
+/** All of an algorithm but its name: what `create` of its definition makes. */
+export type Rules<S extends State = State> = Omit<Algorithm<S>, "name" | "where">;
+
 export interface Algorithm<S extends State = State> {
   readonly name: string;
+  /** What stands before its options in errors, such as the key of a recipe's section: its name unless given. */
+  readonly where?: string;
   /** Where a vector may be cut without changing the result: a step sees any run of segments, single segments, or the whole model. */
   readonly splits: "anywhere" | "at segments" | "nowhere";
-  /** Where `splits` is "nowhere": the option that lets it work on single layers, "scale: per-layer". */
+  /** Where `splits` is "nowhere": the option that lets it work on single layers, "one-bit-adam.scale: per-layer". */
   readonly perLayer?: string;
   /**
    * The parameters that it can work on: all unless given. The others need a group with another algorithm. Filters of a convolution are
@@ -69,10 +69,8 @@ export interface Algorithm<S extends State = State> {
   readonly takes?: "matrices";
   /** Its state can be shared by the ranks of `vector.mesh.weight`. Other algorithms have all of it on every rank. */
   readonly shards?: true;
-  /** Every step works on the mean gradient and on nothing else that ranks send: it may be compressed on the way (gradients/). */
+  /** Every step works on the mean gradient, and on nothing else that ranks make of their own: it may be compressed on the way (gradients/). */
   readonly takesMean?: true;
-  /** The same for a mean gradient that may be compressed, where the step itself has the mean at its owner alone: it begins with `meanGradient`. */
-  readonly onMean?: Pick<Algorithm<S>, "step" | "messages">;
   /** Of an algorithm whose elements have an own m: which layers' are averaged, and when; the optimizer does it after the step. */
   readonly momentumSync?: MomentumSyncOptions;
   /** The state of a vector. Called for a run of segments, and again for each part of it that becomes a bucket of its own. */

@@ -60,13 +60,18 @@ export function compensationErrors(θ: Tensor, { n, ranks, rank }: Vector): Comp
 
 export const compensatedMessage = ({ n }: Vector): Message => ({ kind: "meanErrorCompensated", n, codec });
 
+function zerosOf(derived: CompensationErrors["derived"], variance: Tensor): Zeros {
+  derived.zeros ??= Zeros.of(variance);
+  return derived.zeros;
+}
+
 /** How `exchange.meanErrorCompensated` adds a mean to `into`, for elements whose variance is not 0. */
 export function compensation(
   into: Tensor,
   { elements: { workerError }, owned, derived }: CompensationErrors,
   variance: Tensor,
 ): ErrorCompensation {
-  const { hold } = (derived.zeros ??= Zeros.of(variance));
+  const { hold } = zerosOf(derived, variance);
   return { into, codec, workerError, serverError: owned.serverError.values, hold };
 }
 
@@ -169,11 +174,7 @@ export class CompensatedMomentum {
     await exchange.meanErrorCompensated(own, compensation(m, state, variance));
     const inverse = factors.map((factor) => 1 / factor);
     scaleLayers(m, vector, inverse);
-    return new MomentumMean(
-      vector,
-      [{ begin: 0, end: vector.n, ...(before && { before: memoryOf(before) }) }],
-      before,
-    );
+    return new MomentumMean(vector, [{ begin: 0, end: vector.n, ...(before && { before: memoryOf(before) }) }], before);
   }
 }
 
@@ -198,7 +199,7 @@ async function packedMean(
 ): Promise<MomentumPart[]> {
   const n = m.length;
   const { begin: first, values } = serverError;
-  const zeros = (derived.zeros ??= Zeros.of(variance));
+  const zeros = zerosOf(derived, variance);
   const { hold } = zeros;
   using held = retain(memoryOf(workerError), memoryOf(m), memoryOf(g), memoryOf(values));
   const [error, momentum, gradient, ownersError] = held.buffers;

@@ -17,22 +17,14 @@
  * Sent per step: 1 message, (P − 1) b bytes, b = ⌈k ⌈log2 c²⌉ / 8⌉ + 4 k for each chunk of c² elements (176 for 16 KiB with c 64 and k 32).
  */
 import { dctTopK } from "@terse/codecs";
-import {
-  flag,
-  nonNegativeFloat,
-  OptionsError,
-  oneOf,
-  parseOptions,
-  positiveInteger,
-  unitIntervalFloat,
-  v,
-} from "@terse/options";
+import { flag, nonNegativeFloat, oneOf, positiveInteger, unitIntervalFloat, v } from "@terse/options";
 import { noGrad, scope, type Tensor, zerosLike } from "@terse/tensor";
-import type { Algorithm, Vector } from "./algorithm.ts";
+import { define } from "../define.ts";
+import type { Rules, Vector } from "./algorithm.ts";
 import { made } from "./kernels.ts";
 import type { State } from "./state.ts";
 
-export const demoOptions = v.object({
+const options = v.object({
   decay: v.optional(unitIntervalFloat, 0.999), // β
   k: v.optional(positiveInteger, 32), // cosines that a chunk sends
   chunk: v.optional(v.pipe(positiveInteger, v.maxValue(64)), 64), // c
@@ -48,55 +40,61 @@ export interface DemoState extends State {
   };
 }
 
-export function demo(options: v.InferInput<typeof demoOptions> = {}): Algorithm<DemoState> {
-  const { decay, k, chunk, weightDecay, sign, over, rateInMomentum } = parseOptions(demoOptions, options, "demo");
-  if (k > chunk ** 2)
-    throw new OptionsError([
-      `demo.k: a chunk of ${chunk} × ${chunk} has ${chunk ** 2} cosines, and k is ${k}; take fewer`,
-    ]);
-
-  const squares = dctTopK({ block: chunk, k, dimensions: 2 });
-  const runs = dctTopK({ block: chunk ** 2, k });
-  const ofVectors = dctTopK({ block: chunk, k: Math.min(k, chunk) });
-  const codecOf = (vector: Vector) => {
-    if (sidesOf(vector).length === 1) return ofVectors;
-    return isSquares(vector) ? squares : runs;
-  };
-  const isSquares = (vector: Vector) => {
-    const sides = sidesOf(vector);
-    return sides.length === 2 && sides.every((side) => side % chunk === 0);
-  };
-
-  return {
-    name: "demo",
-    splits: "at segments", // chunks belong to one parameter
-
-    init: (θ) => ({ elements: { m: zerosLike(θ) } }),
-
-    async step(θ, g, { elements: { m } }, exchange, { lr: η, gradientScale, vector }) {
-      const [toChunks, fromChunks] = isSquares(vector) ? orderOfSquares(sidesOf(vector), chunk) : [asItIs, asItIs];
-      const scale = rateInMomentum ? gradientScale * η : gradientScale;
-      noGrad(() => m.mul_(decay));
-      using x = made(() => (scale === 1 ? toChunks(g) : toChunks(g).mul(scale)));
-      using error = made(() => toChunks(m)); // m itself where chunks are runs
-      using Q = zerosLike(x);
-
-      // m ← m + x, q and m − q, Q: the exchange adds x to the error, and leaves there what it does not send
-      await exchange.sparse(x, { codec: codecOf(vector), into: Q, error, over });
-      await exchange.agreed();
-
-      scope(() =>
-        noGrad(() => {
-          if (fromChunks !== asItIs) m.copy_(fromChunks(error).view(m.shape));
-          const update = fromChunks(sign ? Q.sign() : Q).view(θ.shape);
-          θ.mul_(1 - η * weightDecay).sub_(update.mul(η));
-        }),
-      );
+export const demo = define({
+  name: "demo",
+  options,
+  conflicts: [
+    {
+      option: "k",
+      when: ({ k, chunk }) => k > chunk ** 2,
+      because: ({ k, chunk }) => `a chunk of ${chunk} × ${chunk} has ${chunk ** 2} cosines, and k is ${k}`,
+      remedy: "take fewer",
     },
+  ],
 
-    messages: (vector) => [{ kind: "sparse", n: vector.n, codec: codecOf(vector) }],
-  };
-}
+  create({ decay, k, chunk, weightDecay, sign, over, rateInMomentum }): Rules<DemoState> {
+    const squares = dctTopK({ block: chunk, k, dimensions: 2 });
+    const runs = dctTopK({ block: chunk ** 2, k });
+    const ofVectors = dctTopK({ block: chunk, k: Math.min(k, chunk) });
+    const codecOf = (vector: Vector) => {
+      if (sidesOf(vector).length === 1) return ofVectors;
+      return isSquares(vector) ? squares : runs;
+    };
+    const isSquares = (vector: Vector) => {
+      const sides = sidesOf(vector);
+      return sides.length === 2 && sides.every((side) => side % chunk === 0);
+    };
+
+    return {
+      splits: "at segments", // chunks belong to one parameter
+
+      init: (θ) => ({ elements: { m: zerosLike(θ) } }),
+
+      async step(θ, g, { elements: { m } }, exchange, { lr: η, gradientScale, vector }) {
+        const [toChunks, fromChunks] = isSquares(vector) ? orderOfSquares(sidesOf(vector), chunk) : [asItIs, asItIs];
+        const scale = rateInMomentum ? gradientScale * η : gradientScale;
+        noGrad(() => m.mul_(decay));
+        using x = made(() => (scale === 1 ? toChunks(g) : toChunks(g).mul(scale)));
+        using error = made(() => toChunks(m)); // m itself where chunks are runs
+        using Q = zerosLike(x);
+
+        // m ← m + x, q and m − q, Q: the exchange adds x to the error, and leaves there what it does not send
+        await exchange.sparse(x, { codec: codecOf(vector), into: Q, error, over });
+        await exchange.agreed();
+
+        scope(() =>
+          noGrad(() => {
+            if (fromChunks !== asItIs) m.copy_(fromChunks(error).view(m.shape));
+            const update = fromChunks(sign ? Q.sign() : Q).view(θ.shape);
+            θ.mul_(1 - η * weightDecay).sub_(update.mul(η));
+          }),
+        );
+      },
+
+      messages: (vector) => [{ kind: "sparse", n: vector.n, codec: codecOf(vector) }],
+    };
+  },
+});
 
 /** [n] of a vector; [rows, columns] of a matrix, where the columns are all dimensions after the first. */
 function sidesOf({ segments: [segment] }: Vector): readonly number[] {

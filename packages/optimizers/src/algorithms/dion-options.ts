@@ -11,7 +11,6 @@ import {
   unitIntervalFloat,
   v,
 } from "@terse/options";
-import { type KeptOptions, makesState } from "../kept-options.ts";
 import type { Vector } from "./algorithm.ts";
 import { orthonormalizations } from "./orthonormalize.ts";
 
@@ -27,16 +26,11 @@ export const dionOptions = v.object({
   seed: v.optional(nonNegativeInteger, 0), // of the first Q
 });
 
-export type DionOptions = v.InferOutput<typeof dionOptions>;
-
-export const dionKept: KeptOptions<DionOptions> = () => ({
-  rank: makesState,
-  orientation: makesState,
-  seed: makesState,
-});
+/** The options, and what stands before them in errors. */
+export type Given = v.InferOutput<typeof dionOptions> & { readonly where: string };
 
 /** The sizes of X (m, n) and of its factors. rows, columns: of P and of Q, that is m and n, or n and m where X is transposed. */
-export function sizesOf({ segments: [segment] }: Vector, { rank, orientation }: DionOptions) {
+export function sizesOf({ segments: [segment] }: Vector, { rank, orientation, where }: Given) {
   const { name, shape } = segment!;
   const [m, n] = shape as readonly [number, number];
   const transposed = orientation === "longer" && m < n;
@@ -45,7 +39,11 @@ export function sizesOf({ segments: [segment] }: Vector, { rank, orientation }: 
   const r = rank === "full" ? smaller : rank < 1 ? Math.ceil(rank * smaller) : rank;
   if (r > smaller)
     throw new OptionsError([
-      `dion.rank: ${r} is more than the rank of ${name}, which is [${m}, ${n}]; take at most ${smaller}, or a fraction such as 0.25, or give such parameters another algorithm, by optimizer.groups in a recipe`,
+      {
+        path: `${where}.rank`,
+        problem: `${r} is more than the rank of ${name}, which is [${m}, ${n}]`,
+        remedy: `take at most ${smaller}, or a fraction such as 0.25, or give such parameters another algorithm, by optimizer.groups in a recipe`,
+      },
     ]);
   return { m, n, rows, columns, r, transposed };
 }

@@ -24,7 +24,7 @@ import { addLowRank } from "@terse/native-optimizers";
 import { OptionsError } from "@terse/options";
 import { empty, fromTypedArray, noGrad, scope, type Tensor, zeros } from "@terse/tensor";
 import type { Algorithm, Vector } from "./algorithm.ts";
-import { type DionOptions, sizesOf } from "./dion-options.ts";
+import { type Given, sizesOf } from "./dion-options.ts";
 import { made, multiply } from "./kernels.ts";
 import { orthonormalize } from "./orthonormalize.ts";
 import { randomFloats } from "./random-floats.ts";
@@ -37,7 +37,7 @@ export interface ShardedDionState extends State {
   };
 }
 
-export function shardedDion(given: DionOptions): Pick<Algorithm<ShardedDionState>, "init" | "step" | "messages"> {
+export function shardedDion(given: Given): Pick<Algorithm<ShardedDionState>, "init" | "step" | "messages"> {
   const { momentum: μ, errorFeedback, weightDecay: λ, eps, seed } = given;
   return {
     init(X, vector) {
@@ -141,11 +141,20 @@ export function shardedDion(given: DionOptions): Pick<Algorithm<ShardedDionState
     const { name } = vector.segments[0]!;
     if (given.approximate === "svd")
       throw new OptionsError([
-        "dion.approximate: svd needs whole matrices; take power-iteration, or set parallel.weight to 1",
+        {
+          path: `${given.where}.approximate`,
+          problem: "svd needs whole matrices",
+          remedy: "take power-iteration, or set parallel.weight to 1",
+        },
       ]);
     if (columns % count !== 0)
       throw new OptionsError([
-        `parallel.weight: ${count} does not divide the ${columns} ${transposed ? "rows" : "columns"} of ${name}, which is [${m}, ${n}]; take a weight that divides them, or give such parameters another algorithm, by optimizer.groups in a recipe`,
+        {
+          path: "parallel.weight",
+          problem: `${count} does not divide the ${columns} ${transposed ? "rows" : "columns"} of ${name}, which is [${m}, ${n}]`,
+          remedy:
+            "take a weight that divides them, or give such parameters another algorithm, by optimizer.groups in a recipe",
+        },
       ]);
     const width = columns / count;
     const shape: [number, number] = transposed ? [width, n] : [m, width];

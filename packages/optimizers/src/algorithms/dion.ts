@@ -25,10 +25,11 @@
  */
 import { copy } from "@terse/collectives";
 import { addLowRank, normalizeColumns } from "@terse/native-optimizers";
-import { parseOptions, type v } from "@terse/options";
 import { call, empty, fromTypedArray, noGrad, scope, type Tensor, zerosLike } from "@terse/tensor";
-import type { Algorithm, Vector } from "./algorithm.ts";
-import { type DionOptions, dionOptions, sizesOf } from "./dion-options.ts";
+import { define } from "../define.ts";
+import { makesState } from "../kept-options.ts";
+import type { Algorithm, Rules, Vector } from "./algorithm.ts";
+import { dionOptions, type Given, sizesOf } from "./dion-options.ts";
 import { shardedDion } from "./dion-sharded.ts";
 import { made, multiply } from "./kernels.ts";
 import { orthonormalize } from "./orthonormalize.ts";
@@ -47,23 +48,28 @@ export interface DionState extends State {
 type Steps = Pick<Algorithm, "init" | "step" | "messages">;
 
 /** Algorithm 1; and where the ranks have a weight axis, Algorithm 2 (dion-sharded.ts). */
-export function dion(options: v.InferInput<typeof dionOptions> = {}): Algorithm {
-  const given = parseOptions(dionOptions, options, "dion");
-  const whole: Steps = wholeDion(given);
-  const sharded: Steps = shardedDion(given);
-  const of = ({ mesh }: Vector) => (mesh.weight.length > 1 ? sharded : whole);
-  return {
-    name: "dion",
-    splits: "at segments",
-    takes: "matrices",
-    shards: true,
-    init: (X, vector) => of(vector).init(X, vector),
-    step: (X, G, state, exchange, context) => of(context.vector).step(X, G, state, exchange, context),
-    messages: (vector, step, state) => of(vector).messages(vector, step, state),
-  };
-}
+export const dion = define({
+  name: "dion",
+  options: dionOptions,
+  kept: () => ({ rank: makesState, orientation: makesState, seed: makesState }),
 
-function wholeDion(given: DionOptions): Pick<Algorithm<DionState>, "init" | "step" | "messages"> {
+  create(options, where): Rules {
+    const given = { ...options, where };
+    const whole: Steps = wholeDion(given);
+    const sharded: Steps = shardedDion(given);
+    const of = ({ mesh }: Vector) => (mesh.weight.length > 1 ? sharded : whole);
+    return {
+      splits: "at segments",
+      takes: "matrices",
+      shards: true,
+      init: (X, vector) => of(vector).init(X, vector),
+      step: (X, G, state, exchange, context) => of(context.vector).step(X, G, state, exchange, context),
+      messages: (vector, step, state) => of(vector).messages(vector, step, state),
+    };
+  },
+});
+
+function wholeDion(given: Given): Pick<Algorithm<DionState>, "init" | "step" | "messages"> {
   const { momentum: μ, errorFeedback, approximate, weightDecay: λ, eps, seed } = given;
   return {
     init(X, vector) {

@@ -19,16 +19,17 @@
  */
 import { type Codec, signAt, ternary } from "@terse/codecs";
 import { Tally } from "@terse/exchange";
-import { nonNegativeFloat, OptionsError, oneOf, parseOptions, unitIntervalFloat, v } from "@terse/options";
+import { nonNegativeFloat, oneOf, unitIntervalFloat, v } from "@terse/options";
 import { noGrad, type Tensor, zerosLike } from "@terse/tensor";
-import { type KeptOptions, keptAboveZero } from "../kept-options.ts";
-import { momentumSyncOptions } from "../momentum-sync.ts";
-import type { Algorithm } from "./algorithm.ts";
+import { define } from "../define.ts";
+import { keptAboveZero } from "../kept-options.ts";
+import { momentumSyncInRun, momentumSyncOptions } from "../momentum-sync.ts";
+import type { Rules } from "./algorithm.ts";
 import { applyVote, lionMix, lionVote } from "./kernels.ts";
 import { addSeen, applyMasked, countsSeen, maskEvery, maskMessages, nonzero } from "./seen-mask.ts";
 import type { State } from "./state.ts";
 
-export const distributedLionOptions = v.object({
+const options = v.object({
   beta1: v.optional(unitIntervalFloat, 0.9), // β₁
   beta2: v.optional(unitIntervalFloat, 0.99), // β₂
   weightDecay: v.optional(nonNegativeFloat, 0), // λ
@@ -39,8 +40,7 @@ export const distributedLionOptions = v.object({
   momentumSync: v.optional(momentumSyncOptions, {}), // which layers' m is averaged, and when; none in the paper
 });
 
-export const distributedLionKept: KeptOptions<v.InferOutput<typeof distributedLionOptions>> =
-  keptAboveZero("maskEvery");
+type Options = v.InferOutput<typeof options>;
 
 export interface DistributedLionState extends State {
   readonly elements: {
@@ -49,71 +49,81 @@ export interface DistributedLionState extends State {
   };
 }
 
-export function distributedLion(
-  options: v.InferInput<typeof distributedLionOptions> = {},
-): Algorithm<DistributedLionState> {
-  const { beta1, beta2, weightDecay, vote, zero, tie, maskEvery, momentumSync } = parseOptions(
-    distributedLionOptions,
-    options,
-    "distributed-lion",
-  );
-  if (tie !== "zero" && (vote === "average" || zero === "hold"))
-    throw new OptionsError([
-      vote === "average"
-        ? `distributed-lion.tie: an average has no ties, and tie is ${tie}; leave tie out, or take vote: majority`
-        : `distributed-lion.tie: with zero: hold a sum of 0 does not move, and tie is ${tie}; leave tie out, or take another zero`,
-    ]);
-  if (maskEvery > 0 && (vote === "average" || zero === "hold"))
-    throw new OptionsError([
-      vote === "average"
-        ? "distributed-lion.maskEvery: an average of signs has no zero for masked elements; take vote: majority, or leave maskEvery out and take zero: hold"
-        : "distributed-lion.maskEvery: with zero: hold elements without a gradient do not move; leave maskEvery out, or take another zero",
-    ]);
-  if (zero === "hold") return withZeros({ beta1, beta2, weightDecay, vote, momentumSync });
-  return {
-    name: "distributed-lion",
-    splits: "anywhere",
-    momentumSync,
+const averages = ({ vote }: Options) => vote === "average";
+const holds = ({ vote, zero }: Options) => vote === "majority" && zero === "hold";
 
-    init: (θ) => ({ elements: { m: zerosLike(θ), ...(maskEvery > 0 && { seen: zerosLike(θ) }) } }),
-
-    async step(θ, g, { elements: { m, seen } }, exchange, { step, lr: η, gradientScale }) {
-      const δ = lionVote(m, g, { beta1, beta2, zero: signAt(zero, step), gradientScale });
-
-      using Δ =
-        vote === "average"
-          ? await exchange.tally(δ)
-          : await exchange.majority(δ, { tie: tie === "zero" ? tie : signAt(tie, step) });
-
-      if (seen && countsSeen(maskEvery, step)) {
-        using counts = await exchange.tally(nonzero(m));
-        addSeen(seen, counts);
-      }
-      await exchange.agreed();
-
-      const change = { keep: 1 - η * weightDecay, scale: -η };
-      if (seen && !(Δ instanceof Tally)) applyMasked(θ, Δ, seen, change);
-      else applyVote(θ, Δ, change);
+export const distributedLion = define({
+  name: "distributed-lion",
+  options,
+  kept: keptAboveZero("maskEvery"),
+  conflicts: [
+    {
+      option: "tie",
+      when: (options) => options.tie !== "zero" && averages(options),
+      because: ({ tie }) => `an average has no ties, and tie is ${tie}`,
+      remedy: "leave tie out, or take vote: majority",
     },
+    {
+      option: "tie",
+      when: (options) => options.tie !== "zero" && holds(options),
+      because: ({ tie }) => `with zero: hold a sum of 0 does not move, and tie is ${tie}`,
+      remedy: "leave tie out, or take another zero",
+    },
+    {
+      option: "maskEvery",
+      when: (options) => options.maskEvery > 0 && averages(options),
+      because: () => "an average of signs has no zero for masked elements",
+      remedy: "take vote: majority, or leave maskEvery out and take zero: hold",
+    },
+    {
+      option: "maskEvery",
+      when: (options) => options.maskEvery > 0 && holds(options),
+      because: () => "with zero: hold elements without a gradient do not move",
+      remedy: "leave maskEvery out, or take another zero",
+    },
+  ],
+  inRun: momentumSyncInRun,
 
-    messages: ({ n }, step) => [
-      { kind: "vote", n, outcome: vote === "average" ? "tally" : tie === "zero" ? "zero" : "plus" },
-      ...maskMessages(maskEvery, n, step),
-    ],
-  };
-}
+  create(options): Rules<DistributedLionState> {
+    const { beta1, beta2, weightDecay, vote, zero, tie, maskEvery, momentumSync } = options;
+    if (zero === "hold") return withZeros(options);
+    return {
+      splits: "anywhere",
+      momentumSync,
+
+      init: (θ) => ({ elements: { m: zerosLike(θ), ...(maskEvery > 0 && { seen: zerosLike(θ) }) } }),
+
+      async step(θ, g, { elements: { m, seen } }, exchange, { step, lr: η, gradientScale }) {
+        const δ = lionVote(m, g, { beta1, beta2, zero: signAt(zero, step), gradientScale });
+
+        using Δ =
+          vote === "average"
+            ? await exchange.tally(δ)
+            : await exchange.majority(δ, { tie: tie === "zero" ? tie : signAt(tie, step) });
+
+        if (seen && countsSeen(maskEvery, step)) {
+          using counts = await exchange.tally(nonzero(m));
+          addSeen(seen, counts);
+        }
+        await exchange.agreed();
+
+        const change = { keep: 1 - η * weightDecay, scale: -η };
+        if (seen && !(Δ instanceof Tally)) applyMasked(θ, Δ, seen, change);
+        else applyVote(θ, Δ, change);
+      },
+
+      messages: ({ n }, step) => [
+        { kind: "vote", n, outcome: vote === "average" ? "tally" : tie === "zero" ? "zero" : "plus" },
+        ...maskMessages(maskEvery, n, step),
+      ],
+    };
+  },
+});
 
 /** With δ of two bits: −1, 0 or +1. */
-function withZeros({
-  beta1,
-  beta2,
-  weightDecay,
-  vote,
-  momentumSync,
-}: Omit<v.InferOutput<typeof distributedLionOptions>, "zero" | "tie" | "maskEvery">): Algorithm<DistributedLionState> {
+function withZeros({ beta1, beta2, weightDecay, vote, momentumSync }: Options): Rules<DistributedLionState> {
   const codec = ternary as Codec; // its encoder takes the signs
   return {
-    name: "distributed-lion",
     splits: "anywhere",
     momentumSync,
 

@@ -17,21 +17,14 @@
  * Sent per step: 1 message, 2 (P − 1)/P · 4 n bytes.
  */
 import { type AdamUpdate, accumulateAndMeasure, applyAdamUpdate } from "@terse/native-optimizers";
-import {
-  nonNegativeFloat,
-  OptionsError,
-  oneOf,
-  parseOptions,
-  positiveFloat,
-  unitIntervalFloat,
-  v,
-} from "@terse/options";
+import { nonNegativeFloat, oneOf, positiveFloat, unitIntervalFloat, v } from "@terse/options";
 import { type Tensor, zerosLike } from "@terse/tensor";
-import type { Algorithm } from "./algorithm.ts";
+import { define } from "../define.ts";
+import type { Rules } from "./algorithm.ts";
 import { layersOf } from "./layers.ts";
 import type { State } from "./state.ts";
 
-export const lambOptions = v.object({
+const options = v.object({
   beta1: v.optional(unitIntervalFloat, 0.9), // β₁
   beta2: v.optional(unitIntervalFloat, 0.999), // β₂
   eps: v.optional(positiveFloat), // ε: 1e-6, 1e-8 of deepspeed
@@ -48,51 +41,66 @@ export interface LambState extends State {
   };
 }
 
-export function lamb(options: v.InferInput<typeof lambOptions> = {}): Algorithm<LambState> {
-  const given = parseOptions(lambOptions, options, "lamb");
-  const { beta1, beta2, weightDecay, variant } = given;
-  const eps = given.eps ?? (variant === "deepspeed" ? 1e-8 : 1e-6);
-  const clip = clippedRatio("lamb", given);
-  return {
-    name: "lamb",
-    splits: "anywhere", // between layers
-    takesMean: true,
+type Bounds = Partial<Pick<v.InferOutput<typeof options>, "variant" | "minRatio" | "maxRatio">>;
 
-    init: (θ) => ({ elements: { m: zerosLike(θ), v: zerosLike(θ) } }),
-
-    async step(θ, g, { elements: { m, v } }, exchange, { step, lr: η, vector }) {
-      const gradientScale = await exchange.meanGradient(g);
-      await exchange.agreed();
-
-      const first = 1 / (1 - beta1 ** (step + 1));
-      const second = 1 / Math.sqrt(1 - beta2 ** (step + 1));
-      const u: AdamUpdate = { first: 1, second: 1, eps, weightDecay };
-      if (variant === "apex") Object.assign(u, { first, second });
-      const rate = variant === "deepspeed" ? (η * first) / second : η;
-      const moments = { beta1, beta2, gradientScale };
-      const layers = layersOf(vector, { θ, m, v, g });
-      const ratios = layers.map((of) => ratioOf(...accumulateAndMeasure(of.θ, of.m, of.v, of.g, moments, u)));
-      for (const [i, of] of layers.entries()) applyAdamUpdate(of.θ, of.m, of.v, { ...u, rate: rate * ratios[i]! });
-    },
-
-    messages: () => [{ kind: "meanGradient" }],
-  };
-
-  /** c, of ‖θ‖ and ‖u‖. */
-  function ratioOf(weights: number, update: number): number {
-    const isOne = weights === 0 || update === 0 || (variant === "apex" && weightDecay === 0);
-    return variant !== "paper" && isOne ? 1 : clip(weights, update);
-  }
+/** The bounds of c: those that were given, or those of the variant. */
+function boundsOf({ variant, minRatio, maxRatio }: Bounds): [min: number, max: number] {
+  const [low, high] = variant === "apex" ? [0, Number.POSITIVE_INFINITY] : [0.01, variant === "deepspeed" ? 10 : 0.3];
+  return [minRatio ?? low, maxRatio ?? high];
 }
 
-/** c, of ‖θ‖ and ‖u‖: their ratio in the bounds that were given, or in those of the variant. */
-export function clippedRatio(
-  name: string,
-  { variant, minRatio, maxRatio }: Partial<v.InferOutput<typeof lambOptions>>,
-): (weights: number, update: number) => number {
-  const [low, high] = variant === "apex" ? [0, Number.POSITIVE_INFINITY] : [0.01, variant === "deepspeed" ? 10 : 0.3];
-  const [min, max] = [minRatio ?? low, maxRatio ?? high];
-  if (min > max)
-    throw new OptionsError([`${name}.minRatio: ${min} is more than maxRatio, ${max}; take minRatio ≤ maxRatio`]);
+export const ratioBounds = {
+  option: "minRatio",
+  when(given: Bounds) {
+    const [min, max] = boundsOf(given);
+    return min > max;
+  },
+  because: (given: Bounds) => `${boundsOf(given).join(" is more than maxRatio, ")}`,
+  remedy: "take minRatio ≤ maxRatio",
+} as const;
+
+/** c, of ‖θ‖ and ‖u‖: their ratio in its bounds. */
+export function clippedRatio(given: Bounds): (weights: number, update: number) => number {
+  const [min, max] = boundsOf(given);
   return (weights, update) => (weights === 0 ? min : Math.min(Math.max(weights / update, min), max)); // 0/0 too is min
 }
+
+export const lamb = define({
+  name: "lamb",
+  options,
+  conflicts: [ratioBounds],
+
+  create(given): Rules<LambState> {
+    const { beta1, beta2, weightDecay, variant } = given;
+    const eps = given.eps ?? (variant === "deepspeed" ? 1e-8 : 1e-6);
+    const clip = clippedRatio(given);
+    /** c, of ‖θ‖ and ‖u‖. */
+    const ratioOf = (weights: number, update: number) => {
+      const isOne = weights === 0 || update === 0 || (variant === "apex" && weightDecay === 0);
+      return variant !== "paper" && isOne ? 1 : clip(weights, update);
+    };
+    return {
+      splits: "anywhere", // between layers
+      takesMean: true,
+
+      init: (θ) => ({ elements: { m: zerosLike(θ), v: zerosLike(θ) } }),
+
+      async step(θ, g, { elements: { m, v } }, exchange, { step, lr: η, vector }) {
+        const gradientScale = await exchange.meanGradient(g);
+        await exchange.agreed();
+
+        const first = 1 / (1 - beta1 ** (step + 1));
+        const second = 1 / Math.sqrt(1 - beta2 ** (step + 1));
+        const u: AdamUpdate = { first: 1, second: 1, eps, weightDecay };
+        if (variant === "apex") Object.assign(u, { first, second });
+        const rate = variant === "deepspeed" ? (η * first) / second : η;
+        const moments = { beta1, beta2, gradientScale };
+        const layers = layersOf(vector, { θ, m, v, g });
+        const ratios = layers.map((of) => ratioOf(...accumulateAndMeasure(of.θ, of.m, of.v, of.g, moments, u)));
+        for (const [i, of] of layers.entries()) applyAdamUpdate(of.θ, of.m, of.v, { ...u, rate: rate * ratios[i]! });
+      },
+
+      messages: () => [{ kind: "meanGradient" }],
+    };
+  },
+});

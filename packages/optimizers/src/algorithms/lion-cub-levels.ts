@@ -24,8 +24,9 @@
  * 16; with logarithmic levels 2 (P − 1)/P · p n/8 and the scales.
  */
 import { type Codec, l1, linf, ternary } from "@terse/codecs";
+import { OptionsError } from "@terse/options";
 import { type Tensor, zerosLike } from "@terse/tensor";
-import type { Algorithm, Vector } from "./algorithm.ts";
+import type { Rules, Vector } from "./algorithm.ts";
 import { drawsOf } from "./draws.ts";
 import { applySign, applyVote, lionMix } from "./kernels.ts";
 import type { LionCubOptions } from "./lion-cub-options.ts";
@@ -38,18 +39,21 @@ interface LevelsState extends State {
 }
 
 /** Each layer has its scale; buckets are cut between layers, so they change nothing. */
-export function lionCubLevels({
-  beta1,
-  beta2,
-  weightDecay,
-  momentumSync,
-  bits,
-  sumBits,
-  quantizer = "l1",
-  sum = "owners",
-  zero,
-  seed,
-}: LionCubOptions & { bits: number }): Algorithm<LevelsState> {
+export function lionCubLevels(
+  {
+    beta1,
+    beta2,
+    weightDecay,
+    momentumSync,
+    bits,
+    sumBits,
+    quantizer = "l1",
+    sum = "owners",
+    zero,
+    seed,
+  }: LionCubOptions & { bits: number },
+  where: string,
+): Rules<LevelsState> {
   const levels = sumBits === undefined ? levelsOfBits(bits) : levelsOfSum(sumBits);
   const Q = ({ ranks }: Vector, segments?: readonly number[]): Codec => {
     if (zero === "hold") return ternary as Codec; // its encoder takes the signs
@@ -72,7 +76,6 @@ export function lionCubLevels({
   const kind = quantizer === "linf-logarithmic" ? "sum" : sum === "direct" ? "sumOfLevelsDirect" : "signOfLevels";
 
   return {
-    name: "lion-cub",
     splits: "anywhere",
     momentumSync,
 
@@ -80,9 +83,13 @@ export function lionCubLevels({
       const single =
         quantizer === "l1" && levels(ranks).side === 1 ? segments.find(({ length }) => length === 1) : undefined;
       if (single)
-        throw new RangeError(
-          `lion-cub.bits: with one level on each side of 0 the parameter ${single.name} of one element would never move: it is half a level, which is rounded to 0; take bits: 1, or 3 and more, or another algorithm for it (groups)`,
-        );
+        throw new OptionsError([
+          {
+            path: `${where}.bits`,
+            problem: `with one level on each side of 0 the parameter ${single.name} of one element would never move: it is half a level, which is rounded to 0`,
+            remedy: "take bits: 1, or 3 and more, or another algorithm for it (groups)",
+          },
+        ]);
       return { elements: { m: zerosLike(θ) } };
     },
 

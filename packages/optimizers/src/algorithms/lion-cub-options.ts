@@ -1,6 +1,5 @@
 /** The options of Lion Cub, and which of them exclude each other. */
 import { type Conflict, nonNegativeFloat, oneOf, positiveInteger, unitIntervalFloat, v } from "@terse/options";
-import { type KeptOptions, keptAboveZero } from "../kept-options.ts";
 import { momentumSyncOptions } from "../momentum-sync.ts";
 import { seed } from "./draws.ts";
 import { maskEvery } from "./seen-mask.ts";
@@ -21,8 +20,6 @@ export const lionCubOptions = v.object({
 });
 
 export type LionCubOptions = v.InferOutput<typeof lionCubOptions>;
-
-export const lionCubKept: KeptOptions<LionCubOptions> = keptAboveZero("maskEvery");
 
 /** Whether a vote is levels, and not signs. */
 const hasLevels = ({ bits, sumBits }: LionCubOptions) => bits !== 1 || sumBits !== undefined;

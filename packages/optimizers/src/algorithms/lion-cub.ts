@@ -16,9 +16,11 @@
  * With momentumSync, after every k-th step: m ← mean_ranks(m) of some layers, 4 bytes an element and way (momentum-sync.ts).
  */
 import { signAt } from "@terse/codecs";
-import { parseOptions, type v, withoutConflicts } from "@terse/options";
 import { type Tensor, zerosLike } from "@terse/tensor";
-import type { Algorithm } from "./algorithm.ts";
+import { define } from "../define.ts";
+import { keptAboveZero } from "../kept-options.ts";
+import { momentumSyncInRun } from "../momentum-sync.ts";
+import type { Rules } from "./algorithm.ts";
 import { applyVote, lionVote } from "./kernels.ts";
 import { lionCubLevels, sideOfSum } from "./lion-cub-levels.ts";
 import { type LionCubOptions, lionCubConflicts, lionCubOptions } from "./lion-cub-options.ts";
@@ -32,13 +34,33 @@ export interface LionCubState extends State {
   };
 }
 
-export function lionCub(options: v.InferInput<typeof lionCubOptions> = {}): Algorithm<LionCubState> {
-  const given = withoutConflicts(parseOptions(lionCubOptions, options, "lion-cub"), lionCubConflicts, "lion-cub");
-  const { beta1, beta2, weightDecay, bits, zero = "alternate", tie = "alternate", maskEvery, momentumSync } = given;
-  if (bits === "auto") return chosenByRanks(given);
-  if (bits > 1 || given.sumBits !== undefined || zero === "hold") return lionCubLevels({ ...given, bits });
+export const lionCub = define({
+  name: "lion-cub",
+  options: lionCubOptions,
+  kept: keptAboveZero("maskEvery"),
+  conflicts: lionCubConflicts,
+  inRun: momentumSyncInRun,
+
+  create(given, where): Rules<LionCubState> {
+    const { bits, sumBits, zero } = given;
+    if (bits === "auto") return chosenByRanks(given, where);
+    if (bits > 1 || sumBits !== undefined || zero === "hold") return lionCubLevels({ ...given, bits }, where);
+    return lionCubVotes({ ...given, zero });
+  },
+});
+
+type VoteOptions = Omit<LionCubOptions, "zero"> & { readonly zero?: Parameters<typeof signAt>[0] | undefined };
+
+function lionCubVotes({
+  beta1,
+  beta2,
+  weightDecay,
+  zero = "alternate",
+  tie = "alternate",
+  maskEvery,
+  momentumSync,
+}: VoteOptions): Rules<LionCubState> {
   return {
-    name: "lion-cub",
     splits: "anywhere", // every line above works on single elements, so buckets change nothing
     momentumSync,
 
@@ -64,9 +86,9 @@ export function lionCub(options: v.InferInput<typeof lionCubOptions> = {}): Algo
 }
 
 /** `bits: auto` */
-function chosenByRanks({ quantizer, sum, ...given }: LionCubOptions): Algorithm<LionCubState> {
-  const levels = lionCubLevels({ ...given, quantizer, sum, bits: 1, sumBits: 8 });
-  const votes = lionCub({ ...given, bits: 1 });
+function chosenByRanks({ quantizer, sum, ...given }: LionCubOptions, where: string): Rules<LionCubState> {
+  const levels = lionCubLevels({ ...given, quantizer, sum, bits: 1, sumBits: 8 }, where);
+  const votes = lionCubVotes({ ...given, zero: undefined });
   const of = (ranks: number) => (sideOfSum(8, ranks) > 1 ? levels : votes);
   return {
     ...votes,

@@ -11,12 +11,13 @@
  */
 import { signAt } from "@terse/codecs";
 import { lionStep } from "@terse/native-optimizers";
-import { nonNegativeFloat, oneOf, parseOptions, unitIntervalFloat, v } from "@terse/options";
+import { nonNegativeFloat, oneOf, unitIntervalFloat, v } from "@terse/options";
 import { type Tensor, zerosLike } from "@terse/tensor";
-import type { Algorithm } from "./algorithm.ts";
+import { define } from "../define.ts";
+import type { Rules } from "./algorithm.ts";
 import type { State } from "./state.ts";
 
-export const lionOptions = v.object({
+const options = v.object({
   beta1: v.optional(unitIntervalFloat, 0.9), // β₁: weight of the momentum in the update
   beta2: v.optional(unitIntervalFloat, 0.99), // β₂: weight of the momentum in itself
   weightDecay: v.optional(nonNegativeFloat, 0), // λ
@@ -29,10 +30,11 @@ export interface LionState extends State {
   };
 }
 
-export function lion(options: v.InferInput<typeof lionOptions> = {}): Algorithm<LionState> {
-  const { beta1, beta2, weightDecay, zero } = parseOptions(lionOptions, options, "lion");
-  return {
-    name: "lion",
+export const lion = define({
+  name: "lion",
+  options,
+
+  create: ({ beta1, beta2, weightDecay, zero }): Rules<LionState> => ({
     splits: "anywhere",
     takesMean: true,
 
@@ -48,5 +50,5 @@ export function lion(options: v.InferInput<typeof lionOptions> = {}): Algorithm<
     },
 
     messages: () => [{ kind: "meanGradient" }],
-  };
-}
+  }),
+});

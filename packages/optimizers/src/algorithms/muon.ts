@@ -33,16 +33,15 @@ import {
   finite,
   flag,
   nonNegativeFloat,
-  OptionsError,
   oneOf,
-  parseOptions,
   positiveFloat,
   positiveInteger,
   unitIntervalFloat,
   v,
 } from "@terse/options";
 import { bf16Units, noGrad, scope, type Tensor, zeros } from "@terse/tensor";
-import type { Algorithm } from "./algorithm.ts";
+import { define } from "../define.ts";
+import type { Rules } from "./algorithm.ts";
 import { type Coefficients, newtonSchulz } from "./newton-schulz.ts";
 import type { OwnedShare, State } from "./state.ts";
 
@@ -53,7 +52,7 @@ const coefficients = v.pipe(
   v.description("a list of three numbers, or of such lists"),
 );
 
-export const muonOptions = v.object({
+const options = v.object({
   momentum: v.optional(unitIntervalFloat, 0.95), // μ
   nesterov: v.optional(flag, true),
   weightDecay: v.optional(nonNegativeFloat, 0.1), // λ
@@ -70,79 +69,70 @@ export interface MuonState extends State {
   };
 }
 
-export function muon(options: v.InferInput<typeof muonOptions> = {}): Algorithm<MuonState> {
-  const given = parseOptions(muonOptions, options, "muon");
-  const { momentum, nesterov, weightDecay, nsType, eps, adjustLrFn } = given;
-  const coefficients = coefficientsOf(given);
-  const dtypeOn = (device: string) => (nsType === "auto" ? (bf16Units(device) ? "bf16" : "f32") : nsType);
-  const scaleOf = (m: number, n: number) =>
-    adjustLrFn === "original" ? Math.sqrt(Math.max(1, m / n)) : 0.2 * Math.sqrt(Math.max(m, n));
-  return {
-    name: "muon",
-    splits: "at segments",
-    takes: "matrices",
-
-    init: ({ device }, { n, rank, owner }) => ({
-      owned: { M: { begin: 0, values: zeros([rank === owner ? n : 0], { device }) } },
-    }),
-
-    async step(X, G, { owned: { M } }, exchange, { lr, vector: { rank, owner } }) {
-      const gradientScale = await exchange.meanGradientAtOwner(G, { owner }); // the owner's G: ḡ
-      if (rank === owner) orthogonalize(M.values, G, gradientScale); // the owner's G: U
-      await exchange.fromOwner(G, { owner });
-      await exchange.agreed();
-      move(X, G, lr);
+export const muon = define({
+  name: "muon",
+  options,
+  conflicts: [
+    {
+      option: "nsSteps",
+      when: ({ nsCoefficients, nsSteps }) =>
+        isList(nsCoefficients) && nsSteps !== undefined && nsSteps !== nsCoefficients.length,
+      because: ({ nsCoefficients, nsSteps }) =>
+        `nsCoefficients has a triple for each of ${nsCoefficients.length} iterations, and nsSteps is ${nsSteps}`,
+      remedy: "leave nsSteps out",
     },
+  ],
 
-    messages: ({ n, owner }) => [{ kind: "meanGradientAtOwner" }, { kind: "fromOwner", n, owner }],
+  create(given): Rules<MuonState> {
+    const { momentum, nesterov, weightDecay, nsType, eps, adjustLrFn } = given;
+    const { nsCoefficients, nsSteps = 5 } = given;
+    const coefficients = isList(nsCoefficients)
+      ? nsCoefficients
+      : new Array<Coefficients>(nsSteps).fill(nsCoefficients);
+    const dtypeOn = (device: string) => (nsType === "auto" ? (bf16Units(device) ? "bf16" : "f32") : nsType);
+    const scaleOf = (m: number, n: number) =>
+      adjustLrFn === "original" ? Math.sqrt(Math.max(1, m / n)) : 0.2 * Math.sqrt(Math.max(m, n));
 
-    onMean: {
+    /** M ← μ M + (1 − μ) ḡ,  G ← U; G holds ḡ. */
+    const orthogonalize = (values: Tensor, G: Tensor, gradientScale: number) =>
+      noGrad(() =>
+        scope(() => {
+          if (gradientScale !== 1) G.mul_(gradientScale);
+          const M = values.view(G.shape);
+          M.lerp_(G, 1 - momentum);
+          const U = newtonSchulz(nesterov ? G.lerp_(M, momentum) : M, {
+            coefficients,
+            eps,
+            dtype: dtypeOn(values.device),
+          });
+          G.copy_(U);
+        }),
+      );
+
+    return {
+      splits: "at segments",
+      takes: "matrices",
+      takesMean: true,
+
+      init: ({ device }, { n, rank, owner }) => ({
+        owned: { M: { begin: 0, values: zeros([rank === owner ? n : 0], { device }) } },
+      }),
+
       async step(X, G, { owned: { M } }, exchange, { lr, vector: { rank, owner } }) {
-        const gradientScale = await exchange.meanGradient(G);
-        if (rank === owner) orthogonalize(M.values, G, gradientScale);
+        const gradientScale = await exchange.meanGradientAtOwner(G, { owner }); // the owner's G: ḡ
+        if (rank === owner) orthogonalize(M.values, G, gradientScale); // the owner's G: U
         await exchange.fromOwner(G, { owner });
         await exchange.agreed();
-        move(X, G, lr);
+
+        // X ← (1 − η λ) X − η s U = X − η (s U + λ X)
+        const [m, n] = X.shape as [number, number];
+        sgdStep(X, undefined, G, { ...withoutMomentum, lr, weightDecay, gradientScale: scaleOf(m, n) });
       },
 
-      messages: ({ n, owner }) => [{ kind: "meanGradient" }, { kind: "fromOwner", n, owner }],
-    },
-  };
-
-  /** X ← (1 − η λ) X − η s U = X − η (s U + λ X) */
-  function move(X: Tensor, U: Tensor, η: number): void {
-    const [m, n] = X.shape as [number, number];
-    sgdStep(X, undefined, U, { ...withoutMomentum, lr: η, weightDecay, gradientScale: scaleOf(m, n) });
-  }
-
-  /** M ← μ M + (1 − μ) ḡ,  G ← U; G holds ḡ. */
-  function orthogonalize(values: Tensor, G: Tensor, gradientScale: number): void {
-    noGrad(() =>
-      scope(() => {
-        if (gradientScale !== 1) G.mul_(gradientScale);
-        const M = values.view(G.shape);
-        M.lerp_(G, 1 - momentum);
-        const U = newtonSchulz(nesterov ? G.lerp_(M, momentum) : M, {
-          coefficients,
-          eps,
-          dtype: dtypeOn(values.device),
-        });
-        G.copy_(U);
-      }),
-    );
-  }
-}
-
-/** One triple for each iteration. */
-function coefficientsOf({ nsCoefficients, nsSteps }: v.InferOutput<typeof muonOptions>): readonly Coefficients[] {
-  if (!isList(nsCoefficients)) return new Array<Coefficients>(nsSteps ?? 5).fill(nsCoefficients);
-  const { length } = nsCoefficients;
-  if (nsSteps !== undefined && nsSteps !== length)
-    throw new OptionsError([
-      `muon.nsSteps: nsCoefficients has a triple for each of ${length} iterations, and nsSteps is ${nsSteps}; leave nsSteps out`,
-    ]);
-  return nsCoefficients;
-}
+      messages: ({ n, owner }) => [{ kind: "meanGradientAtOwner" }, { kind: "fromOwner", n, owner }],
+    };
+  },
+});
 
 const isList = (given: Coefficients | readonly Coefficients[]): given is readonly Coefficients[] =>
   Array.isArray(given[0]);

@@ -13,26 +13,32 @@
  * Sent per step: 1 message of 2 (P − 1)/P · 4 n bytes in warm-up, then of 2 (P − 1)/P · n/8 bytes and the scales.
  */
 import { accumulateMoments, applyAdamUpdate } from "@terse/native-optimizers";
-import { nonNegativeFloat, parseOptions, positiveFloat, unitIntervalFloat, v } from "@terse/options";
+import { nonNegativeFloat, positiveFloat, unitIntervalFloat, v } from "@terse/options";
 import { type Tensor, zerosLike } from "@terse/tensor";
-import { type KeptOptions, makesState } from "../kept-options.ts";
-import type { Algorithm } from "./algorithm.ts";
+import { define } from "../define.ts";
+import { makesState } from "../kept-options.ts";
+import type { Rules } from "./algorithm.ts";
 import { CompensatedMomentum, type CompensationState, compensatedMessage, scales } from "./compensated-momentum.ts";
 import { memoryOf, slices } from "./kernels.ts";
-import { keptAfterWarmup, resumedWarmup, startWarmup, type Warmup, warmsUp, warmup, watchVariance } from "./warmup.ts";
+import {
+  fractionOfRun,
+  keptAfterWarmup,
+  resumedWarmup,
+  startWarmup,
+  type Warmup,
+  warmsUp,
+  warmup,
+  warmupInRun,
+  watchVariance,
+} from "./warmup.ts";
 
-export const oneBitAdamOptions = v.object({
+const options = v.object({
   beta1: v.optional(unitIntervalFloat, 0.9), // β₁
   beta2: v.optional(unitIntervalFloat, 0.999), // β₂
   eps: v.optional(positiveFloat, 1e-8), // ε
   weightDecay: v.optional(nonNegativeFloat, 0), // λ
   warmup, // before the compression
   scale: v.optional(scales, "per-layer"), // what shares one magnitude; fused in the paper
-});
-
-export const oneBitAdamKept: KeptOptions<v.InferOutput<typeof oneBitAdamOptions>> = (change) => ({
-  scale: makesState,
-  ...keptAfterWarmup(change, ["beta2"]),
 });
 
 export interface OneBitAdamState extends CompensationState {
@@ -44,49 +50,54 @@ export interface OneBitAdamState extends CompensationState {
   readonly scalars: CompensationState["scalars"] & Warmup;
 }
 
-export function oneBitAdam(options: v.InferInput<typeof oneBitAdamOptions> = {}): Algorithm<OneBitAdamState> {
-  const given = parseOptions(oneBitAdamOptions, options, "one-bit-adam");
-  const { beta1, beta2, eps, weightDecay, scale } = given;
-  const momentum = new CompensatedMomentum(scale, beta1);
-  return {
-    name: "one-bit-adam",
-    splits: momentum.splits,
-    perLayer: "scale: per-layer",
+export const oneBitAdam = define({
+  name: "one-bit-adam",
+  options,
+  kept: (change) => ({ scale: makesState, ...keptAfterWarmup(change, ["beta2"]) }),
+  conflicts: [fractionOfRun],
+  inRun: warmupInRun,
 
-    init(θ, vector) {
-      const { elements, scalars, ...errors } = momentum.init(θ, vector);
-      return {
-        ...errors,
-        elements: { ...elements, v: zerosLike(θ) },
-        scalars: { ...scalars, ...startWarmup(given.warmup) },
-      };
-    },
+  create({ beta1, beta2, eps, weightDecay, warmup, scale }, where): Rules<OneBitAdamState> {
+    const momentum = new CompensatedMomentum(scale, beta1);
+    return {
+      splits: momentum.splits,
+      perLayer: `${where}.scale: per-layer`,
 
-    async step(θ, g, state, exchange, context) {
-      const { m, v } = state.elements;
-      const { scalars } = state;
-      const u = { first: 1, second: 1, eps, weightDecay, rate: context.lr };
-      if (warmsUp(scalars, context.step)) {
-        const gradientScale = await exchange.meanGradient(g);
+      init(θ, vector) {
+        const { elements, scalars, ...errors } = momentum.init(θ, vector);
+        return {
+          ...errors,
+          elements: { ...elements, v: zerosLike(θ) },
+          scalars: { ...scalars, ...startWarmup(warmup) },
+        };
+      },
+
+      async step(θ, g, state, exchange, context) {
+        const { m, v } = state.elements;
+        const { scalars } = state;
+        const u = { first: 1, second: 1, eps, weightDecay, rate: context.lr };
+        if (warmsUp(scalars, context.step)) {
+          const gradientScale = await exchange.meanGradient(g);
+          await exchange.agreed();
+          accumulateMoments(m, v, g, { beta1, beta2, gradientScale });
+          watchVariance(v, scalars, context.step, beta2);
+          if (context.step + 1 === scalars.compressesFrom) momentum.chooseFactors(state, context.vector);
+          applyAdamUpdate(θ, m, v, u);
+          return;
+        }
+        using mean = await momentum.average(g, state, v, exchange, context);
         await exchange.agreed();
-        accumulateMoments(m, v, g, { beta1, beta2, gradientScale });
-        watchVariance(v, scalars, context.step, beta2);
-        if (context.step + 1 === scalars.compressesFrom) momentum.chooseFactors(state, context.vector);
-        applyAdamUpdate(θ, m, v, u);
-        return;
-      }
-      using mean = await momentum.average(g, state, v, exchange, context);
-      await exchange.agreed();
-      for (const { begin, end, packed } of mean.parts) {
-        const [ofθ, ofM, ofV] = slices([memoryOf(θ), memoryOf(m), memoryOf(v)], begin, end);
-        applyAdamUpdate(ofθ, ofM, ofV, u, packed);
-      }
-    },
+        for (const { begin, end, packed } of mean.parts) {
+          const [ofθ, ofM, ofV] = slices([memoryOf(θ), memoryOf(m), memoryOf(v)], begin, end);
+          applyAdamUpdate(ofθ, ofM, ofV, u, packed);
+        }
+      },
 
-    messages: (vector, step, { scalars }) => [
-      warmsUp(scalars, step) ? { kind: "meanGradient" } : compensatedMessage(vector),
-    ],
+      messages: (vector, step, { scalars }) => [
+        warmsUp(scalars, step) ? { kind: "meanGradient" } : compensatedMessage(vector),
+      ],
 
-    adopt: (scalars, step) => ({ ...scalars, ...resumedWarmup("one-bit-adam", scalars, given.warmup, step) }),
-  };
-}
+      adopt: (scalars, step) => ({ ...scalars, ...resumedWarmup(where, scalars, warmup, step) }),
+    };
+  },
+});

@@ -27,18 +27,11 @@ import {
   type NativeBuffer,
   refreshVariance,
 } from "@terse/native-optimizers";
-import {
-  flag,
-  nonNegativeFloat,
-  OptionsError,
-  parseOptions,
-  positiveFloat,
-  unitIntervalFloat,
-  v,
-} from "@terse/options";
+import { flag, nonNegativeFloat, positiveFloat, unitIntervalFloat, v } from "@terse/options";
 import { noGrad, type Tensor, zerosLike } from "@terse/tensor";
-import { type KeptOptions, makesState } from "../kept-options.ts";
-import type { Algorithm } from "./algorithm.ts";
+import { define } from "../define.ts";
+import { makesState } from "../kept-options.ts";
+import type { Rules } from "./algorithm.ts";
 import {
   CompensatedMomentum,
   type CompensationState,
@@ -47,9 +40,19 @@ import {
   scales,
 } from "./compensated-momentum.ts";
 import { slices } from "./kernels.ts";
-import { clippedRatio } from "./lamb.ts";
+import { clippedRatio, ratioBounds } from "./lamb.ts";
 import { layersOf } from "./layers.ts";
-import { keptAfterWarmup, resumedWarmup, startWarmup, type Warmup, warmsUp, warmup, watchVariance } from "./warmup.ts";
+import {
+  fractionOfRun,
+  keptAfterWarmup,
+  resumedWarmup,
+  startWarmup,
+  type Warmup,
+  warmsUp,
+  warmup,
+  warmupInRun,
+  watchVariance,
+} from "./warmup.ts";
 
 const shared = {
   beta1: v.optional(unitIntervalFloat, 0.9), // β₁
@@ -63,27 +66,6 @@ const shared = {
   scale: v.optional(scales, "per-layer"), // what shares one magnitude; momentum-scaled in the paper
 };
 
-export const lambBasicOneBitOptions = v.object(shared);
-
-export const oneBitLambOptions = v.object({
-  ...shared,
-  minFactor: v.optional(positiveFloat, 0.5), // r_min
-  maxFactor: v.optional(positiveFloat, 4), // r_max
-  threshold: v.optional(positiveFloat, 0.1), // r_threshold: the largest change of r in a step
-  squareRoot: v.optional(flag, false), // the ratio of √v in place of v, as DeepSpeed
-  decayCorrection: v.optional(flag, false), // as DeepSpeed
-});
-
-export const lambBasicOneBitKept: KeptOptions<v.InferOutput<typeof lambBasicOneBitOptions>> = (change) => ({
-  scale: makesState,
-  ...keptAfterWarmup(change, ["beta2", "beta3", "minRatio", "maxRatio"]),
-});
-
-export const oneBitLambKept: KeptOptions<v.InferOutput<typeof oneBitLambOptions>> = (change) => ({
-  scale: makesState,
-  ...keptAfterWarmup(change, ["beta3", "minRatio", "maxRatio"]),
-});
-
 export interface OneBitLambState extends CompensationState {
   readonly elements: {
     m: Tensor; // first moment, the same on every rank
@@ -94,34 +76,56 @@ export interface OneBitLambState extends CompensationState {
   readonly scalars: CompensationState["scalars"] & Warmup & { ratios: number[]; changes: number[] }; // a and r of the layers
 }
 
-export function oneBitLamb(options: v.InferInput<typeof oneBitLambOptions> = {}): Algorithm<OneBitLambState> {
-  return create("one-bit-lamb", parseOptions(oneBitLambOptions, options, "one-bit-lamb"));
-}
+export const lambBasicOneBit = define({
+  name: "lamb-basic-one-bit",
+  options: v.object(shared),
+  kept: (change) => ({ scale: makesState, ...keptAfterWarmup(change, ["beta2", "beta3", "minRatio", "maxRatio"]) }),
+  conflicts: [fractionOfRun, ratioBounds],
+  inRun: warmupInRun,
+  create: (options, where) => rules(options, undefined, where),
+});
 
-export function lambBasicOneBit(options: v.InferInput<typeof lambBasicOneBitOptions> = {}): Algorithm<OneBitLambState> {
-  return create("lamb-basic-one-bit", parseOptions(lambBasicOneBitOptions, options, "lamb-basic-one-bit"));
-}
+const ofVariance = {
+  minFactor: v.optional(positiveFloat, 0.5), // r_min
+  maxFactor: v.optional(positiveFloat, 4), // r_max
+  threshold: v.optional(positiveFloat, 0.1), // r_threshold: the largest change of r in a step
+  squareRoot: v.optional(flag, false), // the ratio of √v in place of v, as DeepSpeed
+  decayCorrection: v.optional(flag, false), // as DeepSpeed
+};
+
+export const oneBitLamb = define({
+  name: "one-bit-lamb",
+  options: v.object({ ...shared, ...ofVariance }),
+  kept: (change) => ({ scale: makesState, ...keptAfterWarmup(change, ["beta3", "minRatio", "maxRatio"]) }),
+  conflicts: [
+    fractionOfRun,
+    ratioBounds,
+    {
+      option: "minFactor",
+      when: ({ minFactor, maxFactor }) => minFactor > maxFactor,
+      because: ({ minFactor, maxFactor }) => `${minFactor} is more than maxFactor, ${maxFactor}`,
+      remedy: "take minFactor ≤ maxFactor",
+    },
+  ],
+  inRun: warmupInRun,
+  create: (options, where) => rules(options, options, where),
+});
+
+type Shared = v.InferOutput<v.ObjectSchema<typeof shared, undefined>>;
+type OfVariance = v.InferOutput<v.ObjectSchema<typeof ofVariance, undefined>>;
 
 type Layer<Names extends string> = Readonly<Record<Names, NativeBuffer>>;
 
-type Given = v.InferOutput<typeof lambBasicOneBitOptions> & Partial<v.InferOutput<typeof oneBitLambOptions>>;
-
-function create(name: string, given: Given): Algorithm<OneBitLambState> {
-  const { beta1, beta2, beta3, eps, weightDecay, scale } = given;
-  const { minFactor = 1, maxFactor = 1, threshold = 0, squareRoot = false, decayCorrection = false } = given;
-  const follows = name === "one-bit-lamb"; // whether r follows the variance
-  if (minFactor > maxFactor)
-    throw new OptionsError([
-      `${name}.minFactor: ${minFactor} is more than maxFactor, ${maxFactor}; take minFactor ≤ maxFactor`,
-    ]);
-  const ratioOf = clippedRatio(name, given);
-  const momentum = new CompensatedMomentum(scale, beta1, { keepsBefore: follows });
+/** `following`: how r follows the variance; it stays 1 unless given. */
+function rules(options: Shared, following: OfVariance | undefined, where: string): Rules<OneBitLambState> {
+  const { beta1, beta2, beta3, eps, weightDecay, warmup, scale } = options;
+  const ratioOf = clippedRatio(options);
+  const momentum = new CompensatedMomentum(scale, beta1, { keepsBefore: following !== undefined });
   const u: AdamUpdate = { first: 1, second: 1, eps, weightDecay };
 
   return {
-    name,
     splits: momentum.splits,
-    perLayer: "scale: per-layer",
+    perLayer: `${where}.scale: per-layer`,
 
     init(θ, vector) {
       const { elements, scalars, ...errors } = momentum.init(θ, vector);
@@ -129,7 +133,7 @@ function create(name: string, given: Given): Algorithm<OneBitLambState> {
       return {
         ...errors,
         elements: { ...elements, v: zerosLike(θ), frozen: zerosLike(θ) },
-        scalars: { ...scalars, ...startWarmup(given.warmup), ratios: each(0), changes: each(1) },
+        scalars: { ...scalars, ...startWarmup(warmup), ratios: each(0), changes: each(1) },
       };
     },
 
@@ -154,9 +158,9 @@ function create(name: string, given: Given): Algorithm<OneBitLambState> {
       const { ratios, changes } = scalars;
       for (const [i, layer] of layersOf(vector, { θ, m, v, frozen }).entries()) {
         const parts = mean.ofLayer(i);
-        if (follows) changes[i] = changeOf(layer, parts, changes[i]!);
+        if (following) changes[i] = changeOf(layer, parts, changes[i]!, following);
         const rate = context.lr * changes[i]! * ratios[i]!;
-        for (const { begin, end, packed } of follows ? [{ begin: 0, end: layer.m.length }] : parts) {
+        for (const { begin, end, packed } of following ? [{ begin: 0, end: layer.m.length }] : parts) {
           const [ofθ, ofM, ofW] = slices([layer.θ, layer.m, layer.frozen], begin, end);
           applyAdamUpdate(ofθ, ofM, ofW, { ...u, rate }, packed);
         }
@@ -167,7 +171,7 @@ function create(name: string, given: Given): Algorithm<OneBitLambState> {
       warmsUp(scalars, step) ? { kind: "meanGradient" } : compensatedMessage(vector),
     ],
 
-    adopt: (scalars, step) => ({ ...scalars, ...resumedWarmup(name, scalars, given.warmup, step) }),
+    adopt: (scalars, step) => ({ ...scalars, ...resumedWarmup(where, scalars, warmup, step) }),
   };
 
   /** LAMB's step, and a of each layer. */
@@ -183,7 +187,12 @@ function create(name: string, given: Given): Algorithm<OneBitLambState> {
   }
 
   /** r of a layer, from r of the step before. A packed mean is written to m. */
-  function changeOf(layer: Layer<"θ" | "m" | "v" | "frozen">, parts: readonly MomentumPart[], before: number): number {
+  function changeOf(
+    layer: Layer<"θ" | "m" | "v" | "frozen">,
+    parts: readonly MomentumPart[],
+    before: number,
+    { minFactor, maxFactor, threshold, squareRoot, decayCorrection }: OfVariance,
+  ): number {
     const options = { beta1, beta2, eps, root: squareRoot };
     const ratios = parts.map(({ begin, end, packed, before: last }) => {
       const [v, frozen, m] = slices([layer.v, layer.frozen, layer.m], begin, end);

@@ -10,20 +10,19 @@
  * Sent per step: 1 message, 2 (P − 1)/P · 4 n bytes.
  */
 import { sgdStep } from "@terse/native-optimizers";
-import { flag, nonNegativeFloat, OptionsError, parseOptions, unitIntervalFloat, v } from "@terse/options";
+import { flag, nonNegativeFloat, unitIntervalFloat, v } from "@terse/options";
 import { type Tensor, zerosLike } from "@terse/tensor";
-import { type KeptOptions, keptAboveZero } from "../kept-options.ts";
-import type { Algorithm } from "./algorithm.ts";
+import { define } from "../define.ts";
+import { keptAboveZero } from "../kept-options.ts";
+import type { Rules } from "./algorithm.ts";
 import type { State } from "./state.ts";
 
-export const sgdOptions = v.object({
+const options = v.object({
   momentum: v.optional(unitIntervalFloat, 0), // μ
   dampening: v.optional(unitIntervalFloat, 0), // τ
   weightDecay: v.optional(nonNegativeFloat, 0), // λ, added to the gradient
   nesterov: v.optional(flag, false),
 });
-
-export const sgdKept: KeptOptions<v.InferOutput<typeof sgdOptions>> = keptAboveZero("momentum");
 
 export interface SgdState extends State {
   readonly elements: {
@@ -31,14 +30,20 @@ export interface SgdState extends State {
   };
 }
 
-export function sgd(options: v.InferInput<typeof sgdOptions> = {}): Algorithm<SgdState> {
-  const { momentum, dampening, weightDecay, nesterov } = parseOptions(sgdOptions, options, "sgd");
-  if (nesterov && (momentum === 0 || dampening > 0))
-    throw new OptionsError([
-      "sgd.nesterov: needs a momentum above 0 and a dampening of 0; set them, or leave nesterov out",
-    ]);
-  return {
-    name: "sgd",
+export const sgd = define({
+  name: "sgd",
+  options,
+  kept: keptAboveZero("momentum"),
+  conflicts: [
+    {
+      option: "nesterov",
+      when: ({ nesterov, momentum, dampening }) => nesterov && (momentum === 0 || dampening > 0),
+      because: () => "needs a momentum above 0 and a dampening of 0",
+      remedy: "set them, or leave nesterov out",
+    },
+  ],
+
+  create: ({ momentum, dampening, weightDecay, nesterov }): Rules<SgdState> => ({
     splits: "anywhere",
     takesMean: true,
 
@@ -54,5 +59,5 @@ export function sgd(options: v.InferInput<typeof sgdOptions> = {}): Algorithm<Sg
     },
 
     messages: () => [{ kind: "meanGradient" }],
-  };
-}
+  }),
+});

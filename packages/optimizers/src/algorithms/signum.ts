@@ -13,9 +13,10 @@
  * Sent per step: 1 message, 2 (P − 1)/P · n/8 bytes.
  */
 import { signAt } from "@terse/codecs";
-import { nonNegativeFloat, oneOf, parseOptions, unitIntervalFloat, v } from "@terse/options";
+import { nonNegativeFloat, oneOf, unitIntervalFloat, v } from "@terse/options";
 import { type Tensor, zerosLike } from "@terse/tensor";
-import type { Algorithm } from "./algorithm.ts";
+import { define } from "../define.ts";
+import type { Rules } from "./algorithm.ts";
 import { applyVote, lionVote } from "./kernels.ts";
 import type { State } from "./state.ts";
 
@@ -25,30 +26,41 @@ const shared = {
   tie: v.optional(oneOf(["plus", "minus", "alternate"]), "alternate"), // of as many votes each way
 };
 
-export const signsgdOptions = v.object(shared);
-export const signumOptions = v.object({
-  ...shared,
-  beta: v.optional(unitIntervalFloat, 0.9), // β
-});
-
 export interface SignumState extends State {
   readonly elements: {
     m: Tensor; // this rank's own
   };
 }
 
-export const signsgd = (options: v.InferInput<typeof signsgdOptions> = {}): Algorithm<SignumState> =>
-  create("signsgd", { ...parseOptions(signsgdOptions, options, "signsgd"), beta: 0 });
+export const signsgd = define({
+  name: "signsgd",
+  options: v.object(shared),
+  create: (options) => rules({ ...options, beta: 0 }),
+});
 
-export const signum = (options: v.InferInput<typeof signumOptions> = {}): Algorithm<SignumState> =>
-  create("signum", parseOptions(signumOptions, options, "signum"));
+export const signum = define({
+  name: "signum",
+  options: v.object({
+    ...shared,
+    beta: v.optional(unitIntervalFloat, 0.9), // β
+  }),
+  create: (options) => rules(options),
+});
 
-function create(
-  name: string,
-  { beta, weightDecay, zero, tie }: v.InferOutput<typeof signumOptions>,
-): Algorithm<SignumState> {
+type Zero = v.InferOutput<(typeof shared)["zero"]>;
+
+function rules({
+  beta,
+  weightDecay,
+  zero,
+  tie,
+}: {
+  beta: number;
+  weightDecay: number;
+  zero: Zero;
+  tie: Zero;
+}): Rules<SignumState> {
   return {
-    name,
     splits: "anywhere",
 
     init: (θ) => ({ elements: { m: zerosLike(θ) } }),

@@ -13,17 +13,42 @@
  * N − 1 updates before the compression, and N with `warmup: N` here.
  */
 import { sumOfSquares } from "@terse/native-optimizers";
-import { fraction, OptionsError, oneOf, positiveInteger, v } from "@terse/options";
+import { fraction, oneOf, positiveInteger, v } from "@terse/options";
 import type { Tensor } from "@terse/tensor";
+import type { InRun } from "../define.ts";
 import type { OptionsChange } from "../kept-options.ts";
 import { SavedStateError } from "../saved-state.ts";
 
-/** The option: a number of steps, a fraction of the run, which `warmupSteps` turns into steps, or auto. */
+/** The option: a number of steps, a fraction of the run, which `warmupInRun` turns into steps, or auto. */
 export const warmup = v.optional(v.union([positiveInteger, fraction, oneOf(["auto"])]), "auto");
 
-/** The same in steps, of a run of `steps`. */
-export const warmupSteps = (length: number | "auto", steps: number): number | "auto" =>
-  length === "auto" || length >= 1 ? length : Math.max(1, Math.round(length * steps));
+/** In a run of `steps`: a fraction of it in steps. */
+export function warmupInRun(
+  { warmup, beta2 }: { readonly warmup: number | "auto"; readonly beta2: number },
+  steps: number,
+): InRun<{ warmup: number | "auto" }> {
+  if (warmup === "auto") {
+    const earliest = 2 * lookout(beta2);
+    if (earliest < steps) return {};
+    const problem = `auto ends after ${earliest} steps at the earliest, and the run has ${steps}, so nothing is compressed`;
+    return {
+      remarks: [{ path: "warmup", problem, remedy: "give a number of steps, or a share of the run such as 0.2" }],
+    };
+  }
+  const length = warmup >= 1 ? warmup : Math.max(1, Math.round(warmup * steps));
+  if (length < steps || steps === 1) return { options: { warmup: length } };
+  const problem = `${length} steps of warm-up, and the run has ${steps}, so nothing would be compressed`;
+  return {
+    options: { warmup: length },
+    problems: [{ path: "warmup", problem, remedy: "take a shorter warm-up, or more steps" }],
+  };
+}
+
+/** When a warm-up that ends by itself is taken to be over, in a plan of a run of `steps`: after a fifth of the run, or as long as it has to last. */
+export function assumedWarmup(beta2: number, steps: number): number {
+  const every = lookout(beta2);
+  return Math.min(steps, Math.max(2 * every, every * Math.ceil(steps / 5 / every)));
+}
 
 /** How far the warm-up of a vector is. */
 export type Warmup = {
@@ -36,13 +61,17 @@ export type Warmup = {
 const stable = 0.96; // ratio of two norms
 
 /** Steps after which `auto` looks at the variance. */
-export const lookout = (beta2: number): number => Math.round(1 / (1 - beta2)); // Δ
+const lookout = (beta2: number): number => Math.round(1 / (1 - beta2)); // Δ
+
+export const fractionOfRun = {
+  option: "warmup",
+  when: ({ warmup }: { warmup: number | "auto" }) => warmup !== "auto" && warmup < 1,
+  because: ({ warmup }: { warmup: number | "auto" }) =>
+    `${warmup} is a fraction of the run, whose length an optimizer does not know`,
+  remedy: "give steps",
+} as const;
 
 export function startWarmup(length: number | "auto"): Warmup {
-  if (length !== "auto" && length < 1)
-    throw new OptionsError([
-      `warmup: ${length} is a fraction of the run, whose length an optimizer does not know; give steps, as warmupSteps(${length}, steps) does`,
-    ]);
   return { compressesFrom: length === "auto" ? -1 : length, varianceNorm: 0 };
 }
 
@@ -50,16 +79,16 @@ export function startWarmup(length: number | "auto"): Warmup {
  * The warm-up of a save after `step` steps, with the length that the optimizer is given now. SavedStateError where the warm-up has ended at another
  * step, or the length is over.
  */
-export function resumedWarmup(optimizer: string, saved: Warmup, length: number | "auto", step: number): Warmup {
+export function resumedWarmup(where: string, saved: Warmup, length: number | "auto", step: number): Warmup {
   if (length === "auto") return warmsUp(saved, step) ? { ...saved, compressesFrom: -1 } : saved;
   const { compressesFrom } = saved;
   if (!warmsUp(saved, step) && length !== compressesFrom)
     throw new SavedStateError(
-      `${optimizer}.warmup: ${length}, and the warm-up of this save has ended after ${compressesFrom} steps; take the warmup of the save`,
+      `${where}.warmup: ${length}, and the warm-up of this save has ended after ${compressesFrom} steps; take the warmup of the save`,
     );
   if (warmsUp(saved, step) && length <= step)
     throw new SavedStateError(
-      `${optimizer}.warmup: ${length}, and this save has taken ${step} steps of warm-up; take ${step + 1} or more`,
+      `${where}.warmup: ${length}, and this save has taken ${step} steps of warm-up; take ${step + 1} or more`,
     );
   return { ...saved, compressesFrom: length };
 }

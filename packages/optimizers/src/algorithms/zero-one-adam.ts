@@ -30,18 +30,11 @@
  * 2 (P − 1)/P · n/8 bytes and the scales, in local steps none.
  */
 import { accumulateMoments, applyAdamUpdate } from "@terse/native-optimizers";
-import {
-  nonNegativeFloat,
-  oneOf,
-  parseOptions,
-  positiveFloat,
-  positiveInteger,
-  unitIntervalFloat,
-  v,
-} from "@terse/options";
+import { nonNegativeFloat, oneOf, positiveFloat, positiveInteger, unitIntervalFloat, v } from "@terse/options";
 import { noGrad, type Tensor, zerosLike } from "@terse/tensor";
-import { type KeptOptions, makesState } from "../kept-options.ts";
-import type { Algorithm } from "./algorithm.ts";
+import { define } from "../define.ts";
+import { makesState } from "../kept-options.ts";
+import type { Rules } from "./algorithm.ts";
 import {
   type CompensationErrors,
   compensatedMessage,
@@ -50,7 +43,7 @@ import {
 } from "./compensated-momentum.ts";
 import { made } from "./kernels.ts";
 
-export const zeroOneAdamOptions = v.object({
+const options = v.object({
   beta1: v.optional(unitIntervalFloat, 0.9), // β₁
   beta2: v.optional(unitIntervalFloat, 0.999), // β₂
   eps: v.optional(positiveFloat, 1e-8), // ε
@@ -61,15 +54,6 @@ export const zeroOneAdamOptions = v.object({
   localSteps: v.optional(positiveInteger, 16), // the longest interval between synchronisations; 1: no local steps
   early: v.optional(oneOf(["exact", "buffer", "gradient"]), "exact"), // what the ranks average below `freeze`
   scale: v.optional(oneOf(["per-layer", "fused"]), "per-layer"), // what shares one magnitude; fused in the paper
-});
-
-/** Below `freeze` alone count those that say how v is made; and errors are those of what `early` says. */
-export const zeroOneAdamKept: KeptOptions<v.InferOutput<typeof zeroOneAdamOptions>> = ({ before, after, step }) => ({
-  scale: makesState,
-  early: makesState,
-  ...(step >= before.freeze
-    ? { freeze: frozen, kappa: frozen, beta2: frozen }
-    : step >= after.freeze && { freeze: `the variance was refreshed until step ${step}, so ${step + 1} is the least` }),
 });
 
 const frozen = "the variance stays by now";
@@ -84,116 +68,134 @@ export interface ZeroOneAdamState extends CompensationErrors {
   readonly scalars: { pending: number; rates: number }; // steps that u has added up, and the sum of their η
 }
 
-export function zeroOneAdam(options: v.InferInput<typeof zeroOneAdamOptions> = {}): Algorithm<ZeroOneAdamState> {
-  const given = parseOptions(zeroOneAdamOptions, options, "zero-one-adam");
-  const { beta1, beta2, eps, weightDecay, freeze, kappa, doubling, localSteps, early, scale } = given;
+export const zeroOneAdam = define({
+  name: "zero-one-adam",
+  options,
+  /** Below `freeze` alone count those that say how v is made; and errors are those of what `early` says. */
+  kept: ({ before, after, step }) => ({
+    scale: makesState,
+    early: makesState,
+    ...(step >= before.freeze
+      ? { freeze: frozen, kappa: frozen, beta2: frozen }
+      : step >= after.freeze && {
+          freeze: `the variance was refreshed until step ${step}, so ${step + 1} is the least`,
+        }),
+  }),
+  inRun({ localSteps, freeze, doubling }, steps) {
+    if (localSteps === 1 || freeze + doubling + (doubling % 2) < steps) return {};
+    const problem = `local steps begin after freeze + doubling, ${freeze + doubling} steps, and the run has ${steps}, so there is none`;
+    return { remarks: [{ path: "localSteps", problem, remedy: "take a smaller freeze or doubling, or more steps" }] };
+  },
 
-  /** Whether t ∈ T_v: with block b of κ refreshes, 2^b steps apart, from κ (2^b − 1) on. */
-  const refreshes = (t: number) => {
-    const block = Math.floor(Math.log2(t / kappa + 1));
-    return t < freeze && (t - kappa * (2 ** block - 1)) % 2 ** block === 0;
-  };
-  /** Whether t ∈ T_u. */
-  const synchronises = (t: number) => {
-    const interval = Math.min(localSteps, 2 ** Math.floor((t - freeze) / doubling));
-    return t < freeze || (t - freeze + 1) % interval === 0;
-  };
-  const plain = { first: 1, second: 1, eps };
-  const usesMeanGradient = (t: number) => early !== "buffer" && refreshes(t);
-  const usesOneBitGradient = (t: number) => early === "gradient" && t < freeze && !refreshes(t);
+  create(
+    { beta1, beta2, eps, weightDecay, freeze, kappa, doubling, localSteps, early, scale },
+    where,
+  ): Rules<ZeroOneAdamState> {
+    /** Whether t ∈ T_v: with block b of κ refreshes, 2^b steps apart, from κ (2^b − 1) on. */
+    const refreshes = (t: number) => {
+      const block = Math.floor(Math.log2(t / kappa + 1));
+      return t < freeze && (t - kappa * (2 ** block - 1)) % 2 ** block === 0;
+    };
+    /** Whether t ∈ T_u. */
+    const synchronises = (t: number) => {
+      const interval = Math.min(localSteps, 2 ** Math.floor((t - freeze) / doubling));
+      return t < freeze || (t - freeze + 1) % interval === 0;
+    };
+    const plain = { first: 1, second: 1, eps };
+    /** θ ← θ₀ − u / (√v + ε) */
+    const moveFromShared = (θ: Tensor, { elements: { shared, u, v } }: ZeroOneAdamState) => {
+      noGrad(() => θ.copy_(shared));
+      applyAdamUpdate(θ, u, v, { ...plain, weightDecay: 0, rate: 1 });
+    };
+    const usesMeanGradient = (t: number) => early !== "buffer" && refreshes(t);
+    const usesOneBitGradient = (t: number) => early === "gradient" && t < freeze && !refreshes(t);
 
-  return {
-    name: "zero-one-adam",
-    splits: scale === "per-layer" ? "at segments" : "nowhere",
-    perLayer: "scale: per-layer",
+    return {
+      splits: scale === "per-layer" ? "at segments" : "nowhere",
+      perLayer: `${where}.scale: per-layer`,
 
-    init(θ, vector) {
-      const errors = compensationErrors(θ, vector);
-      const zeros = () => zerosLike(θ);
-      return {
-        ...errors,
-        elements: { ...errors.elements, m: zeros(), v: zeros(), u: zeros(), shared: zeros() },
-        scalars: { pending: 0, rates: 0 },
-      };
-    },
+      init(θ, vector) {
+        const errors = compensationErrors(θ, vector);
+        const zeros = () => zerosLike(θ);
+        return {
+          ...errors,
+          elements: { ...errors.elements, m: zeros(), v: zeros(), u: zeros(), shared: zeros() },
+          scalars: { pending: 0, rates: 0 },
+        };
+      },
 
-    async step(θ, g, state, exchange, { step, lr: η, gradientScale }) {
-      const { m, v, u, shared } = state.elements;
-      const { scalars, derived } = state;
-      const moments = { beta1, beta2, gradientScale: 1 };
-      if (early === "gradient" && step === freeze) clear(state);
+      async step(θ, g, state, exchange, { step, lr: η, gradientScale }) {
+        const { m, v, u, shared } = state.elements;
+        const { scalars, derived } = state;
+        const moments = { beta1, beta2, gradientScale: 1 };
+        if (early === "gradient" && step === freeze) clear(state);
 
-      if (usesMeanGradient(step)) {
-        const clip = await exchange.meanGradient(g);
+        if (usesMeanGradient(step)) {
+          const clip = await exchange.meanGradient(g);
+          await exchange.agreed();
+          accumulateMoments(m, v, g, { ...moments, gradientScale: clip });
+          derived.zeros = undefined;
+          applyAdamUpdate(θ, m, v, { ...plain, weightDecay, rate: η });
+          return;
+        }
+
+        if (usesOneBitGradient(step)) {
+          using own = noGrad(() => g.mul(gradientScale));
+          using mean = zerosLike(own);
+          await exchange.meanErrorCompensated(own, compensation(mean, state, v));
+          await exchange.agreed();
+          using unused = zerosLike(v);
+          accumulateMoments(m, unused, mean, moments);
+          applyAdamUpdate(θ, m, v, { ...plain, weightDecay, rate: η });
+          return;
+        }
+
+        if (refreshes(step)) {
+          using mean = noGrad(() => g.mul(gradientScale));
+          await exchange.mean(mean);
+          using unused = zerosLike(m);
+          accumulateMoments(unused, v, mean, moments);
+          derived.zeros = undefined;
+        }
+        using momentum = noGrad(() => m.mul(beta1).add_(g, { alpha: gradientScale * (1 - beta1) }));
+        using moved = made(() => u.add(momentum, { alpha: η }).mul_(v.gt(0)));
+        const rates = scalars.rates + η;
+
+        if (!synchronises(step)) {
+          await exchange.agreed();
+          if (scalars.pending === 0) noGrad(() => shared.copy_(θ));
+          noGrad(() => [shared.mul_(1 - η * weightDecay), m.copy_(momentum), u.copy_(moved)]);
+          Object.assign(scalars, { pending: scalars.pending + 1, rates });
+          moveFromShared(θ, state);
+          return;
+        }
+
+        using mean = zerosLike(moved);
+        await exchange.meanErrorCompensated(moved, compensation(mean, state, v));
         await exchange.agreed();
-        accumulateMoments(m, v, g, { ...moments, gradientScale: clip });
-        derived.zeros = undefined;
-        applyAdamUpdate(θ, m, v, { ...plain, weightDecay, rate: η });
-        return;
-      }
+        if (scalars.pending > 0) noGrad(() => θ.copy_(shared));
+        applyAdamUpdate(θ, mean, v, { ...plain, weightDecay: η * weightDecay, rate: 1 });
+        // A learning rate of 0, as in the first step of a schedule, leaves nothing to learn the momentum from.
+        noGrad(() => [m.copy_(rates > 0 ? mean.mul_(1 / rates) : momentum), u.zero_()]);
+        Object.assign(scalars, { pending: 0, rates: 0 });
+      },
 
-      if (usesOneBitGradient(step)) {
-        using own = noGrad(() => g.mul(gradientScale));
-        using mean = zerosLike(own);
-        await exchange.meanErrorCompensated(own, compensation(mean, state, v));
-        await exchange.agreed();
-        using unused = zerosLike(v);
-        accumulateMoments(m, unused, mean, moments);
-        applyAdamUpdate(θ, m, v, { ...plain, weightDecay, rate: η });
-        return;
-      }
+      messages(vector, step) {
+        if (usesMeanGradient(step)) return [{ kind: "meanGradient" }];
+        return [
+          ...(refreshes(step) ? [{ kind: "mean", n: vector.n } as const] : []),
+          ...(synchronises(step) ? [compensatedMessage(vector)] : []),
+        ];
+      },
 
-      if (refreshes(step)) {
-        using mean = noGrad(() => g.mul(gradientScale));
-        await exchange.mean(mean);
-        using unused = zerosLike(m);
-        accumulateMoments(unused, v, mean, moments);
-        derived.zeros = undefined;
-      }
-      using momentum = noGrad(() => m.mul(beta1).add_(g, { alpha: gradientScale * (1 - beta1) }));
-      using moved = made(() => u.add(momentum, { alpha: η }).mul_(v.gt(0)));
-      const rates = scalars.rates + η;
+      isLocal: (step) => !synchronises(step),
 
-      if (!synchronises(step)) {
-        await exchange.agreed();
-        if (scalars.pending === 0) noGrad(() => shared.copy_(θ));
-        noGrad(() => [shared.mul_(1 - η * weightDecay), m.copy_(momentum), u.copy_(moved)]);
-        Object.assign(scalars, { pending: scalars.pending + 1, rates });
-        moveFromShared(θ, state);
-        return;
-      }
-
-      using mean = zerosLike(moved);
-      await exchange.meanErrorCompensated(moved, compensation(mean, state, v));
-      await exchange.agreed();
-      if (scalars.pending > 0) noGrad(() => θ.copy_(shared));
-      applyAdamUpdate(θ, mean, v, { ...plain, weightDecay: η * weightDecay, rate: 1 });
-      // A learning rate of 0, as in the first step of a schedule, leaves nothing to learn the momentum from.
-      noGrad(() => [m.copy_(rates > 0 ? mean.mul_(1 / rates) : momentum), u.zero_()]);
-      Object.assign(scalars, { pending: 0, rates: 0 });
-    },
-
-    messages(vector, step) {
-      if (usesMeanGradient(step)) return [{ kind: "meanGradient" }];
-      return [
-        ...(refreshes(step) ? [{ kind: "mean", n: vector.n } as const] : []),
-        ...(synchronises(step) ? [compensatedMessage(vector)] : []),
-      ];
-    },
-
-    isLocal: (step) => !synchronises(step),
-
-    restoreParameters(θ, state) {
-      if (state.scalars.pending > 0) moveFromShared(θ, state);
-    },
-  };
-
-  /** θ ← θ₀ − u / (√v + ε) */
-  function moveFromShared(θ: Tensor, { elements: { shared, u, v } }: ZeroOneAdamState): void {
-    noGrad(() => θ.copy_(shared));
-    applyAdamUpdate(θ, u, v, { ...plain, weightDecay: 0, rate: 1 });
-  }
-}
+      restoreParameters(θ, state) {
+        if (state.scalars.pending > 0) moveFromShared(θ, state);
+      },
+    };
+  },
+});
 
 /** Errors of another quantity are of no use. */
 function clear({ elements, owned }: ZeroOneAdamState): void {

@@ -10,7 +10,8 @@ const steps = 6;
 
 /** With phases that all are reached within these steps. */
 function create(name: keyof typeof algorithms): Algorithm {
-  const { create, options } = algorithms[name];
+  const create = algorithms[name];
+  const { options } = create;
   const phases = {
     ...("warmup" in options.entries && { warmup: 2 }),
     ...("freeze" in options.entries && { freeze: 2, kappa: 1, doubling: 1, localSteps: 2 }), // step 4 is a local one

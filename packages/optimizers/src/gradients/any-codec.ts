@@ -17,15 +17,16 @@
  *
  * Sent per step: 1 message, for each layer the bytes of `sparse`, of `sumOfFields` or of `meanErrorCompensated` (docs/algorithms.md).
  */
-import { type Codec, codecNamed, type Parameters } from "@terse/codecs";
+import { type Codec, codecNamed, ParameterError, type Parameters } from "@terse/codecs";
 import { type Message, ownedRange } from "@terse/exchange";
-import { flag, nonNegativeFloat, OptionsError, oneOf, parseOptions, positiveInteger, v } from "@terse/options";
+import { type Conflict, flag, nonNegativeFloat, OptionsError, oneOf, positiveInteger, v } from "@terse/options";
 import { noGrad, type Tensor, zeros, zerosLike } from "@terse/tensor";
 import type { Vector } from "../algorithms/algorithm.ts";
 import { drawsOf, seed } from "../algorithms/draws.ts";
 import type { OwnedShare, State } from "../algorithms/state.ts";
-import { type KeptOptions, makesState } from "../kept-options.ts";
-import type { GradientCompression } from "./gradient-compression.ts";
+import { define } from "../define.ts";
+import { makesState } from "../kept-options.ts";
+import type { CompressionRules } from "./gradient-compression.ts";
 import { ratio, topOf } from "./largest.ts";
 
 /** Why a codec has no error feedback; undefined where it has. */
@@ -75,7 +76,7 @@ const meanings: Readonly<Record<Parameter, string>> = {
   clip: "the standard deviations to clip at",
 };
 
-export const anyCodecOptions = v.object({
+const options = v.object({
   codec: oneOf(Object.keys(noFeedback) as [Name, ...Name[]]),
   errorFeedback: v.optional(flag, true),
   bits: v.optional(positiveInteger), // of l1, linf, qsgd: of an element
@@ -86,12 +87,7 @@ export const anyCodecOptions = v.object({
   seed,
 });
 
-/** Of the state: its errors, and the shapes in which the optimizer has its own. */
-export const anyCodecKept: KeptOptions<v.InferOutput<typeof anyCodecOptions>> = () => ({
-  codec: makesState,
-  errorFeedback: makesState,
-  block: makesState,
-});
+type Options = v.InferOutput<typeof options>;
 
 export interface AnyCodecState extends State {
   readonly elements?: {
@@ -102,86 +98,109 @@ export interface AnyCodecState extends State {
   };
 }
 
-/** Throws where an option would have no effect, or is missing. */
-function checkParameters(name: Name, given: Partial<Record<Parameter, unknown>>): void {
-  const [takes, needs] = parametersOf[name];
-  const has = takes.length > 0 ? `it has ${takes.join(" and ")}` : "it has no options";
-  const problems = (Object.keys(meanings) as Parameter[]).flatMap((option) => {
-    const isGiven = given[option] !== undefined;
-    if (isGiven && !takes.includes(option)) return [`codec.${option}: ${name} takes none, ${has}; leave it out`];
-    return !isGiven && needs.includes(option) ? [`codec.${option}: ${name} needs it: ${meanings[option]}`] : [];
-  });
-  if (problems.length > 0) throw new OptionsError(problems);
-}
+/** Of what an option of the codec would have no effect, or is missing. */
+const parameterConflicts = (Object.keys(meanings) as Parameter[]).flatMap((option): Conflict<Options>[] => [
+  {
+    option,
+    when: (given) => given[option] !== undefined && !takes(given).includes(option),
+    because: (given) =>
+      `${given.codec} takes none, ${takes(given).length > 0 ? `it has ${takes(given).join(" and ")}` : "it has no options"}`,
+    remedy: "leave it out",
+  },
+  {
+    option,
+    when: (given) => given[option] === undefined && parametersOf[given.codec][1].includes(option),
+    because: ({ codec }) => `${codec} needs it`,
+    remedy: `give ${meanings[option]}`,
+  },
+]);
 
-export function anyCodec(options: v.InferInput<typeof anyCodecOptions>): GradientCompression<AnyCodecState> {
-  const { codec: name, errorFeedback, ratio, seed, ...rest } = parseOptions(anyCodecOptions, options, "codec");
-  const why = errorFeedback ? noFeedback[name](rest.bits) : undefined;
-  if (why)
-    throw new OptionsError([
-      `codec.errorFeedback: ${name} has none, because it ${why}; set errorFeedback to false, or take int8, scaled-sign or top-k`,
-    ]);
-  checkParameters(name, { ...rest, ratio });
-  const parameters = Object.fromEntries(Object.entries(rest).filter(([, value]) => value !== undefined)) as Parameters;
-  const whole = name === "top-k" ? undefined : codecWith(name, parameters);
+const takes = ({ codec }: Options) => parametersOf[codec][0];
 
-  const sums = !errorFeedback && whole?.summable !== undefined;
-  const byLayers = sums && parameters.block === undefined;
-  const cut = new WeakMap<Vector, Codec>();
-  /** The codec of a vector: with a scale for each layer where it holds several. */
-  const codecOf = (vector: Vector): Codec => {
-    if (!whole) return topOf(vector.n, ratio!);
-    if (!byLayers) return whole;
-    const known = cut.get(vector) ?? codecWith(name, { ...parameters, segments: vector.lengths });
-    cut.set(vector, known);
-    return known;
-  };
-  const keepsFew = !whole || whole.kept !== undefined;
-  const both = errorFeedback && !keepsFew; // ways
+const whyNoFeedback = ({ codec, errorFeedback, bits }: Options) =>
+  errorFeedback ? noFeedback[codec](bits) : undefined;
 
-  return {
-    name,
-    splits: byLayers ? "anywhere" : "at segments",
-
-    init(θ, vector) {
-      if (!errorFeedback) return {};
-      const elements = { gradientError: zerosLike(θ) };
-      if (!both) return { elements };
-      const [begin, end] = ownedRange(vector.n, vector.ranks, vector.rank, codecOf(vector));
-      const values = zeros([end - begin]);
-      return { elements, owned: { gradientOwnerError: { begin, values, alone: "gradientError" } } };
+export const anyCodec = define({
+  name: "codec",
+  options,
+  /** Of the state: its errors, and the shapes in which the optimizer has its own. */
+  kept: () => ({ codec: makesState, errorFeedback: makesState, block: makesState }),
+  conflicts: [
+    {
+      option: "errorFeedback",
+      when: (given) => whyNoFeedback(given) !== undefined,
+      because: (given) => `${given.codec} has none, because it ${whyNoFeedback(given)}`,
+      remedy: "set errorFeedback to false, or take int8, scaled-sign or top-k",
     },
+    ...parameterConflicts,
+  ],
 
-    async mean(g, { elements, owned }, exchange, context) {
-      const call = { into: g, codec: codecOf(context.vector), ...drawsOf(seed, context) };
-      using own = g.clone().keep();
-      noGrad(() => g.zero_());
-      if (both)
-        await exchange.meanErrorCompensated(own, {
-          ...call,
-          workerError: elements!.gradientError,
-          serverError: owned!.gradientOwnerError.values,
-        });
-      else if (sums) await exchange.sumOfFields(own, { ...call, scale: 1 / exchange.ranks });
-      else await exchange.sparse(own, { ...call, error: elements?.gradientError });
-    },
+  create(
+    { codec: name, errorFeedback, ratio, seed, ...rest },
+    where,
+  ): CompressionRules<AnyCodecState> & { name: string } {
+    const parameters = Object.fromEntries(
+      Object.entries(rest).filter(([, value]) => value !== undefined),
+    ) as Parameters;
+    const codecWith = (given: Parameters): Codec => {
+      try {
+        return codecNamed(name, given);
+      } catch (error) {
+        throw error instanceof ParameterError
+          ? new OptionsError([{ path: `${where}.${error.parameter}`, problem: error.problem }])
+          : error;
+      }
+    };
+    const whole = name === "top-k" ? undefined : codecWith(parameters);
 
-    messages: (vector): Message[] => [
-      {
-        kind: both ? "meanErrorCompensated" : sums ? "sumOfFields" : "sparse",
-        n: vector.n,
-        codec: codecOf(vector),
+    const sums = !errorFeedback && whole?.summable !== undefined;
+    const byLayers = sums && parameters.block === undefined;
+    const cut = new WeakMap<Vector, Codec>();
+    /** The codec of a vector: with a scale for each layer where it holds several. */
+    const codecOf = (vector: Vector): Codec => {
+      if (!whole) return topOf(vector.n, ratio!);
+      if (!byLayers) return whole;
+      const known = cut.get(vector) ?? codecWith({ ...parameters, segments: vector.lengths });
+      cut.set(vector, known);
+      return known;
+    };
+    const keepsFew = !whole || whole.kept !== undefined;
+    const both = errorFeedback && !keepsFew; // ways
+
+    return {
+      name,
+      splits: byLayers ? "anywhere" : "at segments",
+
+      init(θ, vector) {
+        if (!errorFeedback) return {};
+        const elements = { gradientError: zerosLike(θ) };
+        if (!both) return { elements };
+        const [begin, end] = ownedRange(vector.n, vector.ranks, vector.rank, codecOf(vector));
+        const values = zeros([end - begin]);
+        return { elements, owned: { gradientOwnerError: { begin, values, alone: "gradientError" } } };
       },
-    ],
-  };
-}
 
-/** OptionsError for values that the codec does not take. */
-function codecWith(name: string, parameters: Parameters): Codec {
-  try {
-    return codecNamed(name, parameters);
-  } catch (error) {
-    if (!(error instanceof RangeError || error instanceof TypeError)) throw error;
-    throw new OptionsError([error.message.replace(/^\S+: (\w+) is /, "codec.$1: ")]); // "linf: bits is 9, and must be …"
-  }
-}
+      async mean(g, { elements, owned }, exchange, context) {
+        const call = { into: g, codec: codecOf(context.vector), ...drawsOf(seed, context) };
+        using own = g.clone().keep();
+        noGrad(() => g.zero_());
+        if (both)
+          await exchange.meanErrorCompensated(own, {
+            ...call,
+            workerError: elements!.gradientError,
+            serverError: owned!.gradientOwnerError.values,
+          });
+        else if (sums) await exchange.sumOfFields(own, { ...call, scale: 1 / exchange.ranks });
+        else await exchange.sparse(own, { ...call, error: elements?.gradientError });
+      },
+
+      messages: (vector): Message[] => [
+        {
+          kind: both ? "meanErrorCompensated" : sums ? "sumOfFields" : "sparse",
+          n: vector.n,
+          codec: codecOf(vector),
+        },
+      ],
+    };
+  },
+});

@@ -14,14 +14,22 @@ import type { GradientCompression } from "./gradient-compression.ts";
 
 /** OptionsError for an algorithm that has steps without a mean gradient, or works on single matrices where the compression works on the whole model. */
 export function compressed(algorithm: Algorithm, compression: GradientCompression): Algorithm {
-  const onMean = algorithm.takesMean ? algorithm : algorithm.onMean;
-  if (!onMean)
+  const { where = compression.name } = compression;
+  if (!algorithm.takesMean)
     throw new OptionsError([
-      `exchange.gradient: ${compression.name} compresses mean gradients, and ${algorithm.name} does not send one in every step; take an optimizer that does, such as sgd, adamw, lion, lamb or muon, or leave exchange.gradient out`,
+      {
+        path: where,
+        problem: `${compression.name} compresses mean gradients, and ${algorithm.name} does not send one in every step`,
+        remedy: `take an optimizer that does, such as sgd, adamw, lion, lamb or muon, or leave ${where} out`,
+      },
     ]);
   if (algorithm.splits === "at segments" && compression.splits === "nowhere")
     throw new OptionsError([
-      `exchange.gradient: ${compression.name} works on the whole model at once here, and ${algorithm.name} on single matrices; take ${compression.perLayer ?? "another compression"}, or leave exchange.gradient out`,
+      {
+        path: where,
+        problem: `${compression.name} works on the whole model at once here, and ${algorithm.name} on single matrices`,
+        remedy: `take ${compression.perLayer ?? "another compression"}, or leave ${where} out`,
+      },
     ]);
   return {
     ...algorithm,
@@ -34,18 +42,19 @@ export function compressed(algorithm: Algorithm, compression: GradientCompressio
     async step(θ, g, state, exchange, context) {
       const meanGradient = async () => {
         await compression.mean(g, state, exchange, context);
-        return exchange.compressedMeanGradient(g);
+        return exchange.clipFactor(g);
       };
-      await onMean.step(θ, g, state, { ...exchange, meanGradient }, context);
+      const meanGradientAtOwner = meanGradient; // all ranks have it
+      await algorithm.step(θ, g, state, { ...exchange, meanGradient, meanGradientAtOwner }, context);
     },
 
     messages: (vector, step, state) =>
-      onMean
+      algorithm
         .messages(vector, step, state)
         .flatMap((message) =>
-          message.kind === "meanGradient"
-            ? compression.messages(vector, step).map((each) => ({ ...each, ofMean: true }) as const)
-            : [message],
+          "n" in message
+            ? [message]
+            : compression.messages(vector, step).map((each) => ({ ...each, ofMean: true }) as const),
         ),
   };
 }

@@ -21,15 +21,16 @@
  * Sent per step: 1 message; for each matrix (P − 1)(4 k + ⌈k ⌈log₂ n⌉ / 8⌉) bytes, k = ⌈ratio · n⌉; vectors 2 (P − 1)/P · 4 n.
  */
 import { sgdStep, sumOfSquares } from "@terse/native-optimizers";
-import { flag, nonNegative, nonNegativeInteger, oneOf, parseOptions, unitIntervalFloat, v } from "@terse/options";
+import { flag, nonNegative, nonNegativeInteger, oneOf, unitIntervalFloat, v } from "@terse/options";
 import { keep, noGrad, scope, type Tensor, zerosLike } from "@terse/tensor";
 import type { Vector } from "../algorithms/algorithm.ts";
 import type { State } from "../algorithms/state.ts";
-import type { KeptOptions } from "../kept-options.ts";
-import type { GradientCompression } from "./gradient-compression.ts";
+import { define } from "../define.ts";
+import { endsBefore } from "./ends-before.ts";
+import type { CompressionRules } from "./gradient-compression.ts";
 import { ratio, topOf } from "./largest.ts";
 
-export const dgcOptions = v.object({
+const options = v.object({
   ratio: v.optional(ratio, 0.001), // of a matrix's elements that are sent; 1 − the paper's sparsity
   momentum: v.optional(unitIntervalFloat, 0.9), // μ
   nesterov: v.optional(flag, false),
@@ -39,9 +40,6 @@ export const dgcOptions = v.object({
   warmupRatios: v.optional(oneOf(["paper", "exponential"]), "paper"),
 });
 
-export const dgcKept: KeptOptions<v.InferOutput<typeof dgcOptions>> = ({ before, step }) =>
-  before.warmup <= step ? { warmup: "the warm-up is over", warmupRatios: "the warm-up is over" } : {};
-
 export interface DgcState extends State {
   readonly elements: {
     velocity: Tensor; // u, each rank's own; of a vector the same on every rank
@@ -49,53 +47,62 @@ export interface DgcState extends State {
   };
 }
 
-export function dgc(options: v.InferInput<typeof dgcOptions> = {}): GradientCompression<DgcState> {
-  const given = parseOptions(dgcOptions, options, "dgc");
-  const { momentum, nesterov, factorMasking, clip, warmup } = given;
-  const stages = given.warmupRatios === "paper" ? [0.25, 0.0625, 0.015625, 0.004] : exponential(given.ratio);
-  const codecAt = (step: number, n: number) =>
-    topOf(n, step < warmup ? Math.max(given.ratio, stages[Math.floor((step * stages.length) / warmup)]!) : given.ratio);
-  const correct = (into: Tensor, u: Tensor, g: Tensor, gradientScale: number) =>
-    // u ← μ u + g, then into ← into + u, in one pass: the step of SGD with η = −1
-    sgdStep(into, u, g, { lr: -1, momentum, nesterov, gradientScale, dampening: 0, weightDecay: 0, first: false });
+export const dgc = define({
+  name: "dgc",
+  options,
+  kept: ({ before, step }) =>
+    before.warmup <= step ? { warmup: "the warm-up is over", warmupRatios: "the warm-up is over" } : {},
+  inRun: ({ warmup }, steps) => ({ problems: endsBefore(steps, { warmup }) }),
 
-  return {
-    name: "dgc",
-    splits: "at segments",
-
-    init: (θ, vector) => ({
-      elements: { velocity: zerosLike(θ), ...(isMatrix(vector) && { accumulated: zerosLike(θ) }) },
-    }),
-
-    async mean(g, { elements: { velocity: u, accumulated: v } }, exchange, { step, vector }) {
-      if (!v) {
-        await exchange.mean(g);
-        using mean = noGrad(() => g.clone());
-        noGrad(() => g.zero_());
-        return correct(g, u, mean, 1);
-      }
-      const limit = clip / Math.sqrt(exchange.ranks);
-      const norm = clip > 0 ? Math.sqrt(sumOfSquares(g)) : 0;
-      correct(v, u, g, norm > limit ? limit / norm : 1);
-
-      using rest = keep(zerosLike(v));
-      noGrad(() => g.zero_());
-      await exchange.sparse(v, { into: g, codec: codecAt(step, vector.n), error: rest });
-      scope(() =>
-        noGrad(() => {
-          if (factorMasking) u.mul_(rest.eq(v));
-          v.copy_(rest);
-        }),
+  create(given): CompressionRules<DgcState> {
+    const { momentum, nesterov, factorMasking, clip, warmup } = given;
+    const stages = given.warmupRatios === "paper" ? [0.25, 0.0625, 0.015625, 0.004] : exponential(given.ratio);
+    const codecAt = (step: number, n: number) =>
+      topOf(
+        n,
+        step < warmup ? Math.max(given.ratio, stages[Math.floor((step * stages.length) / warmup)]!) : given.ratio,
       );
-    },
+    const correct = (into: Tensor, u: Tensor, g: Tensor, gradientScale: number) =>
+      // u ← μ u + g, then into ← into + u, in one pass: the step of SGD with η = −1
+      sgdStep(into, u, g, { lr: -1, momentum, nesterov, gradientScale, dampening: 0, weightDecay: 0, first: false });
 
-    messages: (vector, step) => [
-      isMatrix(vector)
-        ? { kind: "sparse", n: vector.n, codec: codecAt(step, vector.n) }
-        : { kind: "mean", n: vector.n, offset: vector.offset },
-    ],
-  };
-}
+    return {
+      splits: "at segments",
+
+      init: (θ, vector) => ({
+        elements: { velocity: zerosLike(θ), ...(isMatrix(vector) && { accumulated: zerosLike(θ) }) },
+      }),
+
+      async mean(g, { elements: { velocity: u, accumulated: v } }, exchange, { step, vector }) {
+        if (!v) {
+          await exchange.mean(g);
+          using mean = noGrad(() => g.clone());
+          noGrad(() => g.zero_());
+          return correct(g, u, mean, 1);
+        }
+        const limit = clip / Math.sqrt(exchange.ranks);
+        const norm = clip > 0 ? Math.sqrt(sumOfSquares(g)) : 0;
+        correct(v, u, g, norm > limit ? limit / norm : 1);
+
+        using rest = keep(zerosLike(v));
+        noGrad(() => g.zero_());
+        await exchange.sparse(v, { into: g, codec: codecAt(step, vector.n), error: rest });
+        scope(() =>
+          noGrad(() => {
+            if (factorMasking) u.mul_(rest.eq(v));
+            v.copy_(rest);
+          }),
+        );
+      },
+
+      messages: (vector, step) => [
+        isMatrix(vector)
+          ? { kind: "sparse", n: vector.n, codec: codecAt(step, vector.n) }
+          : { kind: "mean", n: vector.n, offset: vector.offset },
+      ],
+    };
+  },
+});
 
 const isMatrix = ({ segments: [segment] }: Vector): boolean => segment!.shape.length > 1;
 

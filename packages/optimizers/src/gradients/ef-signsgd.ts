@@ -13,12 +13,11 @@
  * Sent per step: 1 message, (P − 1)(4 + ⌈n / 8⌉) bytes for each layer. For many ranks `codec` with scaled-sign sends fewer, both ways in one bit.
  */
 import { type Codec, scaledSign } from "@terse/codecs";
-import { parseOptions, v } from "@terse/options";
+import { v } from "@terse/options";
 import { keep, noGrad, scope, type Tensor, where, zerosLike } from "@terse/tensor";
 import type { State } from "../algorithms/state.ts";
-import type { GradientCompression } from "./gradient-compression.ts";
-
-export const efSignsgdOptions = v.object({});
+import { define } from "../define.ts";
+import type { CompressionRules } from "./gradient-compression.ts";
 
 export interface EfSignsgdState extends State {
   readonly elements: {
@@ -29,10 +28,11 @@ export interface EfSignsgdState extends State {
 /** Carries ± s exactly: the root of the mean square of s is s. */
 const codec = scaledSign() as Codec;
 
-export function efSignsgd(options: v.InferInput<typeof efSignsgdOptions> = {}): GradientCompression<EfSignsgdState> {
-  parseOptions(efSignsgdOptions, options, "ef-signsgd");
-  return {
-    name: "ef-signsgd",
+export const efSignsgd = define({
+  name: "ef-signsgd",
+  options: v.object({}),
+
+  create: (): CompressionRules<EfSignsgdState> => ({
     splits: "at segments",
 
     init: (θ) => ({ elements: { gradientError: zerosLike(θ) } }),
@@ -51,5 +51,5 @@ export function efSignsgd(options: v.InferInput<typeof efSignsgdOptions> = {}): 
     },
 
     messages: ({ n }) => [{ kind: "sparse", n, codec }],
-  };
-}
+  }),
+});

@@ -12,19 +12,18 @@
  * Shapes: g, e, d (n)
  * Sent per step: 1 message, (P − 1)(4 k + ⌈k ⌈log₂ n⌉ / 8⌉) bytes for each layer, k = ⌈ratio · n⌉.
  */
-import { oneOf, parseOptions, v } from "@terse/options";
+import { oneOf, v } from "@terse/options";
 import { noGrad, type Tensor, zerosLike } from "@terse/tensor";
 import type { State } from "../algorithms/state.ts";
-import { type KeptOptions, makesState } from "../kept-options.ts";
-import type { GradientCompression } from "./gradient-compression.ts";
+import { define } from "../define.ts";
+import { makesState } from "../kept-options.ts";
+import type { CompressionRules } from "./gradient-compression.ts";
 import { ratio, topOf } from "./largest.ts";
 
-export const graddropOptions = v.object({
+const options = v.object({
   ratio: v.optional(ratio, 0.01), // of the elements that are sent
   threshold: v.optional(oneOf(["layer", "model"]), "layer"), // what has one t
 });
-
-export const graddropKept: KeptOptions<v.InferOutput<typeof graddropOptions>> = () => ({ threshold: makesState });
 
 export interface GraddropState extends State {
   readonly elements: {
@@ -32,12 +31,14 @@ export interface GraddropState extends State {
   };
 }
 
-export function graddrop(options: v.InferInput<typeof graddropOptions> = {}): GradientCompression<GraddropState> {
-  const { ratio, threshold } = parseOptions(graddropOptions, options, "graddrop");
-  return {
-    name: "graddrop",
+export const graddrop = define({
+  name: "graddrop",
+  options,
+  kept: () => ({ threshold: makesState }),
+
+  create: ({ ratio, threshold }, where): CompressionRules<GraddropState> => ({
     splits: threshold === "layer" ? "at segments" : "nowhere",
-    perLayer: "threshold: layer",
+    perLayer: `${where}.threshold: layer`,
 
     init: (θ) => ({ elements: { residual: zerosLike(θ) } }),
 
@@ -48,5 +49,5 @@ export function graddrop(options: v.InferInput<typeof graddropOptions> = {}): Gr
     },
 
     messages: ({ n }) => [{ kind: "sparse", n, codec: topOf(n, ratio) }],
-  };
-}
+  }),
+});

@@ -1,16 +1,22 @@
 /** What one file of this folder defines: a way to send the gradient with fewer bits, under any optimizer that takes a mean. */
 import type { Exchange, Message } from "@terse/exchange";
+import type { Problem } from "@terse/options";
 import type { Segment, Tensor } from "@terse/tensor";
 import type { Algorithm, StepContext, Vector } from "../algorithms/algorithm.ts";
 import type { State } from "../algorithms/state.ts";
 
+/** All of a compression but its name: what `create` of its definition makes. */
+export type CompressionRules<S extends State = State> = Omit<GradientCompression<S>, "name" | "where">;
+
 export interface GradientCompression<S extends State = State> {
   readonly name: string;
+  /** What stands before its options in errors, such as the key of a recipe's section: its name unless given. */
+  readonly where?: string;
   /** As of an algorithm: `mean` sees any run of parameters, single ones in their own shape, or the whole model. */
   readonly splits: Algorithm["splits"];
   readonly perLayer?: string;
-  /** Of a model with these parameters: which option leaves nothing to compress, and what would. Begins with the option, "powersgd.…". */
-  remark?(segments: readonly Segment[]): string | undefined;
+  /** Of a model with these parameters: which option leaves nothing to compress, and what would. */
+  remark?(segments: readonly Segment[]): Problem | undefined;
   /** The state of a vector, whose gradient has the shape of θ. Its keys are none that an algorithm under it uses. */
   init(θ: Tensor, vector: Vector): S;
   /**

@@ -17,32 +17,25 @@
  * 4 (m + n) r for what is sent as it is.
  */
 import { addLowRank } from "@terse/native-optimizers";
-import { finite, flag, nonNegativeInteger, parseOptions, positiveInteger, v } from "@terse/options";
+import { finite, flag, nonNegativeInteger, positiveInteger, v } from "@terse/options";
 import { empty, keep, noGrad, type Segment, type Tensor, zerosLike } from "@terse/tensor";
 import type { Vector } from "../algorithms/algorithm.ts";
 import { multiply } from "../algorithms/kernels.ts";
 import { orthonormalize } from "../algorithms/orthonormalize.ts";
 import { randomMatrix } from "../algorithms/random-floats.ts";
 import type { State } from "../algorithms/state.ts";
-import { type KeptOptions, makesState } from "../kept-options.ts";
-import type { GradientCompression } from "./gradient-compression.ts";
+import { define } from "../define.ts";
+import { makesState } from "../kept-options.ts";
+import { endsBefore } from "./ends-before.ts";
+import type { CompressionRules } from "./gradient-compression.ts";
 
-export const powersgdOptions = v.object({
+const options = v.object({
   matrixApproximationRank: v.optional(positiveInteger, 1), // r
   startPowerSGDIter: v.optional(nonNegativeInteger, 0), // the first step that compresses; the hook's default is 1000
   minCompressionRate: v.optional(v.pipe(finite, v.minValue(1)), 2), // with less than 1 factors could be more than the matrix
   useErrorFeedback: v.optional(flag, true),
   warmStart: v.optional(flag, true),
   randomSeed: v.optional(nonNegativeInteger, 0), // of the first Q
-});
-
-export const powersgdKept: KeptOptions<v.InferOutput<typeof powersgdOptions>> = ({ before, step }) => ({
-  matrixApproximationRank: makesState,
-  minCompressionRate: makesState,
-  useErrorFeedback: makesState,
-  warmStart: makesState,
-  ...(before.warmStart && { randomSeed: makesState }),
-  ...(before.startPowerSGDIter <= step && { startPowerSGDIter: "that step is over" }),
 });
 
 export interface PowersgdState extends State {
@@ -54,90 +47,109 @@ export interface PowersgdState extends State {
   };
 }
 
-export function powersgd(options: v.InferInput<typeof powersgdOptions> = {}): GradientCompression<PowersgdState> {
-  const given = parseOptions(powersgdOptions, options, "powersgd");
-  const { matrixApproximationRank: r, startPowerSGDIter, minCompressionRate, useErrorFeedback, warmStart } = given;
+export const powersgd = define({
+  name: "powersgd",
+  options,
+  kept: ({ before, step }) => ({
+    matrixApproximationRank: makesState,
+    minCompressionRate: makesState,
+    useErrorFeedback: makesState,
+    warmStart: makesState,
+    ...(before.warmStart && { randomSeed: makesState }),
+    ...(before.startPowerSGDIter <= step && { startPowerSGDIter: "that step is over" }),
+  }),
+  inRun: ({ startPowerSGDIter }, steps) => ({ problems: endsBefore(steps, { startPowerSGDIter }) }),
 
-  /** Of a matrix that is compressed, for which r < min(m, n). */
-  const sizesOf = ({ segments: [segment] }: Vector) => {
-    const { m, n } = rowsAndColumns(segment!);
-    return (m + n) * r * minCompressionRate < m * n ? { m, n } : undefined;
-  };
-  const drawn = (n: number, { offset }: Vector, step: number, device: string) =>
-    randomMatrix([n, r], { seed: given.randomSeed + step, stream: offset, device });
+  create(given, where): CompressionRules<PowersgdState> {
+    const { matrixApproximationRank: r, startPowerSGDIter, minCompressionRate, useErrorFeedback, warmStart } = given;
 
-  return {
-    name: "powersgd",
-    splits: "at segments",
+    /** Of a matrix that is compressed, for which r < min(m, n). */
+    const sizesOf = ({ segments: [segment] }: Vector) => {
+      const { m, n } = rowsAndColumns(segment!);
+      return (m + n) * r * minCompressionRate < m * n ? { m, n } : undefined;
+    };
+    const drawn = (n: number, { offset }: Vector, step: number, device: string) =>
+      randomMatrix([n, r], { seed: given.randomSeed + step, stream: offset, device });
 
-    remark(segments) {
-      const largest = segments.map((segment) => {
-        const { m, n } = rowsAndColumns(segment);
-        return Math.ceil((m * n) / ((m + n) * minCompressionRate)) - 1; // the largest r that compresses it
-      });
-      const most = Math.max(...largest);
-      if (r <= most) return undefined;
-      return most < 1
-        ? `powersgd.minCompressionRate: no matrix of this model shrinks ${minCompressionRate} times, even with a rank of 1, and all gradients are sent whole`
-        : `powersgd.matrixApproximationRank: with ${r} no matrix of this model is compressed, and all gradients are sent whole; take at most ${most}`;
-    },
+    return {
+      splits: "at segments",
 
-    init(θ, vector) {
-      const sizes = sizesOf(vector);
-      if (!sizes) return {};
-      return {
-        elements: useErrorFeedback ? { gradientError: zerosLike(θ) } : {},
-        replicated: warmStart ? { Q: drawn(sizes.n, vector, 0, θ.device) } : {},
-      };
-    },
+      remark(segments) {
+        const largest = segments.map((segment) => {
+          const { m, n } = rowsAndColumns(segment);
+          return Math.ceil((m * n) / ((m + n) * minCompressionRate)) - 1; // the largest r that compresses it
+        });
+        const most = Math.max(...largest);
+        if (r <= most) return undefined;
+        if (most < 1)
+          return {
+            path: `${where}.minCompressionRate`,
+            problem: `no matrix of this model shrinks ${minCompressionRate} times, even with a rank of 1, and all gradients are sent whole`,
+          };
+        return {
+          path: `${where}.matrixApproximationRank`,
+          problem: `with ${r} no matrix of this model is compressed, and all gradients are sent whole`,
+          remedy: `take at most ${most}`,
+        };
+      },
 
-    async mean(g, { elements, replicated }, exchange, { step, vector }) {
-      if (step < startPowerSGDIter) return exchange.mean(g);
-      const { owner } = vector;
-      const sizes = sizesOf(vector);
-      if (!sizes) return exchange.computedMean(g, { owner, compute: itself });
+      init(θ, vector) {
+        const sizes = sizesOf(vector);
+        if (!sizes) return {};
+        return {
+          elements: useErrorFeedback ? { gradientError: zerosLike(θ) } : {},
+          replicated: warmStart ? { Q: drawn(sizes.n, vector, 0, θ.device) } : {},
+        };
+      },
 
-      const { m, n } = sizes;
-      const e = elements?.gradientError;
-      const { device } = g;
-      using P = keep(empty([m, r], { device }));
-      using R = keep(empty([n, r], { device }));
+      async mean(g, { elements, replicated }, exchange, { step, vector }) {
+        if (step < startPowerSGDIter) return exchange.mean(g);
+        const { owner } = vector;
+        const sizes = sizesOf(vector);
+        if (!sizes) return exchange.computedMean(g, { owner, compute: itself });
 
-      // M ← g + e, in e's place
-      using M = keep((e ? noGrad(() => e.add_(g)) : g).view(m, n));
+        const { m, n } = sizes;
+        const e = elements?.gradientError;
+        const { device } = g;
+        using P = keep(empty([m, r], { device }));
+        using R = keep(empty([n, r], { device }));
 
-      // P ← orth(mean_ranks(M Q))
-      {
-        using redrawn = warmStart ? undefined : drawn(n, vector, step, device);
-        multiply(M, redrawn ?? replicated!.Q!, P);
-      }
-      await exchange.computedMean(P, { owner, compute: orthonormalize(r, "householder-qr", 0, device) });
+        // M ← g + e, in e's place
+        using M = keep((e ? noGrad(() => e.add_(g)) : g).view(m, n));
 
-      // Q ← mean_ranks(Mᵀ P)
-      {
-        using Mᵀ = M.transpose(0, 1);
-        multiply(Mᵀ, P, R);
-      }
-      await exchange.mean(R);
+        // P ← orth(mean_ranks(M Q))
+        {
+          using redrawn = warmStart ? undefined : drawn(n, vector, step, device);
+          multiply(M, redrawn ?? replicated!.Q!, P);
+        }
+        await exchange.computedMean(P, { owner, compute: orthonormalize(r, "householder-qr", 0, device) });
 
-      // g ← P Qᵀ,  e ← M − P Qᵀ
-      addLowRank(g, P, R, { rank: r, keep: 0, scale: 1 });
-      if (e) noGrad(() => e.sub_(g));
-      if (warmStart) noGrad(() => replicated!.Q!.copy_(R));
-    },
+        // Q ← mean_ranks(Mᵀ P)
+        {
+          using Mᵀ = M.transpose(0, 1);
+          multiply(Mᵀ, P, R);
+        }
+        await exchange.mean(R);
 
-    messages(vector, step) {
-      const { n: length, offset, owner } = vector;
-      if (step < startPowerSGDIter) return [{ kind: "mean", n: length, offset }];
-      const sizes = sizesOf(vector);
-      if (!sizes) return [{ kind: "computedMean", n: length, owner }];
-      return [
-        { kind: "computedMean", n: sizes.m * r, owner },
-        { kind: "mean", n: sizes.n * r },
-      ];
-    },
-  };
-}
+        // g ← P Qᵀ,  e ← M − P Qᵀ
+        addLowRank(g, P, R, { rank: r, keep: 0, scale: 1 });
+        if (e) noGrad(() => e.sub_(g));
+        if (warmStart) noGrad(() => replicated!.Q!.copy_(R));
+      },
+
+      messages(vector, step) {
+        const { n: length, offset, owner } = vector;
+        if (step < startPowerSGDIter) return [{ kind: "mean", n: length, offset }];
+        const sizes = sizesOf(vector);
+        if (!sizes) return [{ kind: "computedMean", n: length, owner }];
+        return [
+          { kind: "computedMean", n: sizes.m * r, owner },
+          { kind: "mean", n: sizes.n * r },
+        ];
+      },
+    };
+  },
+});
 
 /** All axes but the first are one; a vector is a row. */
 function rowsAndColumns({ shape, length }: Segment): { m: number; n: number } {

@@ -12,32 +12,36 @@
  * Sent per step: 1 message, (P − 1) (⌈n bits / 8⌉ + 4 ⌈n / bucket⌉) bytes for each layer.
  */
 import { type Codec, qsgd as qsgdCodec } from "@terse/codecs";
-import { parseOptions, positiveInteger, v } from "@terse/options";
+import { positiveInteger, v } from "@terse/options";
 import { noGrad } from "@terse/tensor";
 import { drawsOf, seed } from "../algorithms/draws.ts";
-import type { GradientCompression } from "./gradient-compression.ts";
+import { define } from "../define.ts";
+import type { CompressionRules } from "./gradient-compression.ts";
 
-export const qsgdOptions = v.object({
+const options = v.object({
   bits: v.optional(v.pipe(v.number(), v.safeInteger(), v.minValue(2), v.maxValue(8)), 4), // of an element
   bucket: v.optional(positiveInteger, 512), // elements that share a norm; a layer begins a new bucket
   seed,
 });
 
-export function qsgd(options: v.InferInput<typeof qsgdOptions> = {}): GradientCompression {
-  const { bits, bucket, seed } = parseOptions(qsgdOptions, options, "qsgd");
-  const codec = qsgdCodec({ bits, block: bucket }) as Codec;
-  return {
-    name: "qsgd",
-    splits: "at segments",
+export const qsgd = define({
+  name: "qsgd",
+  options,
 
-    init: () => ({}),
+  create({ bits, bucket, seed }): CompressionRules {
+    const codec = qsgdCodec({ bits, block: bucket }) as Codec;
+    return {
+      splits: "at segments",
 
-    async mean(g, _, exchange, context) {
-      using own = g.clone().keep();
-      noGrad(() => g.zero_());
-      await exchange.sparse(own, { into: g, codec, ...drawsOf(seed, context) });
-    },
+      init: () => ({}),
 
-    messages: ({ n }) => [{ kind: "sparse", n, codec }],
-  };
-}
+      async mean(g, _, exchange, context) {
+        using own = g.clone().keep();
+        noGrad(() => g.zero_());
+        await exchange.sparse(own, { into: g, codec, ...drawsOf(seed, context) });
+      },
+
+      messages: ({ n }) => [{ kind: "sparse", n, codec }],
+    };
+  },
+});

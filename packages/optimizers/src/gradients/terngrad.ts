@@ -17,55 +17,63 @@
  */
 import { type Codec, linf, terngrad as terngradCodec } from "@terse/codecs";
 import { sumOfSquares } from "@terse/native-optimizers";
-import { nonNegativeFloat, oneOf, parseOptions, v } from "@terse/options";
+import { nonNegativeFloat, oneOf, v } from "@terse/options";
 import { noGrad, scope, type Tensor } from "@terse/tensor";
 import type { Vector } from "../algorithms/algorithm.ts";
 import { drawsOf, seed } from "../algorithms/draws.ts";
-import { type KeptOptions, makesState } from "../kept-options.ts";
-import type { GradientCompression } from "./gradient-compression.ts";
+import { define } from "../define.ts";
+import { makesState } from "../kept-options.ts";
+import type { CompressionRules } from "./gradient-compression.ts";
 
-export const terngradOptions = v.object({
+const options = v.object({
   clip: v.optional(nonNegativeFloat, 2.5), // c; 0: none
   scaler: v.optional(oneOf(["shared", "own"]), "shared"), // whether ranks agree on s
   seed,
 });
 
-export const terngradKept: KeptOptions<v.InferOutput<typeof terngradOptions>> = () => ({ scaler: makesState });
+export const terngrad = define({
+  name: "terngrad",
+  options,
+  kept: () => ({ scaler: makesState }),
 
-export function terngrad(options: v.InferInput<typeof terngradOptions> = {}): GradientCompression {
-  const { clip, scaler, seed } = parseOptions(terngradOptions, options, "terngrad");
-  const own = terngradCodec({ clip }) as Codec;
-  const shared = new WeakMap<Vector, Codec>();
-  /** t with the s of all ranks: levels −1, 0 and 1 of the maximum of each layer. */
-  const sharedBy = (vector: Vector): Codec => {
-    const codec = shared.get(vector) ?? (linf({ bits: 2, segments: vector.lengths }) as Codec);
-    shared.set(vector, codec);
-    return codec;
-  };
-  return {
-    name: "terngrad",
-    splits: scaler === "own" ? "at segments" : "anywhere",
+  create({ clip, scaler, seed }): CompressionRules {
+    const own = terngradCodec({ clip }) as Codec;
+    const shared = new WeakMap<Vector, Codec>();
+    /** t with the s of all ranks: levels −1, 0 and 1 of the maximum of each layer. */
+    const sharedBy = (vector: Vector): Codec => {
+      const codec = shared.get(vector) ?? (linf({ bits: 2, segments: vector.lengths }) as Codec);
+      shared.set(vector, codec);
+      return codec;
+    };
+    return {
+      splits: scaler === "own" ? "at segments" : "anywhere",
 
-    init: () => ({}),
+      init: () => ({}),
 
-    async mean(g, _, exchange, context) {
-      const { vector } = context;
-      const draws = drawsOf(seed, context);
-      if (scaler === "shared" && clip > 0) clipLayers(g, vector, clip);
-      using gradient = g.clone().keep();
-      noGrad(() => g.zero_());
-      if (scaler === "own") await exchange.sparse(gradient, { into: g, codec: own, ...draws });
-      else
-        await exchange.sumOfFields(gradient, { into: g, codec: sharedBy(vector), scale: 1 / exchange.ranks, ...draws });
-    },
+      async mean(g, _, exchange, context) {
+        const { vector } = context;
+        const draws = drawsOf(seed, context);
+        if (scaler === "shared" && clip > 0) clipLayers(g, vector, clip);
+        using gradient = g.clone().keep();
+        noGrad(() => g.zero_());
+        if (scaler === "own") await exchange.sparse(gradient, { into: g, codec: own, ...draws });
+        else
+          await exchange.sumOfFields(gradient, {
+            into: g,
+            codec: sharedBy(vector),
+            scale: 1 / exchange.ranks,
+            ...draws,
+          });
+      },
 
-    messages: (vector) => [
-      scaler === "own"
-        ? { kind: "sparse", n: vector.n, codec: own }
-        : { kind: "sumOfFields", n: vector.n, codec: sharedBy(vector) },
-    ],
-  };
-}
+      messages: (vector) => [
+        scaler === "own"
+          ? { kind: "sparse", n: vector.n, codec: own }
+          : { kind: "sumOfFields", n: vector.n, codec: sharedBy(vector) },
+      ],
+    };
+  },
+});
 
 /** Clips each layer to c standard deviations. The sum of squares is not finite where an element is not; that one stays. */
 function clipLayers(g: Tensor, { n, offset, segments }: Vector, c: number): void {

@@ -128,14 +128,14 @@ function casesOf(name: string, entry: { readonly options: { readonly entries: ob
 }
 
 function madeOf(name: Name, options: object): Made {
-  const create = () => (algorithms[name].create as (options: object) => Algorithm)(options);
+  const create = () => (algorithms[name] as (options: object) => Algorithm)(options);
   return { create, more: create().takes === "matrices" ? { groups } : {} };
 }
 
 type Compression = keyof typeof gradientCompressions;
 
 function madeOfCompression(name: Compression, options: object): Made {
-  const create = gradientCompressions[name].create as (options: object) => GradientCompression;
+  const create = gradientCompressions[name] as (options: object) => GradientCompression;
   return { create: () => compressed(sgd(), create(options)), more: {} };
 }
 

@@ -104,15 +104,15 @@ export const wholes: Record<string, { create: () => Algorithm; perLayer: string 
       .flatMap(([name, create]) => (["fused", "momentum-scaled"] as const).map((scale) => ({ name, create, scale })))
       .map(({ name, create, scale }) => [
         `${name}, ${scale}`,
-        { create: () => create({ warmup: 2, scale }), perLayer: "scale: per-layer" },
+        { create: () => create({ warmup: 2, scale }), perLayer: `${name}.scale: per-layer` },
       ]),
   ),
   "zero-one-adam, fused": {
     create: () => zeroOneAdam({ freeze: 2, doubling: 1, localSteps: 2, scale: "fused" }),
-    perLayer: "scale: per-layer",
+    perLayer: "zero-one-adam.scale: per-layer",
   },
   "sgd with graddrop of the model": {
     create: () => compressed(sgd(), graddrop({ ratio: 0.1, threshold: "model" })),
-    perLayer: "threshold: layer",
+    perLayer: "graddrop.threshold: layer",
   },
 };

@@ -14,7 +14,7 @@
  * This file is the definition: terngrad.c, terngrad_avx2.c, … write the same bytes.
  */
 import { codec, type Definition, type Draws, floats } from "../../codec.ts";
-import { checkNames, checkScaleGroups } from "../../shared/parameters.ts";
+import { checkNames, checkScaleGroups, ParameterError } from "../../shared/parameters.ts";
 import { draws } from "../../shared/random/random.ts";
 import { deviation, firstNotFinite, largest } from "../../shared/reductions/reductions.ts";
 import {
@@ -85,7 +85,6 @@ export function terngrad(parameters: TernGrad = {}) {
   checkScaleGroups("terngrad", parameters);
   const { clip = 0 } = parameters;
   const good = typeof clip === "number" && (clip === 0 || (Math.fround(clip) > 0 && Math.fround(clip) < Infinity));
-  if (!good)
-    throw new RangeError(`terngrad: clip is ${String(clip)}, and must be a number of standard deviations, 0 for none.`);
+  if (!good) throw new ParameterError("terngrad", "clip", clip, "a number of standard deviations, 0 for none");
   return codec<Draws>(definition, parameters);
 }

@@ -1,0 +1,53 @@
+import { type Conflict, type Problem, parseOptions, type v, withoutConflicts } from "@terse/options";
+import type { KeptOptions } from "./kept-options.ts";
+
+type Schema = v.ObjectSchema<v.ObjectEntries, undefined>;
+
+/** What a file of algorithms/ or of gradients/ says of the one thing that it defines: its name in recipes, its options, and how it is made. */
+export interface Definition<S extends Schema, Made extends object> {
+  readonly name: string;
+  readonly options: S;
+  /** Options that have no effect beside others, or contradict them. */
+  readonly conflicts?: readonly Conflict<v.InferOutput<S>>[];
+  /** Options that a run keeps when it goes on from a save. */
+  readonly kept?: KeptOptions<v.InferOutput<S>>;
+  /** How the options fit into a run of so many steps. */
+  readonly inRun?: (options: v.InferOutput<S>, steps: number) => InRun<v.InferOutput<S>>;
+  create(options: v.InferOutput<S>, where: string): Made;
+}
+
+/** Options in a run. Paths of problems are options. */
+export interface InRun<Options> {
+  /** Those that were given as a share of the run, in steps. */
+  readonly options?: Partial<Options>;
+  /** Why the run would not be what was asked for. */
+  readonly problems?: readonly Problem[];
+  /** What has no effect in so short a run. */
+  readonly remarks?: readonly Problem[];
+}
+
+/** What makes an algorithm or a compression from its options, and its definition. */
+export type Method<S extends Schema, Made extends object> = Omit<Definition<S, Made>, "create" | "conflicts"> &
+  ((...given: Given<S>) => Named<Made>);
+
+/** Of a method that is made: the name of its definition, and what stands before its options in errors. */
+export type Named<Made> = Made & { readonly name: string; readonly where: string };
+
+// biome-ignore lint/complexity/noBannedTypes: "every option may be left out" is exactly what {} asks.
+type Given<S extends Schema> =
+  {} extends v.InferInput<S> ? [options?: v.InferInput<S>, where?: string] : [options: v.InferInput<S>, where?: string];
+
+/**
+ * A method by its definition. It takes options, and what stands before them in errors: its name unless given, or the key of a recipe's section. It
+ * throws OptionsError for options that it does not know, that are out of their bounds, or that conflict.
+ */
+export function define<S extends Schema, Made extends object>(definition: Definition<S, Made>): Method<S, Made> {
+  const { create, conflicts = [], ...properties } = definition;
+  const method = (options?: unknown, where = definition.name) => {
+    const given = withoutConflicts(parseOptions(definition.options, options, where), conflicts, where);
+    return { name: definition.name, where, ...create(given, where) };
+  };
+  for (const [key, value] of Object.entries(properties))
+    Object.defineProperty(method, key, { value, enumerable: true });
+  return method as unknown as Method<S, Made>;
+}
