@@ -90,9 +90,6 @@ interface Entry {
 }
 
 function everyOption(name: string, entry: Entry, cases: Cases, create: (options: object) => Algorithm): void {
-  it(`of ${name} is changed here`, () =>
-    expect(Object.keys(cases).sort()).toEqual(Object.keys(entry.options.entries).sort()));
-
   for (const [option, [to, beside = {}]] of Object.entries(cases))
     it.each([2, 6])(`${name}.${option} takes effect after %i steps, or is refused`, async (at) => {
       const before = withDefaults(entry, { ...phases[name], ...beside });

@@ -91,11 +91,6 @@ const methods: Record<string, () => Algorithm> = {
   ),
 };
 
-it("every compression of gradients is tested here", () => {
-  const names = Object.keys(compressions).map((name) => name.split(",")[0]);
-  expect([...new Set(names)].sort()).toEqual(Object.keys(gradientCompressions).sort());
-});
-
 describe("while the last gradient is missing", () => {
   /** `from`: the first step that is looked at. */
   async function check(options: () => OptimizerOptions, { steps = 4, from = 0 } = {}): Promise<void> {

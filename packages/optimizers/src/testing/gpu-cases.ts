@@ -141,10 +141,10 @@ function madeOfCompression(name: Compression, options: object): Made {
 
 export const cases: Case[] = [
   ...(Object.keys(algorithms) as Name[]).flatMap((name) =>
-    casesOf(name, algorithms[name], ofAlgorithms[name], (options) => madeOf(name, options)),
+    casesOf(name, algorithms[name], ofAlgorithms[name]!, (options) => madeOf(name, options)),
   ),
   ...(Object.keys(gradientCompressions) as Compression[]).flatMap((name) =>
-    casesOf(name, gradientCompressions[name], ofCompressions[name], (options) => madeOfCompression(name, options)),
+    casesOf(name, gradientCompressions[name], ofCompressions[name]!, (options) => madeOfCompression(name, options)),
   ),
 ];
 for (const [name, all] of Object.entries(together) as [Name, object[]][])

@@ -11,6 +11,7 @@ import {
   efSignsgd,
   type GradientCompression,
   graddrop,
+  gradientCompressions,
   lamb,
   lambBasicOneBit,
   lion,
@@ -20,6 +21,7 @@ import {
   oneBitLamb,
   powersgd,
   qsgd,
+  algorithms as registry,
   sgd,
   signsgd,
   signum,
@@ -27,8 +29,11 @@ import {
   zeroOneAdam,
 } from "../index.ts";
 
-/** All of the registry; phases change after the second step. */
-export const algorithms: Record<string, () => Algorithm> = {
+/** Entries of a registry that are not listed yet, with their defaults: a new one is in every test of all. */
+const unlisted = <Made>(registry: object, listed: object): Record<string, () => Made> =>
+  Object.fromEntries(Object.entries(registry).filter(([name]) => !Object.hasOwn(listed, name)));
+
+const listedAlgorithms: Record<string, () => Algorithm> = {
   lion: () => lion({ weightDecay: 0.1 }),
   adamw: () => adamw(),
   "distributed-lion": () => distributedLion({ weightDecay: 0.1 }),
@@ -48,6 +53,9 @@ export const algorithms: Record<string, () => Algorithm> = {
   "zero-one-adam": () => zeroOneAdam({ freeze: 2, doubling: 1, localSteps: 2 }),
   demo: () => demo({ chunk: 4, k: 3 }),
 };
+
+/** All of the registry; phases change after the second step. */
+export const algorithms = { ...listedAlgorithms, ...unlisted<Algorithm>(registry, listedAlgorithms) };
 
 export const variants: Record<string, () => Algorithm> = {
   "lion-cub, 8 bits": () => lionCub({ bits: 8 }),
@@ -83,8 +91,7 @@ export const variants: Record<string, () => Algorithm> = {
   "adamw with scaled signs": () => compressed(adamw(), anyCodec({ codec: "scaled-sign" })),
 };
 
-/** All of the registry that work on single layers. */
-export const compressions: Record<string, () => GradientCompression> = {
+const listedCompressions: Record<string, () => GradientCompression> = {
   codec: () => anyCodec({ codec: "scaled-sign" }),
   "codec, few elements": () => anyCodec({ codec: "top-k", ratio: 0.1 }),
   "codec, whole numbers": () => anyCodec({ codec: "int8", errorFeedback: false }),
@@ -95,6 +102,12 @@ export const compressions: Record<string, () => GradientCompression> = {
   graddrop: () => graddrop({ ratio: 0.1 }),
   dgc: () => dgc({ ratio: 0.1 }),
   powersgd: () => powersgd({ minCompressionRate: 1 }),
+};
+
+/** All of the registry, on single layers. */
+export const compressions = {
+  ...listedCompressions,
+  ...unlisted<GradientCompression>(gradientCompressions, listedCompressions),
 };
 
 /** What works on the model as one vector, and the option with which it works on single layers. */

@@ -1,5 +1,6 @@
-/** For tests: every option of the optimizers and of the compressions of gradients. kept-options.test.ts asserts that none is missing. */
-import type { algorithms, gradientCompressions } from "../index.ts";
+/** For tests: another value of every option of the optimizers and of the compressions of gradients. */
+import { v } from "@terse/options";
+import { algorithms, gradientCompressions } from "../index.ts";
 
 /** Another value of each option, and with which others it counts. */
 export type Cases = Readonly<Record<string, readonly [to: unknown, beside?: object]>>;
@@ -16,7 +17,8 @@ const hasMomentum = { momentum: 0.9 };
 const levels = { bits: 3 };
 const free = { beta2: 0.9, threshold: 10, minFactor: 0.01, maxFactor: 100 }; // of bounds
 
-export const ofAlgorithms: Record<keyof typeof algorithms, Cases> = {
+/** Where the first value that fits would change nothing, or would not be allowed alone. */
+const chosenOfAlgorithms: Readonly<Record<string, Cases>> = {
   sgd: { momentum: [0.5, hasMomentum], dampening: [0.5, hasMomentum], nesterov: [true, hasMomentum], ...decay },
   signsgd: votes,
   signum: { ...votes, beta: [0.5] },
@@ -87,7 +89,7 @@ export const ofAlgorithms: Record<keyof typeof algorithms, Cases> = {
   },
 };
 
-export const ofCompressions: Record<keyof typeof gradientCompressions, Cases> = {
+const chosenOfCompressions: Readonly<Record<string, Cases>> = {
   codec: {
     codec: ["f16"],
     errorFeedback: [false],
@@ -120,3 +122,37 @@ export const ofCompressions: Record<keyof typeof gradientCompressions, Cases> = 
     randomSeed: [1, { warmStart: false }],
   },
 };
+
+export const ofAlgorithms: Readonly<Record<string, Cases>> = casesOf(algorithms, chosenOfAlgorithms);
+export const ofCompressions: Readonly<Record<string, Cases>> = casesOf(gradientCompressions, chosenOfCompressions);
+
+interface Entry {
+  readonly options: { readonly entries: Readonly<Record<string, v.GenericSchema>> };
+}
+
+function casesOf(registry: object, chosen: Readonly<Record<string, Cases>>): Readonly<Record<string, Cases>> {
+  return Object.fromEntries(
+    Object.entries(registry as Readonly<Record<string, Entry>>).map(([name, { options }]) => {
+      const cases = Object.entries(options.entries).map(([option, schema]): [string, Cases[string]] => [
+        option,
+        chosen[name]?.[option] ?? [otherValue(schema, `${name}.${option}`)],
+      ]);
+      return [name, Object.fromEntries(cases)];
+    }),
+  );
+}
+
+interface Described extends v.GenericSchema {
+  readonly wrapped?: Described; // of optional
+  readonly default?: unknown;
+  readonly options?: readonly unknown[]; // of picklist
+}
+
+/** A value that the schema takes, other than its default. */
+function otherValue(schema: Described, path: string): unknown {
+  const { wrapped = schema, default: standard } = schema;
+  const words = wrapped.type === "picklist" ? wrapped.options! : [];
+  const fits = [...words, true, false, 0.5, 0.25, 2, 3].find((value) => value !== standard && v.is(schema, value));
+  if (fits === undefined) throw new Error(`testing/option-cases.ts: give another value of ${path} than its default`);
+  return fits;
+}
