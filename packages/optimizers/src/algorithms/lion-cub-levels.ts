@@ -30,6 +30,7 @@ import type { Rules, Vector } from "./algorithm.ts";
 import { drawsOf } from "./draws.ts";
 import { applySign, applyVote, lionMix } from "./kernels.ts";
 import type { LionCubOptions } from "./lion-cub-options.ts";
+import { perVector } from "./per-vector.ts";
 import type { State } from "./state.ts";
 
 interface LevelsState extends State {
@@ -54,7 +55,7 @@ export function lionCubLevels(
   }: LionCubOptions & { bits: number },
   where: string,
 ): Rules<LevelsState> {
-  const levels = sumBits === undefined ? levelsOfBits(bits) : levelsOfSum(sumBits);
+  const levels = sumBits === undefined ? levelsOfBits(bits) : levelsOfSum(sumBits, where);
   const Q = ({ ranks }: Vector, segments?: readonly number[]): Codec => {
     if (zero === "hold") return ternary as Codec; // its encoder takes the signs
     const scales = segments ? { segments } : {};
@@ -67,12 +68,7 @@ export function lionCubLevels(
       ...scales,
     }) as Codec;
   };
-  const byVector = new WeakMap<Vector, Codec>(); // made once, because the exchange caches what it derives from a codec
-  const codecOf = (vector: Vector) => {
-    const codec = byVector.get(vector) ?? Q(vector, vector.lengths); // one scale a layer
-    byVector.set(vector, codec);
-    return codec;
-  };
+  const codecOf = perVector((vector) => Q(vector, vector.lengths)); // one scale a layer
   const kind = quantizer === "linf-logarithmic" ? "sum" : sum === "direct" ? "sumOfLevelsDirect" : "signOfLevels";
 
   return {
@@ -123,12 +119,16 @@ const largestSum = (sumBits: number) => 2 ** (sumBits - 1) - 1;
 export const sideOfSum = (sumBits: number, ranks: number) => Math.floor(largestSum(sumBits) / ranks);
 
 /** As many levels as leave the sum of all ranks in so many bits. */
-const levelsOfSum = (sumBits: number) => (ranks: number) => {
+const levelsOfSum = (sumBits: number, where: string) => (ranks: number) => {
   const side = sideOfSum(sumBits, ranks);
   const most = largestSum(sumBits);
   if (side === 0)
-    throw new RangeError(
-      `lion-cub.sumBits: ${sumBits} bits hold a sum from ${-most} to ${most}, less than one level of each of ${ranks} ranks; take more bits, or bits: 1`,
-    );
+    throw new OptionsError([
+      {
+        path: `${where}.sumBits`,
+        problem: `${sumBits} bits hold a sum from ${-most} to ${most}, less than one level of each of ${ranks} ranks`,
+        remedy: "take more bits, or bits: 1",
+      },
+    ]);
   return { bits: Math.ceil(Math.log2(2 * side + 1)), side };
 };

@@ -104,9 +104,9 @@ describe("any codec", () => {
     expect(() => anyCodec({ codec: "int8", ratio: 0.1 })).toThrow(
       "codec.ratio: int8 takes none, it has block; leave it out",
     );
-    expect(() => anyCodec({ codec: "linf" })).toThrow("codec.bits: linf needs it: the bits of an element");
+    expect(() => anyCodec({ codec: "linf" })).toThrow("codec.bits: linf needs it; give the bits of an element");
     expect(() => anyCodec({ codec: "linf", bits: 9 })).toThrow(
-      "codec.bits: 9, and must be a whole number, from 2 to 8.",
+      "codec.bits: 9, and must be a whole number, from 2 to 8",
     );
     expect(() => anyCodec({ codec: "bf16", block: 64 })).toThrow("codec.block: bf16 takes none, it has no options");
     expect(() => anyCodec({ codec: "top-k", ratio: 0.1, block: 64, bits: 3 })).toThrow(

@@ -23,6 +23,7 @@ import { type Conflict, flag, nonNegativeFloat, OptionsError, oneOf, positiveInt
 import { noGrad, type Tensor, zeros, zerosLike } from "@terse/tensor";
 import type { Vector } from "../algorithms/algorithm.ts";
 import { drawsOf, seed } from "../algorithms/draws.ts";
+import { perVector } from "../algorithms/per-vector.ts";
 import type { OwnedShare, State } from "../algorithms/state.ts";
 import { define } from "../define.ts";
 import { makesState } from "../kept-options.ts";
@@ -155,14 +156,11 @@ export const anyCodec = define({
 
     const sums = !errorFeedback && whole?.summable !== undefined;
     const byLayers = sums && parameters.block === undefined;
-    const cut = new WeakMap<Vector, Codec>();
+    const cutAtLayers = perVector(({ lengths }) => codecWith({ ...parameters, segments: lengths }));
     /** The codec of a vector: with a scale for each layer where it holds several. */
     const codecOf = (vector: Vector): Codec => {
       if (!whole) return topOf(vector.n, ratio!);
-      if (!byLayers) return whole;
-      const known = cut.get(vector) ?? codecWith({ ...parameters, segments: vector.lengths });
-      cut.set(vector, known);
-      return known;
+      return byLayers ? cutAtLayers(vector) : whole;
     };
     const keepsFew = !whole || whole.kept !== undefined;
     const both = errorFeedback && !keepsFew; // ways

@@ -1,3 +1,4 @@
+import { lineOf } from "@terse/options";
 import { noGrad, tensor } from "@terse/tensor";
 import { describe, expect, it } from "vitest";
 import { addLowRank, inDoubles } from "../../../../native/optimizers/src/definition.ts";
@@ -189,7 +190,10 @@ describe("powersgd", () => {
       const length = shape.reduce((a, b) => a * b, 1);
       return { name: `${i}`, role: "matrix" as const, shape, offset: 256 * i, length };
     });
-    const remark = (options: Options) => powersgd(options).remark!(segments);
+    const remark = (options: Options) => {
+      const found = powersgd(options).remark!(segments);
+      return found && lineOf(found);
+    };
     // 20 × 12: 32 · 3 · 2 < 240 < 32 · 4 · 2
     expect(remark({ matrixApproximationRank: 3 })).toBeUndefined();
     for (const matrixApproximationRank of [4, 200, 9999])

@@ -21,6 +21,7 @@ import { nonNegativeFloat, oneOf, v } from "@terse/options";
 import { noGrad, scope, type Tensor } from "@terse/tensor";
 import type { Vector } from "../algorithms/algorithm.ts";
 import { drawsOf, seed } from "../algorithms/draws.ts";
+import { perVector } from "../algorithms/per-vector.ts";
 import { define } from "../define.ts";
 import { makesState } from "../kept-options.ts";
 import type { CompressionRules } from "./gradient-compression.ts";
@@ -38,13 +39,8 @@ export const terngrad = define({
 
   create({ clip, scaler, seed }): CompressionRules {
     const own = terngradCodec({ clip }) as Codec;
-    const shared = new WeakMap<Vector, Codec>();
     /** t with the s of all ranks: levels −1, 0 and 1 of the maximum of each layer. */
-    const sharedBy = (vector: Vector): Codec => {
-      const codec = shared.get(vector) ?? (linf({ bits: 2, segments: vector.lengths }) as Codec);
-      shared.set(vector, codec);
-      return codec;
-    };
+    const sharedBy = perVector(({ lengths }) => linf({ bits: 2, segments: lengths }) as Codec);
     return {
       splits: scaler === "own" ? "at segments" : "anywhere",
 
