@@ -17,11 +17,10 @@ import {
   compressed,
   type GradientCompression,
   gradientCompressions,
-  type InRun,
   matrixShape,
   type ParameterGroup,
 } from "@terse/optimizers";
-import { lineOf, OptionsError, oneOf, type Problem, positiveFloat, text, v } from "@terse/options";
+import { lineOf, OptionsError, oneOf, positiveFloat, text, v } from "@terse/options";
 import { roles, type Segment } from "@terse/tensor";
 import type { Recipe } from "./recipe.ts";
 
@@ -174,43 +173,6 @@ function cannotShare(optimizer: OptimizerSection, { name, perLayer = "another op
   ]);
 }
 
-/**
- * The sections of a recipe's methods as its run of `steps` has them, with shares of the run in steps; what they say against it, and what has no effect
- * in so short a run. `optimizer` and `gradient` are those of the recipe.
- */
-export function inRun({ optimizer, exchange: { gradient }, steps }: Pick<Recipe, "optimizer" | "exchange" | "steps">) {
-  const problems: Problem[] = [];
-  const remarks: Problem[] = [];
-  const fitted = <S extends object>(key: string, entry: object, section: S): S => {
-    const { inRun } = entry as { inRun?: (options: object, steps: number) => InRun<S> };
-    const found = inRun?.(section, steps) ?? {};
-    const at = (problem: Problem): Problem => ({ ...problem, path: `${key}.${problem.path}` });
-    problems.push(...(found.problems ?? []).map(at));
-    remarks.push(...(found.remarks ?? []).map(at));
-    return { ...section, ...found.options };
-  };
-  const groups = optimizer.groups.map((group, i) => fitted(`optimizer.groups.${i}`, algorithms[group.name], group));
-  return {
-    optimizer: { ...fitted("optimizer", algorithms[optimizer.name], optimizer), groups },
-    gradient: gradient && fitted("exchange.gradient", gradientCompressions[gradient.name], gradient),
-    problems,
-    remarks,
-  };
-}
-
-/** The same section; warm-ups that end by themselves end when `assume` says. */
-export function withAssumedWarmups(
-  optimizer: OptimizerSection,
-  assume: (key: string, beta2: number) => number,
-): OptimizerSection {
-  const assumed = <S extends Section>(section: S, key: string): S => {
-    const { warmup, beta2 } = section as { warmup?: unknown; beta2?: number };
-    return warmup === "auto" ? { ...section, warmup: assume(key, beta2!) } : section;
-  };
-  const groups = optimizer.groups.map((group, i) => assumed(group, `optimizer.groups.${i}`));
-  return { ...assumed(optimizer, "optimizer"), groups };
-}
-
 /** What contradicts itself in the optimizers of a recipe, a line for each; found without a model. */
 export function problemsOfOptimizers({ optimizer }: Pick<Recipe, "optimizer">): string[] {
   return optimizersOf(optimizer).flatMap(([key, section]) => {
@@ -222,18 +184,5 @@ export function problemsOfOptimizers({ optimizer }: Pick<Recipe, "optimizer">): 
     if (optimizer.noDecay.length > 0 && !("weightDecay" in algorithms[section.name].options.entries))
       problems.push(`optimizer.noDecay: ${section.name} has no weightDecay; drop it`);
     return problems;
-  });
-}
-
-/** Momenta on top of the one that Deep Gradient Compression has, a line for each. */
-export function remarksOnMomenta({ optimizer, exchange }: Pick<Recipe, "optimizer" | "exchange">): string[] {
-  const { name: compression, momentum: first } = { ...exchange.gradient } as { name?: string; momentum?: number };
-  if (compression !== "dgc" || first === 0) return [];
-  return optimizersOf(optimizer).flatMap(([, { name, ...options }]) => {
-    const { momentum = 0, beta1 = momentum } = options as { momentum?: number; beta1?: number };
-    if (beta1 === 0) return [];
-    return [
-      `exchange.gradient.momentum: ${first}, and ${name} has a momentum of its own, so there are two; set it to 0, or take sgd without momentum`,
-    ];
   });
 }

@@ -25,15 +25,8 @@ import {
   text,
   v,
 } from "@terse/options";
-import {
-  checkGradients,
-  groupOptions,
-  inRun,
-  noDecay,
-  optimizersOf,
-  problemsOfOptimizers,
-  remarksOnMomenta,
-} from "./parameter-groups.ts";
+import { methodsInRun } from "./methods-in-run.ts";
+import { checkGradients, groupOptions, noDecay, optimizersOf, problemsOfOptimizers } from "./parameter-groups.ts";
 import { scheduleOptions, schedules, warmupWithin } from "./schedules/schedules.ts";
 
 /** A section whose `name` chooses an entry of a registry; it takes the entry's options, and `shared` ones. `fallback`: without a name. */
@@ -349,10 +342,10 @@ function problemsOfSections(tree: unknown): string[] {
 
 /** The same recipe, with shares of the run in steps. Throws `OptionsError` where keys of two sections contradict each other. */
 function checked(read: Recipe): Recipe {
-  const { optimizer, gradient, problems } = inRun(read);
+  const { sections, problems } = methodsInRun(read);
   const all = [...problemsOfOptimizers(read), ...problems];
   if (all.length > 0) throw new OptionsError(all);
-  const recipe = { ...read, optimizer, exchange: { ...read.exchange, ...(gradient && { gradient }) } };
+  const recipe = { ...read, ...sections };
   checkGradients(recipe);
   return recipe;
 }
@@ -362,7 +355,7 @@ export function remarksOn(recipe: Recipe): string[] {
   const { warmup } = recipe.schedule;
   const within = warmupWithin(warmup, recipe.steps);
   const cut = within === warmup ? [] : [`schedule.warmup: ${warmup} steps are cut to ${within}, half of the run`];
-  return [...cut, ...inRun(recipe).remarks.map(lineOf), ...remarksOnMomenta(recipe)];
+  return [...cut, ...methodsInRun(recipe).remarks.map(lineOf)];
 }
 
 /** The options of the file, and of recipes that it extends, that do not count, because what was given on top chooses something that does not take them: a line for each choice. */

@@ -111,14 +111,6 @@ it("every one has data that is there, or says in a line how to name what it need
   expect(needy.filter((name) => small.includes(name) || name in ofMaskedText)).toEqual([]);
 });
 
-it("there is a small one for every optimizer, and for every compression of gradients", () => {
-  const recipes = small.map((name) => read(name));
-  const optimizers = new Set<string>(recipes.map(({ optimizer }) => optimizer.name));
-  expect(Object.keys(algorithms).filter((name) => !optimizers.has(name))).toEqual([]);
-  const gradients = new Set<string | undefined>(recipes.map(({ exchange }) => exchange.gradient?.name));
-  expect(Object.keys(gradientCompressions).filter((name) => !gradients.has(name))).toEqual([]);
-});
-
 /** The recipe of each method's paper at its scale, and what it is about. */
 const ofPapers: Record<string, readonly [recipe: string, settings: object]> = {
   signum: ["resnet18-cifar-signum", { optimizer: { lr: 16 * 5e-5, beta: 0.9, weightDecay: 1e-4 } }],

@@ -7,12 +7,19 @@ type Schema = v.ObjectSchema<v.ObjectEntries, undefined>;
 export interface Definition<S extends Schema, Made extends object> {
   readonly name: string;
   readonly options: S;
+  /** What an option is, in one sentence, for help and documents: of those that no other method has. */
+  readonly sentences?: Readonly<Record<string, string>>;
   /** Options that have no effect beside others, or contradict them. */
   readonly conflicts?: readonly Conflict<v.InferOutput<S>>[];
   /** Options that a run keeps when it goes on from a save. */
   readonly kept?: KeptOptions<v.InferOutput<S>>;
   /** How the options fit into a run of so many steps. */
   readonly inRun?: (options: v.InferOutput<S>, steps: number) => InRun<v.InferOutput<S>>;
+  /** Of a compression: what is to be said of it under an algorithm with these options. */
+  readonly under?: (
+    options: v.InferOutput<S>,
+    algorithm: { readonly name: string; readonly options: object },
+  ) => Problem[];
   create(options: v.InferOutput<S>, where: string): Made;
 }
 
@@ -24,6 +31,10 @@ export interface InRun<Options> {
   readonly problems?: readonly Problem[];
   /** What has no effect in so short a run. */
   readonly remarks?: readonly Problem[];
+  /** In how many steps something comes again that sends more than other steps. */
+  readonly periods?: readonly number[];
+  /** What a plan takes options to be that the run itself finds, and what it says of that. */
+  readonly assumed?: { readonly options: Partial<Options>; readonly remark?: Problem };
 }
 
 /** What makes an algorithm or a compression from its options, and its definition. */
@@ -33,9 +44,10 @@ export type Method<S extends Schema, Made extends object> = Omit<Definition<S, M
 /** Of a method that is made: the name of its definition, and what stands before its options in errors. */
 export type Named<Made> = Made & { readonly name: string; readonly where: string };
 
-// biome-ignore lint/complexity/noBannedTypes: "every option may be left out" is exactly what {} asks.
 type Given<S extends Schema> =
-  {} extends v.InferInput<S> ? [options?: v.InferInput<S>, where?: string] : [options: v.InferInput<S>, where?: string];
+  Record<never, never> extends v.InferInput<S>
+    ? [options?: v.InferInput<S>, where?: string]
+    : [options: v.InferInput<S>, where?: string];
 
 /**
  * A method by its definition. It takes options, and what stands before them in errors: its name unless given, or the key of a recipe's section. It

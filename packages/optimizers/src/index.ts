@@ -14,7 +14,6 @@ export { lambBasicOneBit, oneBitLamb } from "./algorithms/one-bit-lamb.ts";
 export { sgd } from "./algorithms/sgd.ts";
 export { signsgd, signum } from "./algorithms/signum.ts";
 export type { OwnedShare, State } from "./algorithms/state.ts";
-export { assumedWarmup } from "./algorithms/warmup.ts";
 export { zeroOneAdam } from "./algorithms/zero-one-adam.ts";
 export { OverlapError } from "./buckets.ts";
 export { type ClipBy, clipBys } from "./clipping/clipping.ts";

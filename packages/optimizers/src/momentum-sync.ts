@@ -43,14 +43,16 @@ export const momentumSyncOptions = v.object({
 
 export type MomentumSyncOptions = v.InferOutput<typeof momentumSyncOptions>;
 
-export function momentumSyncInRun(
-  { momentumSync }: { momentumSync: MomentumSyncOptions },
+/** Of the votes of Lion: momenta are averaged now and then, and so is counted which elements have had a gradient. */
+export function votesInRun(
+  { momentumSync, maskEvery }: { momentumSync: MomentumSyncOptions; maskEvery: number },
   steps: number,
 ): InRun<object> {
   const { segments, every, late } = momentumSync;
-  if (segments === "none" || every + Number(late) <= steps) return {};
+  const periods = [every, maskEvery].filter((period) => period > 0);
+  if (segments === "none" || every + Number(late) <= steps) return { periods };
   const problem = `${every}, and the run has ${steps} steps, so no momenta are averaged`;
-  return { remarks: [{ path: "momentumSync.every", problem, remedy: "take fewer, or more steps" }] };
+  return { periods, remarks: [{ path: "momentumSync.every", problem, remedy: "take fewer, or more steps" }] };
 }
 
 interface Late {

@@ -3,7 +3,6 @@ import type { Group } from "@terse/collectives";
 import { bytesOfRound } from "@terse/exchange";
 import { Arena } from "@terse/tensor";
 import { describe, expect, it } from "vitest";
-import { gradientCompressions } from "./gradients/gradients.ts";
 import { type Algorithm, adamw, compressed, muon, Optimizer, type OptimizerOptions, zeroOneAdam } from "./index.ts";
 import { Chain, input } from "./testing/chain.ts";
 import { algorithms, compressions, variants, wholes } from "./testing/methods.ts";

@@ -3,7 +3,6 @@ import { loopback } from "@terse/collectives";
 import { dense, hierarchical, type Measured, StepRefusedError } from "@terse/exchange";
 import { Arena, fromTypedArray, noGrad } from "@terse/tensor";
 import { describe, expect, it, vi } from "vitest";
-import { algorithms as registry } from "./algorithms/algorithms.ts";
 import { applyVote, lionVote } from "./algorithms/kernels.ts";
 import { BucketSize } from "./bucket-size.ts";
 import {

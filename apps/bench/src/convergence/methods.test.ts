@@ -1,4 +1,3 @@
-import { algorithms, gradientCompressions } from "@terse/optimizers";
 import { readRecipe } from "@terse/train/recipe";
 import { expect, it } from "vitest";
 import { recipe } from "./convergence.ts";
@@ -9,13 +8,6 @@ const read = ({ changes, timed = [] }: Method) => readRecipe(new URL(recipe), [.
 it.each(Object.entries(methods))("%s is a recipe, also while its steps are timed", (_, method) => {
   expect(() => read(method)).not.toThrow();
   expect(() => read({ ...method, timed: [] })).not.toThrow();
-});
-
-it("are every optimizer and every compression of gradients", () => {
-  const all = Object.values(methods).map(read);
-  expect(new Set(all.map(({ optimizer }) => optimizer.name))).toEqual(new Set(Object.keys(algorithms)));
-  const used = new Set(all.map(({ exchange }) => exchange.gradient?.name));
-  for (const name of Object.keys(gradientCompressions)) if (name !== "codec") expect(used).toContain(name);
 });
 
 it("take the learning rate of a method that searches its own and comes before them", () => {

@@ -1,5 +1,6 @@
 /** `./terse config explain [KEY]`, and `./terse config schema`: what a recipe may say. */
 import { readFileSync } from "node:fs";
+import { algorithms, gradientCompressions } from "@terse/optimizers";
 import {
   endingIn,
   type ListedOption,
@@ -13,16 +14,25 @@ import {
 import { recipeSchema } from "../recipe.ts";
 import { jsonSchema } from "./json-schema.ts";
 
-/** One sentence for each key, from key-sentences.txt. */
-export const sentences: ReadonlyMap<string, string> = new Map(
-  readFileSync(new URL("../key-sentences.txt", import.meta.url), "utf8")
+/** One sentence for each key: from the methods' definitions, and from key-sentences.txt. */
+export const sentences: ReadonlyMap<string, string> = new Map([
+  ...sentencesOf("optimizer", algorithms),
+  ...sentencesOf("exchange.gradient", gradientCompressions),
+  ...readFileSync(new URL("../key-sentences.txt", import.meta.url), "utf8")
     .trimEnd()
     .split("\n")
-    .map((line) => {
+    .map((line): [string, string] => {
       const [, key, sentence] = /^(\S+)\s+(.*)$/.exec(line)!;
       return [key!, sentence!];
     }),
-);
+]);
+
+function sentencesOf(section: string, registry: object): [string, string][] {
+  return Object.values(registry as Record<string, { sentences?: Record<string, string> }>).flatMap(
+    ({ sentences = {} }) =>
+      Object.entries(sentences).map(([option, sentence]): [string, string] => [`${section}.${option}`, sentence]),
+  );
+}
 
 export async function configCommand(argv: readonly string[]): Promise<void> {
   const { words } = parseArguments(argv, { command: "./terse config", flags: {} });

@@ -3,7 +3,7 @@
  * compare them with what is really sent). `./terse test bytes-table -u` makes it anew.
  */
 import { readFileSync } from "node:fs";
-import { algorithms } from "@terse/optimizers";
+import type { algorithms } from "@terse/optimizers";
 import type { Segment } from "@terse/tensor";
 import { describe, expect, it } from "vitest";
 import { type Recipe, readRecipe } from "../recipe.ts";
@@ -377,9 +377,5 @@ describe("the table of bytes", () => {
     const [before, after] = [text.indexOf(begin) + begin.length, text.indexOf(end)];
     expect(after).toBeGreaterThanOrEqual(before);
     await expect(`${text.slice(0, before)}${table(all)}${text.slice(after)}`).toMatchFileSnapshot(place.pathname);
-  });
-
-  it("has a row of every optimizer", () => {
-    expect([...new Set(rows.map(({ name }) => name))].sort()).toEqual(Object.keys(algorithms).sort());
   });
 });

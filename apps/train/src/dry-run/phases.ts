@@ -1,8 +1,5 @@
 /** The bytes of every step of a run, by phases: a warm-up and a compression, or steps that take turns. */
 
-import { optimizersOf } from "../parameter-groups.ts";
-import type { Recipe } from "../recipe.ts";
-
 /** Steps that send equally many bytes. */
 export interface Phase {
   /** The first step, from 0, and the last one. */
@@ -37,14 +34,6 @@ export function phasesOf(steps: number, bytesOf: (step: number) => number, perio
     steps: all.reduce((sum, { first, last }) => sum + last - first + 1, 0),
     bytes,
   }));
-}
-
-/** Steps from one mean of momenta to the next, or from one count of elements. */
-export function periodsOf({ optimizer }: Pick<Recipe, "optimizer">): number[] {
-  return optimizersOf(optimizer).flatMap(([, section]) => {
-    const { maskEvery = 0, momentumSync } = section as { maskEvery?: number; momentumSync?: { every: number } };
-    return [maskEvery, momentumSync?.every ?? 0].filter((steps) => steps > 0);
-  });
 }
 
 interface Run {

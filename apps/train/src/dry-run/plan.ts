@@ -15,15 +15,15 @@ import {
   predictRound,
   returningShare,
 } from "@terse/exchange";
-import { assumedWarmup, type Optimizer } from "@terse/optimizers";
+import type { Optimizer } from "@terse/optimizers";
 import { Arena, type Segment, withDevice } from "@terse/tensor";
 import { buildModel, makeOptimizer, remarksOnModel } from "../build.ts";
+import { methodsInRun } from "../methods-in-run.ts";
 import { withOwnDataPath } from "../own-data-path.ts";
-import { withAssumedWarmups } from "../parameter-groups.ts";
 import type { Recipe } from "../recipe.ts";
 import { absentRanks } from "./absent-ranks.ts";
 import { matrixSpeed } from "./matrix-speed.ts";
-import { type Phase, periodsOf, phasesOf } from "./phases.ts";
+import { type Phase, phasesOf } from "./phases.ts";
 
 export interface Plan {
   /** The recipe with what it leaves open, and what is assumed for that or changes nothing, a line each. */
@@ -76,7 +76,9 @@ export async function planOf(
   ranks: number,
   { link, speed: known }: { link?: Link; speed?: Speed } = {},
 ): Promise<Plan> {
-  const { recipe, assumed } = assumingWarmups({ ...given, device: "cpu" });
+  const { planned, assumptions, periods } = methodsInRun(given);
+  const recipe = { ...given, ...planned, device: "cpu" } as const;
+  const assumed = assumptions.map(({ path, problem }) => `${path} ${problem}`);
   const chosen = recipe.exchange.vote === "auto"; // by the link
   if (chosen && link === undefined)
     assumed.push(`exchange.vote is auto: chosen for a link of ${linkText(unknownLink)}; give --link`);
@@ -94,7 +96,7 @@ export async function planOf(
   const multiplications =
     model.multiplications?.(datasets[recipe.data.name].facts(dataOptions)) ?? weights * (blockSize ?? 1);
   const operations = (operationsPerWeight * multiplications * rows) / ranks;
-  const phases = phasesOf(recipe.steps, (step) => optimizer.bytesSent(step), periodsOf(recipe)).map((phase) => ({
+  const phases = phasesOf(recipe.steps, (step) => optimizer.bytesSent(step), periods).map((phase) => ({
     ...phase,
     ...(speed &&
       measured && {
@@ -145,19 +147,6 @@ export async function memoryOf(
     state: [...tensors.values()].reduce((sum, { length }) => sum + 4 * length, 0),
     exchange: ranks === 1 ? 0 : Math.max(...steps.map((step) => memoryOfMessages(optimizer, step, ranks))),
   };
-}
-
-/** Warm-ups that end by themselves end where `assumedWarmup` says. */
-function assumingWarmups(recipe: Recipe): { recipe: Recipe; assumed: string[] } {
-  const { steps } = recipe;
-  const assumed: string[] = [];
-  const optimizer = withAssumedWarmups(recipe.optimizer, (key, beta2) => {
-    const length = assumedWarmup(beta2, steps);
-    if (length < steps)
-      assumed.push(`${key}.warmup is auto: it ends when the variance is stable, here after ${length} steps`);
-    return length;
-  });
-  return { recipe: { ...recipe, optimizer }, assumed };
 }
 
 /** The link as it is said to be, and this machine's codecs as they are measured. */

@@ -23,7 +23,7 @@ import { nonNegativeFloat, oneOf, unitIntervalFloat, v } from "@terse/options";
 import { noGrad, type Tensor, zerosLike } from "@terse/tensor";
 import { define } from "../define.ts";
 import { keptAboveZero } from "../kept-options.ts";
-import { momentumSyncInRun, momentumSyncOptions } from "../momentum-sync.ts";
+import { momentumSyncOptions, votesInRun } from "../momentum-sync.ts";
 import type { Rules } from "./algorithm.ts";
 import { applyVote, lionMix, lionVote } from "./kernels.ts";
 import { addSeen, applyMasked, countsSeen, maskEvery, maskMessages, nonzero } from "./seen-mask.ts";
@@ -82,7 +82,7 @@ export const distributedLion = define({
       remedy: "leave maskEvery out, or take another zero",
     },
   ],
-  inRun: momentumSyncInRun,
+  inRun: votesInRun,
 
   create(options): Rules<DistributedLionState> {
     const { beta1, beta2, weightDecay, vote, zero, tie, maskEvery, momentumSync } = options;

@@ -19,7 +19,7 @@ import { signAt } from "@terse/codecs";
 import { type Tensor, zerosLike } from "@terse/tensor";
 import { define } from "../define.ts";
 import { keptAboveZero } from "../kept-options.ts";
-import { momentumSyncInRun } from "../momentum-sync.ts";
+import { votesInRun } from "../momentum-sync.ts";
 import type { Rules } from "./algorithm.ts";
 import { applyVote, lionVote } from "./kernels.ts";
 import { lionCubLevels, sideOfSum } from "./lion-cub-levels.ts";
@@ -39,7 +39,7 @@ export const lionCub = define({
   options: lionCubOptions,
   kept: keptAboveZero("maskEvery"),
   conflicts: lionCubConflicts,
-  inRun: momentumSyncInRun,
+  inRun: votesInRun,
 
   create(given, where): Rules<LionCubState> {
     const { bits, sumBits, zero } = given;

@@ -13,7 +13,10 @@ describe("the length of a warm-up", () => {
   it("is a number of steps, a fraction of the run, or found", () => {
     const inRun = (length: unknown) => warmupInRun({ warmup: read(length), beta2: 0.99 }, 400);
     expect([80, 0.2, 0.001].map(inRun)).toEqual([80, 80, 1].map((warmup) => ({ options: { warmup } })));
-    expect(inRun("auto")).toEqual({});
+    // Δ = 100: after 2 Δ steps at the earliest, and a plan takes it to be a fifth of the run.
+    expect(inRun("auto")).toMatchObject({ assumed: { options: { warmup: 200 } } });
+    const inLongRun = warmupInRun({ warmup: "auto", beta2: 0.99 }, 4000);
+    expect(inLongRun).toMatchObject({ assumed: { options: { warmup: 800 } } });
     const warming = startWarmup(2);
     expect([0, 1, 2].map((step) => warmsUp(warming, step))).toEqual([true, true, false]);
   });

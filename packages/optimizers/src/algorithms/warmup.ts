@@ -22,17 +22,25 @@ import { SavedStateError } from "../saved-state.ts";
 /** The option: a number of steps, a fraction of the run, which `warmupInRun` turns into steps, or auto. */
 export const warmup = v.optional(v.union([positiveInteger, fraction, oneOf(["auto"])]), "auto");
 
-/** In a run of `steps`: a fraction of it in steps. */
+/** In a run of `steps`: a fraction of it in steps. A plan takes `auto` to end after a fifth of the run, or as long as it has to last. */
 export function warmupInRun(
   { warmup, beta2 }: { readonly warmup: number | "auto"; readonly beta2: number },
   steps: number,
 ): InRun<{ warmup: number | "auto" }> {
+  const path = "warmup";
   if (warmup === "auto") {
-    const earliest = 2 * lookout(beta2);
-    if (earliest < steps) return {};
+    const every = lookout(beta2);
+    const earliest = 2 * every;
+    const assumed = Math.max(earliest, every * Math.ceil(steps / 5 / every));
+    if (assumed < steps) {
+      const problem = `is auto: it ends when the variance is stable, here after ${assumed} steps`;
+      return { assumed: { options: { warmup: assumed }, remark: { path, problem } } };
+    }
     const problem = `auto ends after ${earliest} steps at the earliest, and the run has ${steps}, so nothing is compressed`;
+    const remedy = "give a number of steps, or a share of the run such as 0.2";
     return {
-      remarks: [{ path: "warmup", problem, remedy: "give a number of steps, or a share of the run such as 0.2" }],
+      assumed: { options: { warmup: steps } },
+      ...(earliest >= steps && { remarks: [{ path, problem, remedy }] }),
     };
   }
   const length = warmup >= 1 ? warmup : Math.max(1, Math.round(warmup * steps));
@@ -40,14 +48,8 @@ export function warmupInRun(
   const problem = `${length} steps of warm-up, and the run has ${steps}, so nothing would be compressed`;
   return {
     options: { warmup: length },
-    problems: [{ path: "warmup", problem, remedy: "take a shorter warm-up, or more steps" }],
+    problems: [{ path, problem, remedy: "take a shorter warm-up, or more steps" }],
   };
-}
-
-/** When a warm-up that ends by itself is taken to be over, in a plan of a run of `steps`: after a fifth of the run, or as long as it has to last. */
-export function assumedWarmup(beta2: number, steps: number): number {
-  const every = lookout(beta2);
-  return Math.min(steps, Math.max(2 * every, every * Math.ceil(steps / 5 / every)));
 }
 
 /** How far the warm-up of a vector is. */

@@ -52,6 +52,12 @@ export const dgc = define({
   options,
   kept: ({ before, step }) =>
     before.warmup <= step ? { warmup: "the warm-up is over", warmupRatios: "the warm-up is over" } : {},
+  under({ momentum: first }, { name, options }) {
+    const { momentum = 0, beta1 = momentum } = options as { momentum?: number; beta1?: number };
+    if (first === 0 || beta1 === 0) return [];
+    const problem = `${first}, and ${name} has a momentum of its own, so there are two`;
+    return [{ path: "momentum", problem, remedy: "set it to 0, or take sgd without momentum" }];
+  },
   inRun: ({ warmup }, steps) => ({ problems: endsBefore(steps, { warmup }) }),
 
   create(given): CompressionRules<DgcState> {
