@@ -3,7 +3,7 @@ import { collectives } from "@terse/native-collectives";
 import { chooseAddress } from "./address.ts";
 import { checkEmulatesLinks, checkEngine, defaultEngine, type EngineName, engines } from "./engines/engines.ts";
 import { loopback } from "./engines/loopback.ts";
-import type { NcclOptions } from "./engines/nccl.ts";
+import type { NcclOptions } from "./engines/nccl-options.ts";
 import type { RendezvousWorld } from "./engines/rendezvous-world.ts";
 import { RankLostError, RendezvousError } from "./errors.ts";
 import type { Group } from "./group.ts";

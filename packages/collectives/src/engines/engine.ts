@@ -1,14 +1,10 @@
 import type { MpiWorld } from "@terse/native-collectives";
 import type { Link } from "../link.ts";
-import type { WorldRendezvous } from "../rendezvous/rendezvous.ts";
-import type { NcclOptions } from "./nccl.ts";
-import type { RendezvousWorld } from "./rendezvous-world.ts";
+import type { NcclOptions } from "./nccl-options.ts";
+import type { Membership, RendezvousWorld } from "./rendezvous-world.ts";
 
 /** What `joinWorld` gives an engine. */
-export interface WorldOptions {
-  readonly rendezvous: WorldRendezvous;
-  /** Called once, when the world's group is closed. */
-  readonly leave: () => Promise<void>;
+export interface WorldOptions extends Membership {
   /** The rank's number on its machine. */
   readonly localRank: number;
   /** An operation that has not finished after so long fails. */

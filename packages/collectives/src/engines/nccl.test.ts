@@ -18,7 +18,8 @@ import { everyOperation } from "../test-helpers/every-nccl-operation.ts";
 import { counted, FakeNccl } from "../test-helpers/fake-nccl.ts";
 import { InProcessWorlds } from "../test-helpers/in-process-worlds.ts";
 import { DeviceBuffer } from "./device-buffer.ts";
-import { chooseDevice, findNccl, type NcclOptions, type NcclWorld } from "./nccl.ts";
+import { chooseDevice, findNccl, type NcclWorld } from "./nccl.ts";
+import type { NcclOptions } from "./nccl-options.ts";
 
 // All ranks are in this process, each on a device of its own. The library and the driver are fakes that really move data.
 const fake = new FakeNccl();

@@ -6,7 +6,13 @@ import type { NativeGroup, World } from "../native-group.ts";
 import { checkValues, isBlob, type Shape } from "../rendezvous/check-value.ts";
 import type { GroupFailure } from "../rendezvous/protocol.ts";
 import type { WorldRendezvous } from "../rendezvous/rendezvous.ts";
-import type { WorldOptions } from "./engine.ts";
+
+/** What ties a rank to its world. */
+export interface Membership {
+  readonly rendezvous: WorldRendezvous;
+  /** Called once, when the world's group is closed. */
+  readonly leave: () => Promise<void>;
+}
 
 /** What a rank sends another one when they are about to connect. */
 export interface Contact {
@@ -27,7 +33,7 @@ export abstract class RendezvousWorld implements World {
   readonly #groups = new Set<NativeGroup>();
   readonly #leave: () => Promise<void>;
 
-  constructor({ rendezvous, leave }: Pick<WorldOptions, "rendezvous" | "leave">) {
+  constructor({ rendezvous, leave }: Membership) {
     this.rendezvous = rendezvous;
     this.#leave = leave;
   }
