@@ -6,8 +6,6 @@ import { leastOutageSeconds, mostOutageSeconds } from "./outage.ts";
 import type { AbortReason, FromRank } from "./protocol.ts";
 
 const longestName = 1000; // characters of a key or of a group
-/** Brackets within brackets. What is nested deeper could be read, and not be written again. */
-export const deepest = 64;
 
 const reasons: readonly AbortReason[] = ["mismatch", "aborted", "timeout", "transport", "device"];
 const isText = (value: unknown): value is string => typeof value === "string";
@@ -95,19 +93,4 @@ function isFailure(value: unknown): boolean {
     default:
       return false;
   }
-}
-
-/** How deep brackets are nested in a text of JSON. */
-export function depthOf(text: string): number {
-  let [depth, most, inString] = [0, 0, false];
-  for (let i = 0; i < text.length; i++) {
-    const code = text.charCodeAt(i);
-    if (inString) {
-      if (code === 0x5c) i++;
-      else if (code === 0x22) inString = false;
-    } else if (code === 0x22) inString = true;
-    else if (code === 0x5b || code === 0x7b) most = Math.max(most, ++depth);
-    else if (code === 0x5d || code === 0x7d) depth--;
-  }
-  return most;
 }

@@ -5,6 +5,7 @@ import { RendezvousError } from "../errors.ts";
 import { milliseconds } from "../milliseconds.ts";
 import { textOfPeer } from "../text-of-peer.ts";
 import { problemOfAnswer, problemOfWelcome } from "./check-lines.ts";
+import { readLines, sendLine } from "./lines.ts";
 import { defaultOutageSeconds, silenceAfter } from "./outage.ts";
 import {
   type AbortReason,
@@ -14,8 +15,6 @@ import {
   heartbeatOf,
   lineLimit,
   protocolVersion,
-  readLines,
-  sendLine,
 } from "./protocol.ts";
 import type { WorldRendezvous } from "./rendezvous.ts";
 

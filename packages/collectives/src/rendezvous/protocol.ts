@@ -6,8 +6,6 @@
  *
  * Each rank opens a second connection, with `beat: true` in its hello, for its heartbeat: an empty line at regular intervals.
  */
-import type { Socket } from "node:net";
-import { deepest, depthOf } from "./check-lines.ts";
 
 export const protocolVersion = 3;
 export const helloLimit = 4096; // bytes of a connection's first line
@@ -54,46 +52,3 @@ export type FromServer =
   | { id: number; error: string; missing: number[] }
   | { left: string; rank: number; value: unknown }
   | { failure: GroupFailure };
-
-export function sendLine(socket: Socket, line: Hello | FromRank | FromServer): void {
-  if (!socket.destroyed && socket.writable) socket.write(`${JSON.stringify(line)}\n`);
-}
-
-/** Calls `each` for every line. `limit()` is the most bytes that the next line may have; a longer line, or one that is not a JSON object, goes to `bad`. */
-export function readLines(
-  socket: Socket,
-  limit: () => number,
-  each: (line: object) => void,
-  bad: (why: string) => void,
-): void {
-  let pieces: Buffer[] = [];
-  let length = 0;
-  socket.on("data", (data: Buffer) => {
-    let rest = data;
-    while (!socket.destroyed) {
-      const end = rest.indexOf(10);
-      const piece = end < 0 ? rest : rest.subarray(0, end);
-      length += piece.length;
-      if (length > limit()) return bad(`a line is longer than ${limit()} bytes`);
-      if (piece.length > 0) pieces.push(piece);
-      if (end < 0) return;
-      const text = Buffer.concat(pieces).toString("utf8");
-      pieces = [];
-      length = 0;
-      rest = rest.subarray(end + 1);
-      if (text === "") {
-        each({});
-        continue;
-      }
-      if (depthOf(text) > deepest) return bad(`a line is nested more than ${deepest} deep`);
-      let line: unknown;
-      try {
-        line = JSON.parse(text);
-      } catch {
-        return bad("a line is not JSON");
-      }
-      if (typeof line !== "object" || line === null || Array.isArray(line)) return bad("a line is not a JSON object");
-      each(line);
-    }
-  });
-}

@@ -5,7 +5,8 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { describe, expect, it } from "vitest";
 import { RendezvousError } from "../errors.ts";
 import { type ClientOptions, RendezvousClient } from "./client.ts";
-import { type GroupFailure, type Hello, helloLimit, protocolVersion, sendLine } from "./protocol.ts";
+import { sendLine } from "./lines.ts";
+import { type GroupFailure, type Hello, helloLimit, protocolVersion } from "./protocol.ts";
 import { type RendezvousOptions, type RendezvousServer, serveRendezvous } from "./server.ts";
 
 const token = "open sesame";

@@ -4,6 +4,7 @@ import { RendezvousError } from "../errors.ts";
 import { milliseconds } from "../milliseconds.ts";
 import { textOfPeer } from "../text-of-peer.ts";
 import { problemOfRequest } from "./check-lines.ts";
+import { readLines, sendLine } from "./lines.ts";
 import { checkOutage, defaultOutageSeconds, silenceAfter } from "./outage.ts";
 import {
   type FromRank,
@@ -15,8 +16,6 @@ import {
   lineLimit,
   protocolVersion,
   type Request,
-  readLines,
-  sendLine,
 } from "./protocol.ts";
 
 export interface RendezvousOptions {
