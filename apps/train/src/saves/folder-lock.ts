@@ -13,20 +13,15 @@ import { Worker } from "node:worker_threads";
 import {
   CheckpointError,
   isRunning,
-  type LockHolder,
   LockWatch,
   lockSilentAfterSeconds,
   reasonOf,
   thisProcess,
 } from "@terse/checkpoint";
+import { type Holder, parseHolder } from "./lock-holder.ts";
 import type { FromLockThread, LockThreadData } from "./lock-thread.ts";
 
 export const lockFile = "lock.json";
-
-export interface Holder extends LockHolder {
-  readonly start: string; // of the run, a random text that its ranks share
-  readonly rank: number;
-}
 
 /** Another start has taken the folder of a run that seemed to have ended. */
 export class FolderTakenError extends CheckpointError {}
@@ -177,15 +172,6 @@ function removeStale(path: string, text: string, aside: string): void {
 function readText(path: string): string | undefined {
   try {
     return readFileSync(path, "utf8");
-  } catch {
-    return undefined;
-  }
-}
-
-export function parseHolder(text: string): Holder | undefined {
-  try {
-    const holder = JSON.parse(text) as Holder | null;
-    return typeof holder?.start === "string" ? holder : undefined;
   } catch {
     return undefined;
   }

@@ -5,7 +5,7 @@
 import { closeSync, openSync, readFileSync, writeFileSync, writeSync } from "node:fs";
 import { parentPort, workerData } from "node:worker_threads";
 import { lockChangesEverySeconds, lockSilentAfterSeconds, reasonOf } from "@terse/checkpoint";
-import { type Holder, parseHolder } from "./folder-lock.ts";
+import { type Holder, parseHolder } from "./lock-holder.ts";
 
 export interface LockThreadData {
   readonly path: string;
