@@ -25,7 +25,8 @@ import { openShows } from "./shows/shows.ts";
 import { skippedSamples, skippedText } from "./skipped-samples.ts";
 import { takeStep } from "./take-step.ts";
 import { hasLauncher, tellLauncher } from "./to-launcher.ts";
-import { traceOf, writeTrace } from "./trace/trace.ts";
+import { traceOf } from "./trace/trace.ts";
+import { writeTrace } from "./trace/write-trace.ts";
 
 /** `given` is undefined for a run to resume, which has its own recipe. Resolves to the exit code. */
 export async function train(

@@ -14,7 +14,7 @@ import { numThreads, withDevice } from "@terse/tensor";
 import { buildModel } from "../build.ts";
 import { absentRanks } from "../dry-run/absent-ranks.ts";
 import { hidingSeconds, lastSteps, meanOf, noTime, shapesOf, timeOfMessages } from "../dry-run/plan.ts";
-import { parts } from "../measures/step-meter.ts";
+import { parts } from "../measures/step-parts.ts";
 import type { Recipe } from "../recipe.ts";
 import type { Line } from "../shows/numbers-of.ts";
 import { type Candidate, candidates, recipeOfCandidate } from "./candidates.ts";

@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { loopback } from "@terse/collectives";
 import { afterEach, beforeEach, expect, it } from "vitest";
-import { parts } from "../measures/step-meter.ts";
+import { parts } from "../measures/step-parts.ts";
 import { defaultRecipe, readRecipe } from "../recipe.ts";
 import { adviseAtEnd } from "./at-end.ts";
 

@@ -2,7 +2,8 @@
 import { loopback } from "@terse/collectives";
 import { Arena, Linear, noGrad, numThreads, Sequential, scope, setNumThreads } from "@terse/tensor";
 import { makeOptimizer } from "../build.ts";
-import { type PartTimes, StepMeter } from "../measures/step-meter.ts";
+import { StepMeter } from "../measures/step-meter.ts";
+import type { PartTimes } from "../measures/step-parts.ts";
 import type { Recipe } from "../recipe.ts";
 
 const [layers, width, warmUp, steps] = [2, 512, 5, 9];

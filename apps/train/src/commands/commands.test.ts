@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { basename, join } from "node:path";
 import { listOptions, parseYaml } from "@terse/options";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import { parts } from "../measures/step-meter.ts";
+import { parts } from "../measures/step-parts.ts";
 import { defaultRecipe, readRecipe, recipeSchema } from "../recipe.ts";
 import { schedules } from "../schedules/schedules.ts";
 import { adviseCommand } from "./advise.ts";

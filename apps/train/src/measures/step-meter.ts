@@ -5,14 +5,8 @@
 import type { Part as MessagePart, PackedBits, Watch } from "@terse/exchange";
 import type { StepWatch } from "@terse/optimizers";
 import type { Trace } from "../trace/trace.ts";
+import { type PartTimes, parts, type StepPart } from "./step-parts.ts";
 import { VoteSample } from "./vote-sample.ts";
-
-export const parts = ["data", "forward", "backward", "encode", "wire", "decode", "update"] as const;
-
-export type StepPart = (typeof parts)[number];
-
-/** Seconds of each part. */
-export type PartTimes = Readonly<Record<StepPart, number>>;
 
 export class StepMeter implements StepWatch {
   readonly #trace: Trace | undefined;

@@ -20,7 +20,7 @@ import {
 } from "../recipe.ts";
 import type { Line } from "../shows/numbers-of.ts";
 import { tellLauncher } from "../to-launcher.ts";
-import { isTraceFile } from "../trace/trace.ts";
+import { isTraceFile } from "../trace/write-trace.ts";
 import { together } from "./between-ranks.ts";
 import { checkSpace } from "./disk-space.ts";
 import { DamagedSave, findSave, gatherSave, savedSteps } from "./find-save.ts";

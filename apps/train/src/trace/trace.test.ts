@@ -8,7 +8,8 @@ import { expect, it } from "vitest";
 import { StepMeter } from "../measures/step-meter.ts";
 import { lanesOf, type TraceEvent } from "./chrome-trace.ts";
 import { clockOffsets } from "./clock.ts";
-import { isTraceFile, Trace, type TracedPart, writeTrace } from "./trace.ts";
+import { Trace, type TracedPart } from "./trace.ts";
+import { isTraceFile, writeTrace } from "./write-trace.ts";
 
 const epsilon = 1e-3; // microseconds: Perfetto counts nanoseconds
 
