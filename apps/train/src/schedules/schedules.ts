@@ -1,6 +1,5 @@
 /** The learning rate of every step: a warm-up to the highest one, then a schedule, which a recipe chooses by name. */
 import { nonNegativeInteger, v } from "@terse/options";
-import type { Recipe } from "../recipe.ts";
 import { constant } from "./constant.ts";
 import { cosine } from "./cosine.ts";
 import { exponential } from "./exponential.ts";
@@ -24,7 +23,13 @@ export const scheduleOptions = {
   warmup: v.optional(nonNegativeInteger, 0), // steps, at most half the run
 };
 
-type ScheduledRun = Recipe["schedule"] & { readonly steps: number; readonly lr: number };
+/** The `schedule` section of a recipe, and of the recipe itself its length and its highest learning rate. */
+interface ScheduledRun {
+  readonly name: keyof typeof schedules;
+  readonly warmup: number;
+  readonly steps: number;
+  readonly lr: number;
+}
 
 /** The learning rate of step t, from 0, of a run of `steps`. `lr` is the highest. */
 export function learningRate(t: number, { name, warmup: wanted, steps, lr, ...options }: ScheduledRun): number {
