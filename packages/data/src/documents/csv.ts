@@ -3,8 +3,8 @@ import { pipeline, Readable } from "node:stream";
 import { CsvError, parse } from "csv-parse";
 import { textOfFile } from "../content/text-of-file.ts";
 import { DataError } from "../data-error.ts";
-import type { DocumentOptions, Piece } from "./documents.ts";
 import { mostLetters } from "./lines.ts";
+import type { DocumentOptions, Piece } from "./piece.ts";
 import { type Cells, type TableOptions, type TableRow, tableRows } from "./table.ts";
 
 /** Throws `DataError`. */

@@ -1,8 +1,8 @@
 import { textOfFile } from "../content/text-of-file.ts";
 import { DataError } from "../data-error.ts";
-import type { DocumentOptions, Piece } from "./documents.ts";
 import { jsonlTexts, parsed } from "./jsonl.ts";
 import { mostLetters, tooLong } from "./lines.ts";
+import type { DocumentOptions, Piece } from "./piece.ts";
 import { textOfRow } from "./text-of-row.ts";
 
 /** The texts of a file with one array of objects, or with an object in each line, as pandas and Hugging Face's datasets read .json. Throws `DataError`. */

@@ -1,6 +1,6 @@
 import { DataError } from "../data-error.ts";
-import type { DocumentOptions, Piece } from "./documents.ts";
 import { linesOf } from "./lines.ts";
+import type { DocumentOptions, Piece } from "./piece.ts";
 import { textOfRow } from "./text-of-row.ts";
 
 /** The texts of a file with a JSON object in each line. Throws `DataError`. */

@@ -3,7 +3,7 @@ import { once } from "node:events";
 import { stat } from "node:fs/promises";
 import { Worker } from "node:worker_threads";
 import { DataError } from "../data-error.ts";
-import type { DocumentOptions, Piece } from "./documents.ts";
+import type { DocumentOptions, Piece } from "./piece.ts";
 
 export interface ParquetThreadData {
   readonly path: string;

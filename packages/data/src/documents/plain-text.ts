@@ -1,6 +1,6 @@
 import { textOfFile } from "../content/text-of-file.ts";
-import type { Piece } from "./documents.ts";
 import { mostLetters, tooLong } from "./lines.ts";
+import type { Piece } from "./piece.ts";
 
 const pieceLetters = 1 << 20;
 

@@ -1,6 +1,7 @@
 /** Tab-separated values as GLUE's files have them: a first line of column names, no quotes. */
-import type { DocumentOptions, Piece } from "./documents.ts";
+
 import { linesOf } from "./lines.ts";
+import type { DocumentOptions, Piece } from "./piece.ts";
 import { type Cells, type TableOptions, type TableRow, tableRows } from "./table.ts";
 
 async function* cellsOf(path: string): AsyncGenerator<Cells> {

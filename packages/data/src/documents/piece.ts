@@ -1,0 +1,13 @@
+import type { TableOptions } from "./table.ts";
+
+export interface DocumentOptions extends Pick<TableOptions, "passOver"> {
+  /** Of all but plain text: the column of the text. */
+  readonly column: string;
+}
+
+/** A text, or a piece of a long one. Pieces are cut where a newline is between two other letters. */
+export interface Piece {
+  readonly text: string;
+  readonly ends: boolean; // whether it is the last of its document
+  readonly bytes: number; // of the file, that have been read for it
+}
