@@ -51,7 +51,10 @@ export function bytesOfBucket(
   return rounds.reduce((sum, round) => sum + bytesOfRound(round, ranks, rank, schemes), 0);
 }
 
-/** The message in which ranks that clip their own gradients agree on the norms of a step. It travels beside the next step. */
+/**
+ * The message in which ranks that clip their own gradients agree on the norms of a step. It travels beside the next
+ * step.
+ */
 export function agreementOnNorms(step: number, rank: number, { buckets, ranks, clipping }: Sending): Volume {
   if (!clipping.usesPrevious || !buckets.some(({ spans }) => worksOnOwn(spans, step))) return nothing;
   return allReduceBytes(buckets.length, 8, ranks, rank);

@@ -18,8 +18,8 @@ it("chooses by the slowest rank's median backward, the same on all ranks", async
     }),
   );
   for (const each of chosen) expect(each).toEqual(chosen[0]);
-  // B buckets take 2 + 8 / B ms each and are ready every 16 / B ms: 2 leave 6 ms to wait for, 3 leave 4.67, 4 leave 4; with 5 the
-  // wire is the slower one, and 16 / 5 + 5 · 3.6 − 16 = 5.2 ms are left.
+  // B buckets take 2 + 8 / B ms each and are ready every 16 / B ms: 2 leave 6 ms to wait for, 3 leave 4.67, 4 leave 4;
+  // with 5 the wire is the slower one, and 16 / 5 + 5 · 3.6 − 16 = 5.2 ms are left.
   expect(chosen[0]!.elements).toBe(16_000);
   expect(chosen[0]!.why).toBe(
     "4 buckets of 16000 parameters: backward takes 16 ms, a message 1 ms and 8 Mbit/s, so 4 ms should be left to wait for",

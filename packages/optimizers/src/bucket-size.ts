@@ -1,4 +1,7 @@
-/** How large buckets are: the standard, and `bucket: "auto"`, from the time of the first steps' backward and the cost of the network. */
+/**
+ * How large buckets are: the standard, and `bucket: "auto"`, from the time of the first steps' backward and the cost of
+ * the network.
+ */
 import type { Group } from "@terse/collectives";
 import { bestBuckets, type Measured, measureLink } from "@terse/exchange";
 import type { Arena } from "@terse/tensor";

@@ -15,7 +15,10 @@ export class OverlapError extends Error {
   override name = "OverlapError";
 }
 
-/** Why no part of the gradient may leave in a step before all of it is there, and what would allow it; undefined where it may. */
+/**
+ * Why no part of the gradient may leave in a step before all of it is there, and what would allow it; undefined where
+ * it may.
+ */
 export function obstacle(spans: readonly Span[], step: number, { limit, by }: Clipping): string | undefined {
   // A mean is clipped after it has come; an own gradient before it leaves.
   if (limit > 0 && by === "global" && worksOnOwn(spans, step))
@@ -27,8 +30,8 @@ export function obstacle(spans: readonly Span[], step: number, { limit, by }: Cl
 }
 
 /**
- * Cuts spans at segments' ends into buckets of at least `least` elements, from the last segment to the first: backward comes back
- * from the loss. Every rank cuts alike, so they need not agree. The first segments may be a smaller bucket.
+ * Cuts spans at segments' ends into buckets of at least `least` elements, from the last segment to the first: backward
+ * comes back from the loss. Every rank cuts alike, so they need not agree. The first segments may be a smaller bucket.
  */
 export function bucketsOf(spans: readonly Span[], least: number): Bucket[] {
   const buckets: Bucket[] = [];

@@ -1,4 +1,7 @@
-/** What the contract of algorithms promises beyond one vote or mean a step: several messages, phases, other means, every kind of state. */
+/**
+ * What the contract of algorithms promises beyond one vote or mean a step: several messages, phases, other means, every
+ * kind of state.
+ */
 import type { Group } from "@terse/collectives";
 import { StepRefusedError } from "@terse/exchange";
 import { Arena, fromTypedArray, Linear, noGrad, ones, type Tensor } from "@terse/tensor";

@@ -4,7 +4,8 @@ import { cases, train } from "./testing/gpu-cases.ts";
 
 const driver = existsSync("/proc/driver/nvidia/version") || existsSync("/dev/nvidiactl");
 
-// libtorch's operators on a GPU round in another order than on a CPU, so parameters are near each other, and only ranks have the same bits.
+// libtorch's operators on a GPU round in another order than on a CPU, so parameters are near each other, and only ranks
+// have the same bits.
 describe.skipIf(!driver)(
   `a step on the GPU of this machine${driver ? "" : " (skipped: there is no NVIDIA driver)"}`,
   () => {

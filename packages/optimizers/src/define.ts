@@ -3,7 +3,10 @@ import type { KeptOptions } from "./kept-options.ts";
 
 type Schema = v.ObjectSchema<v.ObjectEntries, undefined>;
 
-/** What a file of algorithms/ or of gradients/ says of the one thing that it defines: its name in recipes, its options, and how it is made. */
+/**
+ * What a file of algorithms/ or of gradients/ says of the one thing that it defines: its name in recipes, its options,
+ * and how it is made.
+ */
 export interface Definition<S extends Schema, Made extends object> {
   readonly name: string;
   readonly options: S;
@@ -50,8 +53,9 @@ type Given<S extends Schema> =
     : [options: v.InferInput<S>, where?: string];
 
 /**
- * A method by its definition. It takes options, and what stands before them in errors: its name unless given, or the key of a recipe's section. It
- * throws OptionsError for options that it does not know, that are out of their bounds, or that conflict.
+ * A method by its definition. It takes options, and what stands before them in errors: its name unless given, or the
+ * key of a recipe's section. It throws OptionsError for options that it does not know, that are out of their bounds, or
+ * that conflict.
  */
 export function define<S extends Schema, Made extends object>(definition: Definition<S, Made>): Method<S, Made> {
   const { create, conflicts = [], ...properties } = definition;

@@ -21,7 +21,10 @@ function inScope(start: () => Promise<unknown>): Promise<unknown> {
 
 const isAll = (x: Tensor, value: number) => scope(() => x.eq(value).all().item() === 1);
 
-/** Takes the memory that a tensor has just given back, if it has. Returns whether nothing else writes there until `ended`. */
+/**
+ * Takes the memory that a tensor has just given back, if it has. Returns whether nothing else writes there until
+ * `ended`.
+ */
 async function othersAreUntouched(ended: Promise<unknown>): Promise<boolean> {
   const others = Array.from({ length: 8 }, () => zeros([n]));
   await ended;

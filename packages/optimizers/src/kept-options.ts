@@ -1,6 +1,6 @@
 /**
- * Options that a run keeps when it goes on from a save, because its state is made by them, or because they have done their work. Every other
- * option takes effect with the next step.
+ * Options that a run keeps when it goes on from a save, because its state is made by them, or because they have done
+ * their work. Every other option takes effect with the next step.
  */
 
 /** A run's options until its save after `step` steps, and those with which it is to go on. */

@@ -19,7 +19,10 @@ describe("matrixShape", () => {
   ] as const)("of %o is %o", (shape, matrix) => expect(matrixShape(shape)).toEqual(matrix));
 });
 
-/** Parameters after three steps of two ranks, which begin with the same values and have the same gradients whatever the shape. */
+/**
+ * Parameters after three steps of two ranks, which begin with the same values and have the same gradients whatever the
+ * shape.
+ */
 async function train(shape: readonly number[], algorithm: typeof muon | typeof dion): Promise<Float32Array[]> {
   const groups = loopback(2);
   const run = async (group: Group) => {

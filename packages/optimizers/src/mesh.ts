@@ -1,6 +1,7 @@
 /**
- * The ranks as a mesh of two axes, data × weight: rank = (place on the data axis) · weight + (place on the weight axis). Ranks along the weight
- * axis share the state of each matrix that an algorithm can shard, as ZeRO-1 does; all ranks have their own data, and all of the parameters.
+ * The ranks as a mesh of two axes, data × weight: rank = (place on the data axis) · weight + (place on the weight
+ * axis). Ranks along the weight axis share the state of each matrix that an algorithm can shard, as ZeRO-1 does; all
+ * ranks have their own data, and all of the parameters.
  */
 export interface Parallel {
   /** Ranks along the data axis. */

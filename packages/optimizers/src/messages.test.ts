@@ -161,7 +161,10 @@ const awaitOf: Record<string, keyof typeof ofAwait> = {
 
 const beforeComma = (rows: object) => new Set(Object.keys(rows).map((name) => name.split(",")[0]!));
 
-/** The rows of a registry's entries that are not in the table: as many messages as their `messages` say, in every step of three. */
+/**
+ * The rows of a registry's entries that are not in the table: as many messages as their `messages` say, in every step
+ * of three.
+ */
 function derived(registry: object, rows: object, algorithmOf: (create: never) => Algorithm) {
   const missing = Object.entries(registry).filter(([name]) => !beforeComma(rows).has(name));
   return missing.map(([name, create]): [string, () => Algorithm, ...Phase[]] => {
@@ -192,7 +195,8 @@ describe("the messages of a step are those of its awaits, for 6 matrices and for
     check(() => muon({ nsType: "f32" }), [[6, "toOwners", "mean", "fromOwners"]], 1));
 
   it("dion over a mesh of 2 × 2 ranks", async () => {
-    // Algorithm 2, P − 1 = 3: mean_weight(G)⁽ⁱ⁾ and all X⁽ⁱ⁾ one way; orth(…) and the means of R⁽ⁱ⁾ and of c² to the owners and back.
+    // Algorithm 2, P − 1 = 3: mean_weight(G)⁽ⁱ⁾ and all X⁽ⁱ⁾ one way; orth(…) and the means of R⁽ⁱ⁾ and of c² to the
+    // owners and back.
     for (const matrices of [6, 18]) {
       const shapes = Array.from({ length: matrices }, () => [8, 8] as const);
       const options = { steps: 2, parallel: { data: 2, weight: 2 } };

@@ -78,7 +78,9 @@ async function values({ arena, optimizer }: ReturnType<typeof open>) {
 
 const betas = { beta1: 0.5, beta2: 0.75, weightDecay: 0.25 } as const;
 
-/** Algorithm 1 of the paper in float64, β₁ 1/2, β₂ 3/4, λ 1/4, with the momenta of [from, to) averaged every k steps. */
+/**
+ * Algorithm 1 of the paper in float64, β₁ 1/2, β₂ 3/4, λ 1/4, with the momenta of [from, to) averaged every k steps.
+ */
 function oracle(ranks: number, steps: number, [from, to]: readonly number[], every: number, late: boolean) {
   const θ = Object.values(sizes).flatMap((length) => Array.from({ length }, (_, i) => ((i * 29) % 17) / 16 - 0.5));
   const m = Array.from({ length: ranks }, () => new Array<number>(n).fill(0));

@@ -1,14 +1,15 @@
 /**
- * The ranks' own momenta drift apart. Here those of some layers are averaged every few steps. Ishikawa et al. 2024, "Lion Cub",
- * §5.1, https://arxiv.org/abs/2411.16462: needed with one bit and β₂ = 0.95, not with 0.99; the first and the last layer are enough,
- * every 10 steps.
+ * The ranks' own momenta drift apart. Here those of some layers are averaged every few steps. Ishikawa et al. 2024,
+ * "Lion Cub", §5.1, https://arxiv.org/abs/2411.16462: needed with one bit and β₂ = 0.95, not with 0.99; the first and
+ * the last layer are enough, every 10 steps.
  *
  *   m_t ← mean_ranks(m_t)                                       after the update of every k-th step t
  *   late:  m_{t+1} ← m_{t+1} + (mean_ranks(m_t) − m_t)          the mean travels beside step t + 1, and is added after its update
  *
- * At once: all ranks then hold the same momentum in these layers, bit for bit. Late (the paper's §5.2 leaves it to future work): their
- * momenta then differ only by the own gradients of one step, and no rank waits unless the mean takes longer than a step.
- * A late mean is not part of the state: a run that resumes after step t still has m_t, and starts the mean again.
+ * At once: all ranks then hold the same momentum in these layers, bit for bit. Late (the paper's §5.2 leaves it to
+ * future work): their momenta then differ only by the own gradients of one step, and no rank waits unless the mean
+ * takes longer than a step. A late mean is not part of the state: a run that resumes after step t still has m_t, and
+ * starts the mean again.
  *
  * Sent every k steps: one mean of 4 bytes an element for all of them together, 2 (P − 1)/P · 4 n for n elements.
  * Held for a late mean: 8 bytes an element.
@@ -62,7 +63,10 @@ interface Late {
   readonly arrived: Promise<unknown>;
 }
 
-/** One for all algorithms that synchronise their momenta by the same options: those that differ in their weight decay select together. */
+/**
+ * One for all algorithms that synchronise their momenta by the same options: those that differ in their weight decay
+ * select together.
+ */
 export function momentumSyncsOf(spans: readonly Span[], all: readonly Segment[]): MomentumSync[] {
   const byOptions = Map.groupBy(spans, ({ algorithm }) => JSON.stringify(algorithm.momentumSync));
   return [...byOptions.values()].flatMap((own) => {
@@ -81,7 +85,10 @@ export class MomentumSync {
   /** Sent over the second group, for the means that have arrived: the bytes of the others are still being counted. */
   sentBeside = { bytes: 0, headerBytes: 0, messages: 0 };
 
-  /** Throws where the options select no segment of the spans. `all`: the segments of the whole model, for its first and last layer. */
+  /**
+   * Throws where the options select no segment of the spans. `all`: the segments of the whole model, for its first and
+   * last layer.
+   */
   constructor(options: MomentumSyncOptions, spans: readonly Span[], all: readonly Segment[]) {
     this.#every = options.every;
     this.#late = options.late;
@@ -184,8 +191,9 @@ function chosenOf(segments: MomentumSyncOptions["segments"], all: readonly Segme
 }
 
 /**
- * The layers where data comes in and predictions go out: embeddings and head. Without embeddings the first module that has a matrix,
- * without a head the last one, unless the embedding is also the head (tied). The other parameters of a module, its bias, go with it.
+ * The layers where data comes in and predictions go out: embeddings and head. Without embeddings the first module that
+ * has a matrix, without a head the last one, unless the embedding is also the head (tied). The other parameters of a
+ * module, its bias, go with it.
  */
 function firstAndLast(all: readonly Segment[]): Chosen {
   const matrices = all.filter(({ shape }) => shape.length > 1);

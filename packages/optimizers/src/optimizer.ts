@@ -31,26 +31,32 @@ export interface OptimizerOptions {
   /** The first group that matches a segment takes it; the others go to `algorithm`. */
   groups?: readonly ParameterGroup[];
   /**
-   * The ranks as data × weight, whose product is their number. The ranks along the weight axis share the state of the algorithms that can be
-   * sharded (dion); all other algorithms work as without it. All ranks along the data axis unless given.
+   * The ranks as data × weight, whose product is their number. The ranks along the weight axis share the state of the
+   * algorithms that can be sharded (dion); all other algorithms work as without it. All ranks along the data axis
+   * unless given.
    */
   parallel?: Parallel;
-  /** Largest Euclidean norm of the gradient: of the mean for algorithms that average it, of a rank's own otherwise. 0: none. */
+  /**
+   * Largest Euclidean norm of the gradient: of the mean for algorithms that average it, of a rank's own otherwise. 0:
+   * none.
+   */
   clip?: number;
   /**
-   * Whose norm: that of the whole gradient ("global", the default), of each bucket, or ("previous") an estimate of the global one, from
-   * the part that has left and the shares of the step before, which lets votes leave while backward runs (clipping.ts).
+   * Whose norm: that of the whole gradient ("global", the default), of each bucket, or ("previous") an estimate of the
+   * global one, from the part that has left and the shares of the step before, which lets votes leave while backward
+   * runs (clipping.ts).
    */
   clipBy?: ClipBy;
   /**
-   * Whether buckets leave while backward still runs (`begin`): "auto" where the method allows it, "on" or an error that says what
-   * prevents it. "off" (the default) gives the same parameters bit for bit.
+   * Whether buckets leave while backward still runs (`begin`): "auto" where the method allows it, "on" or an error that
+   * says what prevents it. "off" (the default) gives the same parameters bit for bit.
    */
   overlap?: "auto" | "on" | "off";
   /**
-   * Least elements of a bucket; by default a sixteenth of the model, and at least 256 Ki; the whole model for a single rank. "auto": that at first, and after a few steps
-   * the size that leaves the least to wait for, by the time that backward took and the cost of the network (`bucketing` says it). Votes do
-   * not depend on it; means of three ranks and more are added in another order, which shows in their last bits.
+   * Least elements of a bucket; by default a sixteenth of the model, and at least 256 Ki; the whole model for a single
+   * rank. "auto": that at first, and after a few steps the size that leaves the least to wait for, by the time that
+   * backward took and the cost of the network (`bucketing` says it). Votes do not depend on it; means of three ranks
+   * and more are added in another order, which shows in their last bits.
    */
   bucket?: number | "auto";
   /** The result of `measureLink` on the group, for `bucket: "auto"`, which otherwise measures for itself. */
@@ -74,7 +80,10 @@ interface Opened {
   readonly before: { readonly bytes: number; readonly messages: number }; // sent until then
 }
 
-/** The optimizer whose step is under way on a group: messages of two would mix where ranks' gradients are complete in another order. */
+/**
+ * The optimizer whose step is under way on a group: messages of two would mix where ranks' gradients are complete in
+ * another order.
+ */
 const atWork = new WeakMap<Group, Optimizer>();
 
 const lateStep = 1e6; // after any warm-up whose length is known
@@ -145,8 +154,9 @@ export class Optimizer implements AsyncDisposable {
   }
 
   /**
-   * Before the last backward of a step: from here on, a bucket whose gradients are complete leaves while backward works on the others.
-   * `lr` and `loss` as in `step`. Does nothing where overlap is off or not possible (`obstacle`); the result is the same bit for bit.
+   * Before the last backward of a step: from here on, a bucket whose gradients are complete leaves while backward works
+   * on the others. `lr` and `loss` as in `step`. Does nothing where overlap is off or not possible (`obstacle`); the
+   * result is the same bit for bit.
    */
   async begin({ lr, loss = 0 }: { lr: number; loss?: number }): Promise<void> {
     if (!this.#overlaps) return;
@@ -164,9 +174,9 @@ export class Optimizer implements AsyncDisposable {
 
   /**
    * All ranks take the step, or none does. `loss` is this rank's, if it wants the others to stop when it is not finite.
-   * Throws StepRefusedError on every rank when a loss or a gradient is not finite, or a gradient so large that its square is
-   * not: no parameter has changed then, but momenta may have, so a run goes on from its last save. After `begin`, lr and loss are
-   * those it was given.
+   * Throws StepRefusedError on every rank when a loss or a gradient is not finite, or a gradient so large that its
+   * square is not: no parameter has changed then, but momenta may have, so a run goes on from its last save. After
+   * `begin`, lr and loss are those it was given.
    */
   async step({ lr, loss = 0 }: { lr: number; loss?: number }): Promise<StepReport> {
     const enough = this.#size?.end();
@@ -269,12 +279,18 @@ export class Optimizer implements AsyncDisposable {
     return bytesOfStep(step, this.#group.rank, this.#sending) + ofMomenta;
   }
 
-  /** The momenta of this rank: m or M of each state that has one, flat. They are the state's own memory, and change with each step. */
+  /**
+   * The momenta of this rank: m or M of each state that has one, flat. They are the state's own memory, and change with
+   * each step.
+   */
   momenta(): readonly Tensor[] {
     return this.#spans.flatMap(({ state: { elements = {} } }) => [elements["m"] ?? elements["M"] ?? []].flat());
   }
 
-  /** The requests of a step, the next one's unless given: of each bucket, in the order in which they leave, its elements and its rounds. */
+  /**
+   * The requests of a step, the next one's unless given: of each bucket, in the order in which they leave, its elements
+   * and its rounds.
+   */
   requests(step = this.steps): ({ readonly elements: number } & Rounds)[] {
     return this.#buckets.map((bucket) => ({
       elements: elementsOf(bucket),
@@ -292,7 +308,10 @@ export class Optimizer implements AsyncDisposable {
     return this.steps > 0 && this.#spans.some(({ algorithm }) => algorithm.isLocal?.(this.steps - 1));
   }
 
-  /** Throws on every rank, naming the ranks that differ, unless all hold the same parameters bit for bit, or are to differ (`isApart`). */
+  /**
+   * Throws on every rank, naming the ranks that differ, unless all hold the same parameters bit for bit, or are to
+   * differ (`isApart`).
+   */
   async compare(): Promise<void> {
     if (this.isApart) return;
     await compareRanks(this.#group, this.#arena.parameters, this.steps);
@@ -307,10 +326,10 @@ export class Optimizer implements AsyncDisposable {
   }
 
   /**
-   * Goes on after `steps` steps from what the ranks of a run have saved, by rank. `saves` of as many ranks as there are now: each rank
-   * takes its own, and needs no other's (they may be empty). Of another number of ranks: all are needed, and each kind of state is
-   * carried as algorithms/state.ts says. SavedStateError where they belong to another optimizer or model, or where an option, such as a warm-up's
-   * length, comes too late; nothing has changed then.
+   * Goes on after `steps` steps from what the ranks of a run have saved, by rank. `saves` of as many ranks as there are
+   * now: each rank takes its own, and needs no other's (they may be empty). Of another number of ranks: all are needed,
+   * and each kind of state is carried as algorithms/state.ts says. SavedStateError where they belong to another
+   * optimizer or model, or where an option, such as a warm-up's length, comes too late; nothing has changed then.
    */
   async restore(steps: number, saves: readonly StoredState[]): Promise<void> {
     const { rank, size: ranks } = this.#group;

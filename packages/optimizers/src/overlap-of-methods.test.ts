@@ -61,8 +61,9 @@ async function open(group: Group, options: OptimizerOptions) {
 type Hand = Awaited<ReturnType<typeof open>>;
 
 /**
- * Payload bytes of the messages that can have left when all buckets but the last one are ready. A second message has its place behind the
- * first one of the next bucket, a third one behind that of the bucket after it; what follows from mean gradients waits for all of them.
+ * Payload bytes of the messages that can have left when all buckets but the last one are ready. A second message has
+ * its place behind the first one of the next bucket, a third one behind that of the bucket after it; what follows from
+ * mean gradients waits for all of them.
  */
 function bytesBefore({ optimizer }: Hand, rank: number): number {
   const closed = optimizer.requests().slice(0, -1);

@@ -1,4 +1,6 @@
-/** Buckets that leave while backward still runs: the same bits as when they wait for its end, whatever the gradients do. */
+/**
+ * Buckets that leave while backward still runs: the same bits as when they wait for its end, whatever the gradients do.
+ */
 import { loopback } from "@terse/collectives";
 import { dense, hierarchical, type Measured, StepRefusedError } from "@terse/exchange";
 import { Arena, fromTypedArray, noGrad } from "@terse/tensor";
@@ -254,7 +256,8 @@ describe("buckets of a gradient that is clipped by its global norm", () => {
       const { takes, takesMean } = algorithm();
       const own = takes !== "matrices" && !takesMean;
       if (takes === "matrices") {
-        // AdamW has the vectors beside them, as means; after one step these have not changed a gradient of the matrices yet.
+        // AdamW has the vectors beside them, as means; after one step these have not changed a gradient of the matrices
+        // yet.
         const options = { ...clipped, ranks, steps: 1 };
         const [inOne] = await train({ ...options, algorithm: algorithm(), bucket: 2 ** 20 });
         for (const { θ } of await train({ ...options, algorithm: algorithm() }))

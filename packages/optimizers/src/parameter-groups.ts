@@ -1,4 +1,7 @@
-/** Which algorithm works on which parameters, as spans: runs of neighbouring segments of the arena that one call of `step` sees. */
+/**
+ * Which algorithm works on which parameters, as spans: runs of neighbouring segments of the arena that one call of
+ * `step` sees.
+ */
 import { type Arena, keep, type Segment, type Tensor } from "@terse/tensor";
 import type { Algorithm, Vector } from "./algorithms/algorithm.ts";
 import type { State } from "./algorithms/state.ts";
@@ -23,7 +26,10 @@ export interface Span extends Treatment {
   readonly state: State;
 }
 
-/** Runs of neighbouring segments that are treated alike, in the order of the arena; single segments where the algorithm works on those. */
+/**
+ * Runs of neighbouring segments that are treated alike, in the order of the arena; single segments where the algorithm
+ * works on those.
+ */
 export function spansOf(
   arena: Arena,
   treatmentOf: (segment: Segment) => Treatment,
@@ -74,8 +80,9 @@ function takenBy({ name: algorithm, takes }: Algorithm, segment: Segment): Segme
 }
 
 /**
- * Each to the rank that has the fewest elements so far, the first of these; the same on every rank. In the order of the model, not the largest
- * first: so neighbours, whose messages share a bucket, belong to different ranks, and no link carries most of a bucket.
+ * Each to the rank that has the fewest elements so far, the first of these; the same on every rank. In the order of the
+ * model, not the largest first: so neighbours, whose messages share a bucket, belong to different ranks, and no link
+ * carries most of a bucket.
  */
 export function ownersOf(lengths: readonly number[], ranks: number): number[] {
   const owned = new Array<number>(ranks).fill(0);

@@ -1,6 +1,6 @@
 /**
- * Every optimizer against an independent reference in PyTorch (parity.py), over 100 steps in f32 on two ranks. Muon and Dion, which take nothing
- * but matrices, have theirs in their own tests.
+ * Every optimizer against an independent reference in PyTorch (parity.py), over 100 steps in f32 on two ranks. Muon and
+ * Dion, which take nothing but matrices, have theirs in their own tests.
  */
 import { readFileSync } from "node:fs";
 import { Arena, fromTypedArray, Module, noGrad, Parameter, type Tensor } from "@terse/tensor";
@@ -107,7 +107,8 @@ describe.skipIf(!python)(`over 100 steps in f32${needsPython}`, () => {
     const expected = [...((await references[name]!.toTypedArray()) as Float64Array)];
     const moved = Math.max(...expected.map((value, i) => Math.abs(value - start[i]!)));
     expect(moved).toBeGreaterThan(0.05);
-    // Rounding of 100 steps beside float64: parameters are about 1. native/optimizers has Lion beside fp32 to 1e-6 for 200 steps, and in fp64.
+    // Rounding of 100 steps beside float64: parameters are about 1. native/optimizers has Lion beside fp32 to 1e-6 for
+    // 200 steps, and in fp64.
     for (const θ of await trained(create()))
       expect(Math.max(...θ.map((value, i) => Math.abs(value - expected[i]!)))).toBeLessThan(5e-6);
   });

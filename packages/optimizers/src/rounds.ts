@@ -1,6 +1,7 @@
 /**
- * The rounds of a step. A step's first messages need nothing but gradients of their bucket; its later ones follow from mean gradients that
- * all ranks must know first: their common norm clips them, or compressed ones must be seen to be finite.
+ * The rounds of a step. A step's first messages need nothing but gradients of their bucket; its later ones follow from
+ * mean gradients that all ranks must know first: their common norm clips them, or compressed ones must be seen to be
+ * finite.
  */
 import type { StepMessage } from "./algorithms/algorithm.ts";
 import type { Clipping } from "./clipping/clipping.ts";

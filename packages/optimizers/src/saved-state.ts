@@ -1,6 +1,6 @@
 /**
- * The state of an optimizer as it is saved, by name, and how each kind of state (algorithms/state.ts) is carried to another number of
- * ranks.
+ * The state of an optimizer as it is saved, by name, and how each kind of state (algorithms/state.ts) is carried to
+ * another number of ranks.
  *
  *   elements     <key>.<parameter>                     its elements
  *   replicated   <key>.<first parameter of the vector>
@@ -65,8 +65,8 @@ export function savedStateOf(spans: readonly Span[]): SavedState {
 }
 
 /**
- * Sets the state of all spans from what the ranks of a run have saved after `step` steps, and returns the numbers. SavedStateError where a name
- * is missing, or an option comes too late; nothing has changed then.
+ * Sets the state of all spans from what the ranks of a run have saved after `step` steps, and returns the numbers.
+ * SavedStateError where a name is missing, or an option comes too late; nothing has changed then.
  */
 export function restoreSpans(
   spans: readonly Span[],
@@ -150,8 +150,9 @@ function entriesOf(spans: readonly Span[]): Map<string, Entry> {
 }
 
 /**
- * The values of every entry for this rank, from what the ranks of a run have saved: from its own save, or, of a run with another number
- * of ranks, as the kind of each says. SavedStateError where a name is missing or has another length.
+ * The values of every entry for this rank, from what the ranks of a run have saved: from its own save, or, of a run
+ * with another number of ranks, as the kind of each says. SavedStateError where a name is missing or has another
+ * length.
  */
 function carried(
   entries: ReadonlyMap<string, Entry>,
@@ -203,7 +204,10 @@ function meanOf(ranks: readonly TypedArray[]): Float32Array {
   return mean;
 }
 
-/** A slice of a matrix, of this shape, out of the slices that the ranks of a run have saved, of the mean where several have the same. */
+/**
+ * A slice of a matrix, of this shape, out of the slices that the ranks of a run have saved, of the mean where several
+ * have the same.
+ */
 function sliceOf(
   { of, along, index, count }: Slice & { of: string },
   [m, n]: [number, number],

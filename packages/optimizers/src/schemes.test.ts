@@ -140,7 +140,8 @@ describe("lion-cub with hosts that are dense inside", () => {
   });
 
   it("uses the size of gradients inside a host and one vote of each host, and sends its closed form", async () => {
-    // On the first host one large gradient outweighs two small ones; the second host pulls the other way, the third with the first.
+    // On the first host one large gradient outweighs two small ones; the second host pulls the other way, the third
+    // with the first.
     const pull = (rank: number) => [8, -1, -1, -1, 5][rank]!;
     const hosts = [9, 9, 9, 4, 7];
     const run = { algorithm: () => lionCub(), ranks: 5, gradient: pull };

@@ -6,9 +6,9 @@
  *   means     When all first messages have come, the ranks know the norms of the mean gradients. Messages that follow from those come now.
  *   agreed    When all messages have come, no rank has refused the step: `exchange.agreed()` resolves in every bucket, and θ changes.
  *
- * In the queues of the groups the second messages of a bucket come after the first ones of the next bucket, its third messages after
- * the second ones of that, and so on: an order that depends on no clock, and fills the wire while a bucket computes. Messages that follow
- * from mean gradients come behind all others.
+ * In the queues of the groups the second messages of a bucket come after the first ones of the next bucket, its third
+ * messages after the second ones of that, and so on: an order that depends on no clock, and fills the wire while a
+ * bucket computes. Messages that follow from mean gradients come behind all others.
  */
 import type { Group } from "@terse/collectives";
 import {
@@ -99,15 +99,16 @@ export class Step {
   }
 
   /**
-   * Backward has ended: a bucket whose gradient never came leaves with zeros. Resolves to the seconds of waiting for messages when θ has
-   * changed, or throws the error of any bucket, on every rank alike.
+   * Backward has ended: a bucket whose gradient never came leaves with zeros. Resolves to the seconds of waiting for
+   * messages when θ has changed, or throws the error of any bucket, on every rank alike.
    */
   async finish(): Promise<number> {
     if (this.#failure) throw this.#failure.error;
     try {
       while (this.#departures.length < this.#buckets.length) {
         this.#leave();
-        // Its messages are handed to the wire in an iteration of the event loop of their own: from then on they travel while the next bucket gets ready.
+        // Its messages are handed to the wire in an iteration of the event loop of their own: from then on they travel
+        // while the next bucket gets ready.
         await nextIteration();
       }
       for (let place = this.#buckets.length; this.#enterBehind(place); place++);
@@ -139,7 +140,10 @@ export class Step {
     return seconds;
   }
 
-  /** The ranks agree on the norms of the mean gradients. What a bucket makes of them travels while the next one computes. */
+  /**
+   * The ranks agree on the norms of the mean gradients. What a bucket makes of them travels while the next one
+   * computes.
+   */
   async #knowMeans(): Promise<number> {
     const place = enterQueue(this.#options.group);
     const seconds = await secondsOf(this.norms.agree(place).finally(() => place.leave()));
@@ -177,7 +181,10 @@ export class Step {
     this.#enterBehind(place);
   }
 
-  /** The places of later messages behind the first ones of a bucket: the bucket before has its second ones there. False when none has. */
+  /**
+   * The places of later messages behind the first ones of a bucket: the bucket before has its second ones there. False
+   * when none has.
+   */
   #enterBehind(place: number): boolean {
     const behind = this.#departures.slice(0, place).filter(({ first }, i) => place - i < first);
     for (const { exchange } of behind.reverse()) exchange.enter();
@@ -211,7 +218,8 @@ export class Step {
     const applied = Promise.all(steps.map((each) => each.applied));
     applied.catch((error: unknown) => {
       exchange.close(); // a step that has failed makes no more requests
-      // All ranks refuse a step together. Any other error is this rank's alone, and the others would wait for its messages for ever.
+      // All ranks refuse a step together. Any other error is this rank's alone, and the others would wait for its
+      // messages for ever.
       if (!(error instanceof StepRefusedError)) group.abort(`step ${step} failed: ${String(error)}`);
     });
     const waits = Promise.race([Promise.all(steps.map((each) => each.waits)), applied]);

@@ -5,11 +5,11 @@ import { parseYamlValue } from "./yaml.ts";
 type Tree = Record<string, unknown>;
 
 /**
- * A copy of `tree` with overrides applied: `applyOverrides(recipe, ["optimizer.lr=3e-4", "steps=10_000"])`. An override may start with
- * `--`, as on a command line. Values are YAML (numbers, true, null, [a, b]). The last override of a name wins. Missing groups are created.
- * A number names an entry of a list, from 0: "optimizer.groups.0.lr=1e-3". The number after the last one adds an entry.
- * Names and types are not checked here; `parseOptions` checks them.
- * Throws one `OptionsError` with a line per malformed override. Does not change `tree`.
+ * A copy of `tree` with overrides applied: `applyOverrides(recipe, ["optimizer.lr=3e-4", "steps=10_000"])`. An override
+ * may start with `--`, as on a command line. Values are YAML (numbers, true, null, [a, b]). The last override of a name
+ * wins. Missing groups are created. A number names an entry of a list, from 0: "optimizer.groups.0.lr=1e-3". The number
+ * after the last one adds an entry. Names and types are not checked here; `parseOptions` checks them. Throws one
+ * `OptionsError` with a line per malformed override. Does not change `tree`.
  */
 export function applyOverrides(tree: Readonly<Tree>, overrides: readonly string[]): Tree {
   const problems: string[] = [];

@@ -2,7 +2,8 @@ import { hint } from "./nearest.ts";
 import { OptionsError } from "./options-error.ts";
 
 /**
- * The entry of a registry whose name is `name`. Throws `OptionsError` with the nearest name and the list of names if there is none.
+ * The entry of a registry whose name is `name`. Throws `OptionsError` with the nearest name and the list of names if
+ * there is none.
  *
  *   choose("optimizer", "lion-cup", { adamw, "lion-cub": lionCub })
  *   → optimizer: unknown name "lion-cup"; did you mean lion-cub? (known: adamw, lion-cub)

@@ -8,7 +8,9 @@ export interface Conflict<Options> {
   readonly remedy: string;
 }
 
-/** The options, unless they conflict: then OptionsError with a line for each, which begins with `where` and the option. */
+/**
+ * The options, unless they conflict: then OptionsError with a line for each, which begins with `where` and the option.
+ */
 export function withoutConflicts<Options>(
   options: Options,
   conflicts: readonly Conflict<Options>[],

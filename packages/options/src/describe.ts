@@ -35,7 +35,8 @@ export const isListSchema = (schema: AnySchema) => schema.type === "array" || /^
 export const isPlainObject = (value: unknown): value is Record<string, unknown> =>
   typeof value === "object" && value !== null && !Array.isArray(value);
 
-// Flattens nested pipes such as v.pipe(v.pipe(number, finite), gtValue(0)). Steps after a transformation do not describe the input.
+// Flattens nested pipes such as v.pipe(v.pipe(number, finite), gtValue(0)). Steps after a transformation do not
+// describe the input.
 function stepsOf(schema: AnySchema): readonly PipeItem[] {
   if (!schema.pipe) return [schema as unknown as PipeItem];
   const [first, ...more] = schema.pipe;
@@ -61,7 +62,10 @@ const inTheNoun = new Set(["integer", "safe_integer", "finite"]);
 /** Whether the description of a schema includes this condition. */
 export const isDescribed = (condition: string) => condition in conditions || inTheNoun.has(condition);
 
-/** What a schema accepts, in words that follow "expected". With `rejected`, also mentions the rare condition that failed. */
+/**
+ * What a schema accepts, in words that follow "expected". With `rejected`, also mentions the rare condition that
+ * failed.
+ */
 export function describe(schema: AnySchema, rejected?: { failed: string; input: unknown }): string {
   const [base, ...steps] = stepsOf(schema);
   const has = (type: string) => steps.some((step) => step.type === type);

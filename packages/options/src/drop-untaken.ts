@@ -13,9 +13,10 @@ export interface Dropped {
 }
 
 /**
- * `after` is `before` with changes. Where a group of a `v.variant` chooses another entry in it, this drops the options that the group had
- * before and that the new entry does not take: they were written for the old one. What a change has given itself stays, and so does what
- * the old entry does not take either, so that `parseOptions` refuses it. `given`: the dotted names of the changes. Changes neither tree.
+ * `after` is `before` with changes. Where a group of a `v.variant` chooses another entry in it, this drops the options
+ * that the group had before and that the new entry does not take: they were written for the old one. What a change has
+ * given itself stays, and so does what the old entry does not take either, so that `parseOptions` refuses it. `given`:
+ * the dotted names of the changes. Changes neither tree.
  */
 export function dropUntaken(
   schema: v.GenericSchema,

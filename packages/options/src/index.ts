@@ -1,4 +1,7 @@
-/** Parses and checks options: one schema gives the types, the defaults and the error messages. Prints text of others safely. */
+/**
+ * Parses and checks options: one schema gives the types, the defaults and the error messages. Prints text of others
+ * safely.
+ */
 export { applyOverrides } from "./apply-overrides.ts";
 export { choose } from "./choose.ts";
 export { type Conflict, withoutConflicts } from "./conflicts.ts";

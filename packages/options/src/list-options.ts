@@ -15,7 +15,10 @@ export interface ListedOption {
   readonly only: string | undefined;
 }
 
-/** Every option of a schema of groups, in the schema's order; of a `v.variant` first its choice, then what all choices have in common. */
+/**
+ * Every option of a schema of groups, in the schema's order; of a `v.variant` first its choice, then what all choices
+ * have in common.
+ */
 export function listOptions(schema: v.GenericSchema): ListedOption[] {
   return listed(schema as unknown as AnySchema, { path: [], optional: false, fallback: undefined, only: undefined });
 }

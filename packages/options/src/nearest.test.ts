@@ -2,8 +2,8 @@ import { describe, expect, it } from "vitest";
 import { editDistance, nearest } from "./nearest.ts";
 
 describe("editDistance", () => {
-  // Known values: kitten/sitting 3, Saturday/Sunday 3 (Wagner and Fischer). CA/ABC is 2 because a transposed pair may be edited again; the
-  // restricted distance is 3.
+  // Known values: kitten/sitting 3, Saturday/Sunday 3 (Wagner and Fischer). CA/ABC is 2 because a transposed pair may
+  // be edited again; the restricted distance is 3.
   it.each([
     ["kitten", "sitting", 3],
     ["saturday", "sunday", 3],

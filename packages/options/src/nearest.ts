@@ -1,6 +1,7 @@
 /**
- * The unrestricted Damerau-Levenshtein distance: an insertion, deletion, substitution or transposition of neighbours costs 1, and a
- * transposed pair may be edited again. Lowrance and Wagner 1975, "An extension of the string-to-string correction problem".
+ * The unrestricted Damerau-Levenshtein distance: an insertion, deletion, substitution or transposition of neighbours
+ * costs 1, and a transposed pair may be edited again. Lowrance and Wagner 1975, "An extension of the string-to-string
+ * correction problem".
  */
 export function editDistance(a: string, b: string): number {
   const from = [...a];
@@ -50,7 +51,10 @@ const partsOf = (word: string) =>
     .toLowerCase()
     .split(/[-_ .]+/);
 
-/** Whether all parts of the shorter word are parts of the longer one, in order: rank of matrixApproximationRank, adjustLr of adjustLrFn. */
+/**
+ * Whether all parts of the shorter word are parts of the longer one, in order: rank of matrixApproximationRank,
+ * adjustLr of adjustLrFn.
+ */
 function isPartOf(a: string, b: string): boolean {
   const [few, many] = [partsOf(a), partsOf(b)].sort((one, other) => one.length - other.length) as [string[], string[]];
   let next = 0;
@@ -62,7 +66,10 @@ function isPartOf(a: string, b: string): boolean {
   return next === few.length;
 }
 
-/** The word of `known` that is most similar to `word`, or its synonym; the first of several, or undefined if none is similar. */
+/**
+ * The word of `known` that is most similar to `word`, or its synonym; the first of several, or undefined if none is
+ * similar.
+ */
 export function nearest(word: string, known: readonly string[]): string | undefined {
   if (known.includes(ownWord(word))) return ownWord(word);
   const wanted = normalised(word);

@@ -7,7 +7,10 @@ export interface Problem {
   readonly remedy?: string | undefined;
 }
 
-/** A recipe, a command line or an options object is wrong. The message has a line for each problem, "path: problem; remedy". */
+/**
+ * A recipe, a command line or an options object is wrong. The message has a line for each problem, "path: problem;
+ * remedy".
+ */
 export class OptionsError extends Error {
   override readonly name = "OptionsError";
   readonly problems: readonly (Problem | string)[];

@@ -1,6 +1,6 @@
 /**
- * The words of a command line, split by node:util's `parseArgs`. Errors name the flag, the nearest known flag, and what to write
- * instead. No package is imported, so that tools can read their arguments before any package is installed.
+ * The words of a command line, split by node:util's `parseArgs`. Errors name the flag, the nearest known flag, and what
+ * to write instead. No package is imported, so that tools can read their arguments before any package is installed.
  */
 import { parseArgs } from "node:util";
 import { nearest, normalised, ownWord } from "./nearest.ts";
@@ -10,8 +10,8 @@ import { OptionsError } from "./options-error.ts";
 export type Read<T> = (text: string) => T;
 
 /**
- * What a flag takes: a text that is read, several such texts (the flag may be repeated), a text that may be left out and is then read as
- * "" (given as --flag=TEXT), or nothing.
+ * What a flag takes: a text that is read, several such texts (the flag may be repeated), a text that may be left out
+ * and is then read as "" (given as --flag=TEXT), or nothing.
  */
 export type Flag = Read<unknown> | { readonly each: Read<unknown> } | { readonly optional: Read<unknown> } | "switch";
 
@@ -30,7 +30,10 @@ export interface Syntax<Flags> {
   readonly flags: Flags;
   /** Keys of a recipe: --KEY=VALUE and --KEY.OPTION=VALUE override it. */
   readonly overrides?: readonly string[];
-  /** All of these keys with their dots: "data.batchSize". An error names one whose last part is the unknown flag: --batch-size. */
+  /**
+   * All of these keys with their dots: "data.batchSize". An error names one whose last part is the unknown flag:
+   * --batch-size.
+   */
   readonly dotted?: () => readonly string[];
 }
 
@@ -47,8 +50,8 @@ export interface ParsedArguments<Flags> {
 }
 
 /**
- * Reads the words of a command line. `--steps 5` and `--steps=5` are the same. Of a flag that is given twice the last value counts; one
- * with `each` has all its values. Throws one `OptionsError` with a line for each problem.
+ * Reads the words of a command line. `--steps 5` and `--steps=5` are the same. Of a flag that is given twice the last
+ * value counts; one with `each` has all its values. Throws one `OptionsError` with a line for each problem.
  */
 export function parseArguments<const Flags extends Readonly<Record<string, Flag>>>(
   argv: readonly string[],
@@ -118,8 +121,8 @@ function isOptional(flag: Flag | undefined): flag is { readonly optional: Read<u
 }
 
 /**
- * `; did you mean --steps?`, or a full stop. Of a dotted name the first part is compared with the keys of the recipe; another name first
- * with the last parts of all keys, and then with what is similar.
+ * `; did you mean --steps?`, or a full stop. Of a dotted name the first part is compared with the keys of the recipe;
+ * another name first with the last parts of all keys, and then with what is similar.
  */
 function hint(
   name: string,
@@ -157,7 +160,10 @@ interface Range {
   readonly examples?: string; // of another notation: "350k, 7G"
 }
 
-/** A number from `least` to `most`, both allowed. `toNumber` reads another notation, and gives NaN for what it cannot read. */
+/**
+ * A number from `least` to `most`, both allowed. `toNumber` reads another notation, and gives NaN for what it cannot
+ * read.
+ */
 export const numberFrom = (range: Range, toNumber = Number as Read<number>): Read<number> =>
   readNumber("a number", range, (text) => toNumber(text));
 

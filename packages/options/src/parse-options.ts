@@ -12,8 +12,8 @@ import { hint, nearest } from "./nearest.ts";
 import { lineOf, OptionsError, type Problem } from "./options-error.ts";
 
 /**
- * Checks `input` against a valibot schema and returns it with defaults. `where` is the name of what the options belong to ("optimizer"); it
- * starts every line of the error, and may be empty. undefined as input means no options.
+ * Checks `input` against a valibot schema and returns it with defaults. `where` is the name of what the options belong
+ * to ("optimizer"); it starts every line of the error, and may be empty. undefined as input means no options.
  *
  * An unknown key is always an error, also in a plain `v.object`, except in a `v.looseObject` or `v.objectWithRest`.
  * Throws one `OptionsError` with a line per problem:
@@ -130,7 +130,9 @@ interface Explanation {
   readonly whole: boolean; // whether the sentence describes all conditions of the value
 }
 
-/** One of valibot's issues as a sentence. For a union it yields the sentences of the branch that fits the input's shape. */
+/**
+ * One of valibot's issues as a sentence. For a union it yields the sentences of the branch that fits the input's shape.
+ */
 function* explain(root: AnySchema, issue: v.BaseIssue<unknown>, where: Path): Generator<Explanation> {
   if (issue.type === "strict_object" && issue.expected === "never") return; // reported by `unknownKeys`
   let schema: AnySchema | undefined = root;

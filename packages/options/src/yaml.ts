@@ -1,6 +1,6 @@
 /**
- * YAML of recipes and overrides: the 1.2 core schema (3e-4 is a number; yes, no and on are strings). Digits may be grouped with underscores
- * (10_000).
+ * YAML of recipes and overrides: the 1.2 core schema (3e-4 is a number; yes, no and on are strings). Digits may be
+ * grouped with underscores (10_000).
  */
 import { isScalar, parseDocument, type ScalarTag, type Tags } from "yaml";
 import { OptionsError } from "./options-error.ts";
@@ -33,8 +33,9 @@ export function parseYaml(text: string, where: string): unknown {
 }
 
 /**
- * Parses one value of a command line: a number, true, false, null, a quoted string, a [list] or a {group}. Any other text is a string, so
- * that `name=run #3` and `path=*` need no quotes. Throws `OptionsError` if a bracket or quote is not closed.
+ * Parses one value of a command line: a number, true, false, null, a quoted string, a [list] or a {group}. Any other
+ * text is a string, so that `name=run #3` and `path=*` need no quotes. Throws `OptionsError` if a bracket or quote is
+ * not closed.
  */
 export function parseYamlValue(text: string, where: string): unknown {
   const value = text.trim();

@@ -10,13 +10,22 @@ export interface Vector {
   readonly n: number; // elements, pads included
   readonly offset: number; // of its first element in the arena
   readonly segments: readonly Segment[]; // the parameters that it holds
-  /** Of the segments and of the pad after each, in turn; together n. As `segments` of a codec they keep pads, which are 0, out of scales. */
+  /**
+   * Of the segments and of the pad after each, in turn; together n. As `segments` of a codec they keep pads, which are
+   * 0, out of scales.
+   */
   readonly lengths: readonly number[];
   readonly rank: number;
   readonly ranks: number; // P
-  /** The rank that computes what only one rank shall compute (`exchange.computedMean`). The ranks share all layers by their sizes. */
+  /**
+   * The rank that computes what only one rank shall compute (`exchange.computedMean`). The ranks share all layers by
+   * their sizes.
+   */
   readonly owner: number;
-  /** The ranks along the data axis and along the weight axis; without the option `parallel` all ranks, and this one alone. */
+  /**
+   * The ranks along the data axis and along the weight axis; without the option `parallel` all ranks, and this one
+   * alone.
+   */
   readonly mesh: Mesh;
 }
 
@@ -28,24 +37,37 @@ export interface StepContext {
   readonly vector: Vector;
 }
 
-/** The exchange as an optimizer sees it: with the mean gradient, whose norm all ranks see alike and which is clipped by it. */
+/**
+ * The exchange as an optimizer sees it: with the mean gradient, whose norm all ranks see alike and which is clipped by
+ * it.
+ */
 export interface OptimizerExchange extends Exchange {
-  /** g ← mean over ranks of g. Resolves to the factor that clips it. The mean of anything else is `mean`, which clipping does not look at. */
+  /**
+   * g ← mean over ranks of g. Resolves to the factor that clips it. The mean of anything else is `mean`, which clipping
+   * does not look at.
+   */
   meanGradient(g: Tensor): Promise<number>;
-  /** g ← mean over ranks of g, on its owner alone. Resolves on every rank to the factor that clips it: the owners tell all ranks the norms. */
+  /**
+   * g ← mean over ranks of g, on its owner alone. Resolves on every rank to the factor that clips it: the owners tell
+   * all ranks the norms.
+   */
   meanGradientAtOwner(g: Tensor, options: FromOwnerOptions): Promise<number>;
-  /** The factor that clips a mean gradient g which messages marked `ofMean` have made, on every rank alike. It waits for no message of its own. */
+  /**
+   * The factor that clips a mean gradient g which messages marked `ofMean` have made, on every rank alike. It waits for
+   * no message of its own.
+   */
   clipFactor(g: Tensor): Promise<number>;
   /**
-   * The last await of every step: backward has ended, all messages of the step have come, in all of the model, and no rank has refused it. θ
-   * changes after this line, and nowhere else. A refused step throws a StepRefusedError here, or in an await before, on every rank.
+   * The last await of every step: backward has ended, all messages of the step have come, in all of the model, and no
+   * rank has refused it. θ changes after this line, and nowhere else. A refused step throws a StepRefusedError here, or
+   * in an await before, on every rank.
    */
   agreed(): Promise<void>;
 }
 
 /**
- * One message of a step. A step with "meanGradient" or "meanGradientAtOwner" works on the mean gradient, any other on the rank's own. Messages
- * marked `ofMean` carry a mean gradient that is compressed (gradients/compressed.ts).
+ * One message of a step. A step with "meanGradient" or "meanGradientAtOwner" works on the mean gradient, any other on
+ * the rank's own. Messages marked `ofMean` carry a mean gradient that is compressed (gradients/compressed.ts).
  */
 export type StepMessage =
   | (Message & { readonly ofMean?: true })
@@ -58,40 +80,59 @@ export interface Algorithm<S extends State = State> {
   readonly name: string;
   /** What stands before its options in errors, such as the key of a recipe's section: its name unless given. */
   readonly where?: string;
-  /** Where a vector may be cut without changing the result: a step sees any run of segments, single segments, or the whole model. */
+  /**
+   * Where a vector may be cut without changing the result: a step sees any run of segments, single segments, or the
+   * whole model.
+   */
   readonly splits: "anywhere" | "at segments" | "nowhere";
   /** Where `splits` is "nowhere": the option that lets it work on single layers, "one-bit-adam.scale: per-layer". */
   readonly perLayer?: string;
   /**
-   * The parameters that it can work on: all unless given. The others need a group with another algorithm. Filters of a convolution are
-   * matrices, (out, in · kh · kw), and it sees them in this shape (matrix-shape.ts).
+   * The parameters that it can work on: all unless given. The others need a group with another algorithm. Filters of a
+   * convolution are matrices, (out, in · kh · kw), and it sees them in this shape (matrix-shape.ts).
    */
   readonly takes?: "matrices";
   /** Its state can be shared by the ranks of `vector.mesh.weight`. Other algorithms have all of it on every rank. */
   readonly shards?: true;
-  /** Every step works on the mean gradient, and on nothing else that ranks make of their own: it may be compressed on the way (gradients/). */
+  /**
+   * Every step works on the mean gradient, and on nothing else that ranks make of their own: it may be compressed on
+   * the way (gradients/).
+   */
   readonly takesMean?: true;
-  /** Of an algorithm whose elements have an own m: which layers' are averaged, and when; the optimizer does it after the step. */
+  /**
+   * Of an algorithm whose elements have an own m: which layers' are averaged, and when; the optimizer does it after the
+   * step.
+   */
   readonly momentumSync?: MomentumSyncOptions;
-  /** The state of a vector. Called for a run of segments, and again for each part of it that becomes a bucket of its own. */
+  /**
+   * The state of a vector. Called for a run of segments, and again for each part of it that becomes a bucket of its
+   * own.
+   */
   init(θ: Tensor, vector: Vector): S;
   /**
-   * Every await in here is a message on the wire, or the line in which all ranks agree that θ may change: `await exchange.agreed()`.
+   * Every await in here is a message on the wire, or the line in which all ranks agree that θ may change: `await
+   * exchange.agreed()`.
    */
   step(θ: Tensor, g: Tensor, state: S, exchange: OptimizerExchange, context: StepContext): Promise<void>;
   /**
-   * The messages of a step, in order, one for each of its awaits but the last. They may change with the step and with scalars of the state, and are the
-   * same on every rank.
+   * The messages of a step, in order, one for each of its awaits but the last. They may change with the step and with
+   * scalars of the state, and are the same on every rank.
    */
   messages(vector: Vector, step: number, state: S): readonly StepMessage[];
-  /** Whether every rank changes θ by itself in this step, so that their θ differ until a later step makes them the same. Never unless given. */
+  /**
+   * Whether every rank changes θ by itself in this step, so that their θ differ until a later step makes them the same.
+   * Never unless given.
+   */
   isLocal?(step: number): boolean;
   /**
-   * Called before the state of a save is restored: the numbers that were saved after `step` steps, as these options have them. SavedStateError for
-   * options that come too late.
+   * Called before the state of a save is restored: the numbers that were saved after `step` steps, as these options
+   * have them. SavedStateError for options that come too late.
    */
   adopt?(scalars: NonNullable<S["scalars"]>, step: number): NonNullable<S["scalars"]>;
-  /** Of an algorithm with local steps: makes this rank's θ from a restored state, because a save holds the θ of one rank. */
+  /**
+   * Of an algorithm with local steps: makes this rank's θ from a restored state, because a save holds the θ of one
+   * rank.
+   */
   restoreParameters?(θ: Tensor, state: S): void;
 }
 

@@ -1,7 +1,7 @@
 /**
- * The compression stage that 1-bit Adam and 1-bit LAMB share: ranks average their momenta with one bit, and what one bit cannot carry is
- * added at the next step. Tang et al. 2021, Algorithm 1, https://arxiv.org/abs/2102.02888; Li et al. 2021, Algorithm 1, lines 6 to 13, and
- * Appendix A.5.2, https://arxiv.org/abs/2104.06069
+ * The compression stage that 1-bit Adam and 1-bit LAMB share: ranks average their momenta with one bit, and what one
+ * bit cannot carry is added at the next step. Tang et al. 2021, Algorithm 1, https://arxiv.org/abs/2102.02888; Li et
+ * al. 2021, Algorithm 1, lines 6 to 13, and Appendix A.5.2, https://arxiv.org/abs/2104.06069
  *
  *   m ← β₁ m + (1 − β₁) g                   this rank's own gradient
  *   m ← error-compensated mean over ranks of m
@@ -11,7 +11,8 @@
  *   fused              all of the model, as in the papers; one message, after backward
  *   momentum-scaled    all of the model, after every layer's momentum is brought to the mean size of the layers (Appendix A.5.2)
  *
- * Elements whose variance is 0 are neither sent nor counted, and their mean is 0: those that have had no gradient, and pads between layers.
+ * Elements whose variance is 0 are neither sent nor counted, and their mean is 0: those that have had no gradient, and
+ * pads between layers.
  */
 import { type Codec, readOneScale, scaledSign, writeOneScale } from "@terse/codecs";
 import { retain } from "@terse/collectives";
@@ -151,8 +152,9 @@ export class CompensatedMomentum {
   }
 
   /**
-   * One message: the error-compensated mean over ranks of β₁ m + (1 − β₁) g, for elements whose variance is not 0; 0 for the others. It comes packed
-   * where all of it is on the CPU and no layer is scaled; m is then still that of before. Otherwise m ← the mean.
+   * One message: the error-compensated mean over ranks of β₁ m + (1 − β₁) g, for elements whose variance is not 0; 0
+   * for the others. It comes packed where all of it is on the CPU and no layer is scaled; m is then still that of
+   * before. Otherwise m ← the mean.
    */
   async average(
     g: Tensor,
@@ -187,8 +189,9 @@ function scaleLayers(x: Tensor, { offset, segments }: Vector, factors: readonly 
 }
 
 /**
- * One pass adds the momentum to the worker's error and writes its wire, another one adds the ranks' wires to the owner's error and writes the wire of
- * the mean. What the wires leave of the errors is subtracted by the same passes of the next step.
+ * One pass adds the momentum to the worker's error and writes its wire, another one adds the ranks' wires to the
+ * owner's error and writes the wire of the mean. What the wires leave of the errors is subtracted by the same passes of
+ * the next step.
  */
 async function packedMean(
   g: Tensor,

@@ -107,8 +107,9 @@ describe("demo", () => {
       const m = [...((await tensors.get("m.weight")!.toTypedArray()) as Float32Array)];
       return { θ: [...((await arena.parameters.toTypedArray()) as Float32Array)].slice(0, 8), m };
     });
-    // Cosines of a square [a b; c d]: (a+b+c+d)/2, (a−b+c−d)/2, (a+b−c−d)/2, (a−b−c+d)/2. The largest are 10.5/2 of the first one, the sum,
-    // and 11/2 of the second one, (2+3−1+7)/2; each decodes to a half of itself with the signs of its sum.
+    // Cosines of a square [a b; c d]: (a+b+c+d)/2, (a−b+c−d)/2, (a+b−c−d)/2, (a−b−c+d)/2. The largest are 10.5/2 of the
+    // first one, the sum, and 11/2 of the second one, (2+3−1+7)/2; each decodes to a half of itself with the signs of
+    // its sum.
     const sent = [2.625, 2.625, 2.75, -2.75, 2.625, 2.625, -2.75, 2.75];
     for (const [i, value] of sent.entries()) {
       expect(got!.θ[i]).toBeCloseTo(-value, 5);

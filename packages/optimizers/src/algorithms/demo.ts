@@ -8,13 +8,14 @@
  *   Q ← mean_ranks(q)                added in rank order
  *   θ ← θ − η (sign(Q) + λ θ)        with `sign: false` θ ← θ − η (Q + λ θ)
  *
- * Chunks: squares of c × c of a matrix whose sides are multiples of c = `chunk`; runs of c² elements of any other matrix, so that as large a
- * share of it is sent; runs of c elements of a vector. The authors' code cuts each side by its largest divisor of at most c, and a prime side
- * then has no transform. Their code differs in two more points, which are options here: `over: senders` divides each cosine by the number of
- * ranks that sent it, and `rateInMomentum` adds η g to m in place of g.
+ * Chunks: squares of c × c of a matrix whose sides are multiples of c = `chunk`; runs of c² elements of any other
+ * matrix, so that as large a share of it is sent; runs of c elements of a vector. The authors' code cuts each side by
+ * its largest divisor of at most c, and a prime side then has no transform. Their code differs in two more points,
+ * which are options here: `over: senders` divides each cosine by the number of ranks that sent it, and `rateInMomentum`
+ * adds η g to m in place of g.
  *
- * Shapes: θ, g, m, q, Q (n)
- * Sent per step: 1 message, (P − 1) b bytes, b = ⌈k ⌈log2 c²⌉ / 8⌉ + 4 k for each chunk of c² elements (176 for 16 KiB with c 64 and k 32).
+ * Shapes: θ, g, m, q, Q (n) Sent per step: 1 message, (P − 1) b bytes, b = ⌈k ⌈log2 c²⌉ / 8⌉ + 4 k for each chunk of c²
+ * elements (176 for 16 KiB with c 64 and k 32).
  */
 import { dctTopK } from "@terse/codecs";
 import { flag, nonNegativeFloat, oneOf, positiveInteger, unitIntervalFloat, v } from "@terse/options";

@@ -198,7 +198,8 @@ describe("dion over data-parallel × weight-parallel ranks", () => {
       { data: 3, weight: 2 },
     ]) {
       const ranks = other.data * other.weight;
-      // A learning rate of 0 and gradients of 0: with rank 2 captured by μ alone, M after the step follows from M before it.
+      // A learning rate of 0 and gradients of 0: with rank 2 captured by μ alone, M after the step follows from M
+      // before it.
       const still: Gradients = (_, __, layer) => new Float32Array(own(0, 0, layer).length);
       const run = (of: typeof other, count: number) =>
         trainMatrices(count, algorithm, shapes, still, { steps: 4, lr: 0, parallel: of, from });

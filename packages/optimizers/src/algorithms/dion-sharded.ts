@@ -1,6 +1,6 @@
 /**
- * Dion over a mesh of data-parallel × weight-parallel ranks, where a rank has one shard i of each matrix's momentum and updates that shard.
- * Ahn and Xu 2025, Algorithm 2, https://arxiv.org/abs/2504.05295
+ * Dion over a mesh of data-parallel × weight-parallel ranks, where a rank has one shard i of each matrix's momentum and
+ * updates that shard. Ahn and Xu 2025, Algorithm 2, https://arxiv.org/abs/2504.05295
  *
  *   Ĝ⁽ⁱ⁾ ← mean_weight(G)⁽ⁱ⁾                along the weight axis, each rank keeps its shard, as ZeRO-1 does
  *   B̂⁽ⁱ⁾ ← M̂⁽ⁱ⁾ + Ĝ⁽ⁱ⁾                      line 7
@@ -12,12 +12,13 @@
  *   X⁽ⁱ⁾ ← (1 − η λ) X⁽ⁱ⁾ − η √(m/n) P Q⁽ⁱ⁾ᵀ line 11
  *   X ← all X⁽ⁱ⁾                            along the weight axis, as ZeRO-1 does
  *
- * The paper's ranks of one weight axis share their data's gradient; here each has data of its own, so their gradients are averaged first.
- * Options as in dion.ts; where `orientation` transposes X, shards are slices of its m rows in place of its n columns.
+ * The paper's ranks of one weight axis share their data's gradient; here each has data of its own, so their gradients
+ * are averaged first. Options as in dion.ts; where `orientation` transposes X, shards are slices of its m rows in place
+ * of its n columns.
  *
  * Shapes, for W weight-parallel ranks: X, G (m, n)   M̂, Ĝ, B̂, X⁽ⁱ⁾ (m, n/W)   P (m, r)   Q, R (n/W, r)   c (r)
- * Sent per step: 5 messages for all matrices of a bucket. 2 (W − 1)/W · 4 (m n + r) bytes along the weight axis, 2 (D − 1)/D · 4 r n/W along
- * the data axis of D ranks, and 2 (P − 1)/P · 4 m r among all, if the ranks own equally much.
+ * Sent per step: 5 messages for all matrices of a bucket. 2 (W − 1)/W · 4 (m n + r) bytes along the weight axis, 2 (D −
+ * 1)/D · 4 r n/W along the data axis of D ranks, and 2 (P − 1)/P · 4 m r among all, if the ranks own equally much.
  */
 import { copy } from "@terse/collectives";
 import { addLowRank } from "@terse/native-optimizers";
@@ -162,7 +163,9 @@ export function shardedDion(given: Given): Pick<Algorithm<ShardedDionState>, "in
   }
 }
 
-/** X (m, n) as equal slices one after the other, (count, m, n / count), or of its rows (count, m / count, n): a copy. */
+/**
+ * X (m, n) as equal slices one after the other, (count, m, n / count), or of its rows (count, m / count, n): a copy.
+ */
 function slicesOf(X: Tensor, count: number, ofRows: boolean): Tensor {
   const [m, n] = X.shape as [number, number];
   if (ofRows) return X.view(count, m / count, n).clone();

@@ -77,8 +77,8 @@ optimizerContract("dion of a fraction of the rank, by Cholesky-QR", {
 });
 
 /**
- * The messages and updates of dion.ts among ranks in fp64, by the definitions of its kernels. Kernels, arenas and messages are fp32, so `dion`
- * itself is held to the bounds of fp32.
+ * The messages and updates of dion.ts among ranks in fp64, by the definitions of its kernels. Kernels, arenas and
+ * messages are fp32, so `dion` itself is held to the bounds of fp32.
  */
 function dionInDoubles(
   [m, n]: Shape,
@@ -516,7 +516,8 @@ describe("dion", () => {
   });
 
   it("by singular values takes the best approximation: the power iteration ends there", async () => {
-    // The same gradient in every step, whose singular values are apart, and no forgetting: P and R become the singular vectors.
+    // The same gradient in every step, whose singular values are apart, and no forgetting: P and R become the singular
+    // vectors.
     const diagonal = [9, 6, 4, 1, 0.5, 0.2, 0.1, 0];
     const rotation = gramSchmidt(rowsOf(noise(64, 3), [8, 8]));
     const G = product(

@@ -9,19 +9,23 @@
  *   Q ← R with unit columns            the same on every rank
  *   X ← (1 − η λ) X − η √(m/n) P Qᵀ    the factor √(m/n) of §2.1; the weight decay λ is not in the paper
  *
- * A column of R whose norm is at most ε times the largest is round-off: its column of Q stays, and X does not move along it. This is decided
- * on R, which is reduced, so a rank whose own gradient is 0 takes the same decision. Not in the paper.
+ * A column of R whose norm is at most ε times the largest is round-off: its column of Q stays, and X does not move
+ * along it. This is decided on R, which is reduced, so a rank whose own gradient is 0 takes the same decision. Not in
+ * the paper.
  *
  *   orientation     rows: P has the m rows of X, as printed. longer: of the longer side, as microsoft/dion does; then X, G, M above are
- *                   their transposes where m < n. The two take different steps, so it is fixed here, and follows from no sharding.
+ *                   their transposes where m < n. The two take different steps, so it is fixed here, and follows from
+ *                   no sharding.
  *   errorFeedback   false: M ← μ M + G, and P, R are those of M (§4.1). own: a rank subtracts (1 − μ) P R_iᵀ with its own R_i = BᵀP, whose mean
- *                   is R: X stays the same, and the momenta of ranks with different data drift apart more slowly. Not in the paper.
+ *                   is R: X stays the same, and the momenta of ranks with different data drift apart more slowly. Not
+ *                   in the paper.
  *   approximate     svd: P, R are the best approximation of mean_ranks(B) of rank r (§4.2), and all of B is sent.
  *
  * Shapes: X, G, M, B (m, n)   P (m, r)   Q, R (n, r)   r ≪ m, n
- * Sent per step: 2 messages for all matrices of a bucket, 2 (P − 1)/P · 4 (m + n) r bytes, if the ranks own equally much; data parallel
- * sends 4 m n in place of 4 (m + n) r. svd: 1 message, (P − 1)/P · 4 (m n + (m + n) r). With fewer matrices than ranks a computed mean goes by
- * slices, in twice as many messages and about twice the bytes (computed-mean.ts of @terse/exchange).
+ * Sent per step: 2 messages for all matrices of a bucket, 2 (P − 1)/P · 4 (m + n) r bytes, if the ranks own equally
+ * much; data parallel sends 4 m n in place of 4 (m + n) r. svd: 1 message, (P − 1)/P · 4 (m n + (m + n) r). With fewer
+ * matrices than ranks a computed mean goes by slices, in twice as many messages and about twice the bytes
+ * (computed-mean.ts of @terse/exchange).
  */
 import { copy } from "@terse/collectives";
 import { addLowRank, normalizeColumns } from "@terse/native-optimizers";
@@ -135,7 +139,10 @@ function wholeDion(given: Given): Pick<Algorithm<DionState>, "init" | "step" | "
   };
 }
 
-/** The `compute` of a computed mean of B (rows, columns): U (rows, r) and V Σ (columns, r) of its singular value decomposition. */
+/**
+ * The `compute` of a computed mean of B (rows, columns): U (rows, r) and V Σ (columns, r) of its singular value
+ * decomposition.
+ */
 function truncatedSvd([rows, columns]: readonly [number, number], r: number, device: string) {
   return (mean: Float32Array, result: Float32Array): void =>
     noGrad(() =>

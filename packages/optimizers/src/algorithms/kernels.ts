@@ -6,9 +6,9 @@ import { type NativeBuffer, NotFiniteError } from "@terse/native-optimizers";
 import { call, emptyLike, keep, noGrad, scope, type Tensor } from "@terse/tensor";
 
 /**
- * u = sign(β₁ m + (1 − β₁) g) and m ← β₂ m + (1 − β₂) g, in one pass over m and g; g is multiplied by gradientScale first. The kernel
- * runs piece by piece, when the exchange needs the signs, so the first ones travel while it computes the others. A dense vote reads
- * β₁ m + (1 − β₁) g in place of the signs, and that is computed at once.
+ * u = sign(β₁ m + (1 − β₁) g) and m ← β₂ m + (1 − β₂) g, in one pass over m and g; g is multiplied by gradientScale
+ * first. The kernel runs piece by piece, when the exchange needs the signs, so the first ones travel while it computes
+ * the others. A dense vote reads β₁ m + (1 − β₁) g in place of the signs, and that is computed at once.
  */
 export function lionVote(
   m: Tensor,
@@ -49,7 +49,9 @@ export const slices = <Memories extends readonly NativeBuffer[]>(
   to: number,
 ) => memories.map((memory) => slice(memory, from, to)) as { [K in keyof Memories]: NativeBuffer };
 
-/** c = β₁ m + (1 − β₁) g, before its sign is taken, and m ← β₂ m + (1 − β₂) g; g is multiplied by gradientScale first. */
+/**
+ * c = β₁ m + (1 − β₁) g, before its sign is taken, and m ← β₂ m + (1 − β₂) g; g is multiplied by gradientScale first.
+ */
 export function lionMix(
   m: Tensor,
   g: Tensor,
@@ -81,7 +83,10 @@ export function applyVote(
 /** A new tensor or a view, without those that were made on the way to it. */
 export const made = (make: () => Tensor): Tensor => noGrad(() => scope(() => keep(make())));
 
-/** θ ← keep θ + scale sign(x), where sign(0) is 0. Multiples of a sign are exact, so processors with and without fused multiply-add agree. */
+/**
+ * θ ← keep θ + scale sign(x), where sign(0) is 0. Multiples of a sign are exact, so processors with and without fused
+ * multiply-add agree.
+ */
 export function applySign(θ: Tensor, x: Tensor, { keep, scale }: { keep: number; scale: number }): void {
   noGrad(() => scope(() => θ.mul_(keep).add_(x.sign(), { alpha: scale })));
 }

@@ -1,6 +1,6 @@
 /**
- * Lion Cub whose ranks vote with levels of p bits, 2 to 8. Ishikawa et al. 2024, §4.2 and §6, https://arxiv.org/abs/2411.16462; needs no
- * synchronisation of momenta (§5.2)
+ * Lion Cub whose ranks vote with levels of p bits, 2 to 8. Ishikawa et al. 2024, §4.2 and §6,
+ * https://arxiv.org/abs/2411.16462; needs no synchronisation of momenta (§5.2)
  *
  *   c ← β₁ m + (1 − β₁) g            m ← β₂ m + (1 − β₂) g
  *   q ← Q₁(c)                        whole numbers from −s to s = 2^(p − 1) − 1, which stands for twice the mean |c| of the layer;
@@ -10,18 +10,18 @@
  *
  * `sum: direct` is the paper's own all-reduce of fields.
  *
- * `quantizer` takes what Figure 5 compares with Q₁: Q∞, whose levels reach to the largest |c| of the layer and are drawn at random; linf-without-zero,
- * which makes ±1 of a level 0; linf-logarithmic, whose levels are powers of two. The last are values, not whole numbers: they are added in f32,
- * and the sum comes down in the same p bits.
+ * `quantizer` takes what Figure 5 compares with Q₁: Q∞, whose levels reach to the largest |c| of the layer and are
+ * drawn at random; linf-without-zero, which makes ±1 of a level 0; linf-logarithmic, whose levels are powers of two.
+ * The last are values, not whole numbers: they are added in f32, and the sum comes down in the same p bits.
  *
  * One bit has no 0. With `zero: hold` q = sign(c) is −1, 0 or 1, in two bits: what Figure 3 compares one bit with.
  *
- * With s = 1 a layer whose |c| are all equal has q = 0 and does not move: |c| is half a level, and a half is rounded to the even level. A
- * layer of one element is always such a layer, and refused.
+ * With s = 1 a layer whose |c| are all equal has q = 0 and does not move: |c| is half a level, and a half is rounded to
+ * the even level. A layer of one element is always such a layer, and refused.
  *
  * Shapes: θ, g, m, c (n)   q: n levels of p bits   v: two planes of n bits
- * Sent per step: 1 message, (P − 1)/P · (p + 2) n/8 bytes and the scales; with `sum: direct` 2 (P − 1)/P · w n/8, w the fields' width, 4, 8 or
- * 16; with logarithmic levels 2 (P − 1)/P · p n/8 and the scales.
+ * Sent per step: 1 message, (P − 1)/P · (p + 2) n/8 bytes and the scales; with `sum: direct` 2 (P − 1)/P · w n/8, w the
+ * fields' width, 4, 8 or 16; with logarithmic levels 2 (P − 1)/P · p n/8 and the scales.
  */
 import { type Codec, l1, linf, ternary } from "@terse/codecs";
 import { OptionsError } from "@terse/options";

@@ -1,19 +1,20 @@
 /**
- * Lion Cub: Lion whose ranks vote with one bit. Ishikawa, Ben-Nun, Van Essen, Yokota, Dryden 2024, https://arxiv.org/abs/2411.16462
+ * Lion Cub: Lion whose ranks vote with one bit. Ishikawa, Ben-Nun, Van Essen, Yokota, Dryden 2024,
+ * https://arxiv.org/abs/2411.16462
  *
  *   u ← sign(β₁ m + (1 − β₁) g)      g, m: this rank's own gradient and momentum
  *   m ← β₂ m + (1 − β₂) g
  *   v ← majority_ranks(u)            one bit up, one bit down; a tie is + and − on alternate steps (§3.2)
  *   θ ← θ − η (v + λ θ)              Algorithm 1, line 6, prints this with a sign slip; this is the slides' form
  *
- * With p bits, 2 to 8, ranks vote with levels in place of signs: lion-cub-levels.ts. `bits: auto` chooses by P, since the paper has no rule but
- * that the sum must fit into a byte (§5.2 and §6): sumBits: 8 up to 63 ranks, where at least two levels are left on each side of 0, and one
- * bit for more.
+ * With p bits, 2 to 8, ranks vote with levels in place of signs: lion-cub-levels.ts. `bits: auto` chooses by P, since
+ * the paper has no rule but that the sum must fit into a byte (§5.2 and §6): sumBits: 8 up to 63 ranks, where at least
+ * two levels are left on each side of 0, and one bit for more.
  *
  * Shapes: θ, g, m (n)   u, v: n bits
- * Sent per step: 1 message, 2 (P − 1)/P · n/8 bytes; 32-bit data parallel sends 32 times that.
- * With maskEvery, in every k-th step: 1 message more (seen-mask.ts).
- * With momentumSync, after every k-th step: m ← mean_ranks(m) of some layers, 4 bytes an element and way (momentum-sync.ts).
+ * Sent per step: 1 message, 2 (P − 1)/P · n/8 bytes; 32-bit data parallel sends 32 times that. With maskEvery, in every
+ * k-th step: 1 message more (seen-mask.ts). With momentumSync, after every k-th step: m ← mean_ranks(m) of some layers,
+ * 4 bytes an element and way (momentum-sync.ts).
  */
 import { signAt } from "@terse/codecs";
 import { type Tensor, zerosLike } from "@terse/tensor";

@@ -6,7 +6,8 @@ import { trajectory } from "../testing/trajectory.ts";
 
 optimizerContract("lion", {
   create: () => lion({ beta1: 0.5, beta2: 0.75, weightDecay: 0.25 }),
-  // Thirds are not exact in f32, so on 3 ranks the smallest sums could change sign: the gradients are chosen to avoid it.
+  // Thirds are not exact in f32, so on 3 ranks the smallest sums could change sign: the gradients are chosen to avoid
+  // it.
   oracle: (n) => {
     const m = new Array<number>(n).fill(0);
     return (θ, g, { lr }) => {

@@ -287,7 +287,8 @@ outputs["X"] = X.detach().double()`,
       );
   });
 
-  // Linear layers, whose matrices have Muon and whose vectors AdamW; a compression that has not begun sends its means as they are.
+  // Linear layers, whose matrices have Muon and whose vectors AdamW; a compression that has not begun sends its means
+  // as they are.
   const inFull = () => powersgd({ startPowerSGDIter: 1000 });
   it.skipIf(!python).each([
     [1, "none compressed", muon, adamw],

@@ -5,12 +5,13 @@
  *   X ← G / max(‖G‖_F, ε),  transposed if it has more rows than columns
  *   X ← a X + (b A + c A²) X,  A = X Xᵀ          once for each triple a, b, c of `coefficients`
  *
- * A and b A + c A² are symmetric. Of large ones only blocks on and below the diagonal are computed, and those below it copied above it: with
- * 2048 rows 5/8 of the products. They differ from `A = X Xᵀ` as it stands by rounding, so small ones, where it saves little, stay as they are;
- * and those in bf16 on units for matrices, which are faster with the whole.
+ * A and b A + c A² are symmetric. Of large ones only blocks on and below the diagonal are computed, and those below it
+ * copied above it: with 2048 rows 5/8 of the products. They differ from `A = X Xᵀ` as it stands by rounding, so small
+ * ones, where it saves little, stay as they are; and those in bf16 on units for matrices, which are faster with the
+ * whole.
  *
- * With G = U Σ Vᵀ the result is U f(Σ) Vᵀ, where f applies a x + b x³ + c x⁵ for one triple after the other: the standard coefficients send
- * singular values above 0.05 of the norm to between 0.68 and 1.14, not to 1.
+ * With G = U Σ Vᵀ the result is U f(Σ) Vᵀ, where f applies a x + b x³ + c x⁵ for one triple after the other: the
+ * standard coefficients send singular values above 0.05 of the norm to between 0.68 and 1.14, not to 1.
  */
 import { bf16Units, call, empty, noGrad, scope, type Tensor } from "@terse/tensor";
 

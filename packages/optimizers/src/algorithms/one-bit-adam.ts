@@ -1,13 +1,14 @@
 /**
- * 1-bit Adam: Adam until its second moment is stable; from then on that is frozen, and ranks average their first moment with one bit.
- * Tang et al. 2021, Algorithm 1, https://arxiv.org/abs/2102.02888
+ * 1-bit Adam: Adam until its second moment is stable; from then on that is frozen, and ranks average their first moment
+ * with one bit. Tang et al. 2021, Algorithm 1, https://arxiv.org/abs/2102.02888
  *
  *   warm-up        g ← mean_ranks(g),  m ← β₁ m + (1 − β₁) g,  v ← β₂ v + (1 − β₂) g²
  *   compression    m ← error-compensated mean over ranks of β₁ m + (1 − β₁) g, g the rank's own; v stays    (compensated-momentum.ts)
  *   both           θ ← θ − η (m / (√v + ε) + λ θ)
  *
- * No bias correction, as in the paper and in DeepSpeed. warmup.ts says when the warm-up ends. An element that has had no gradient in it has
- * v = 0: one bit would give it the magnitude of the others, divided by ε. Such elements are not sent, and only decay from then on.
+ * No bias correction, as in the paper and in DeepSpeed. warmup.ts says when the warm-up ends. An element that has had
+ * no gradient in it has v = 0: one bit would give it the magnitude of the others, divided by ε. Such elements are not
+ * sent, and only decay from then on.
  *
  * Shapes: θ, g, m, v (n), the worker's error (n), the server's error (about n/P)
  * Sent per step: 1 message of 2 (P − 1)/P · 4 n bytes in warm-up, then of 2 (P − 1)/P · n/8 bytes and the scales.

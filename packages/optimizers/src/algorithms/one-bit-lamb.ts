@@ -1,6 +1,6 @@
 /**
- * 1-bit LAMB: LAMB until `warmup`; from then on ranks average their momentum with one bit, and a layer's ratio follows from how the variance
- * has changed since. Li et al. 2021, Algorithm 1, https://arxiv.org/abs/2104.06069
+ * 1-bit LAMB: LAMB until `warmup`; from then on ranks average their momentum with one bit, and a layer's ratio follows
+ * from how the variance has changed since. Li et al. 2021, Algorithm 1, https://arxiv.org/abs/2104.06069
  *
  *   warm-up        as lamb.ts, and a ← β₃ a + (1 − β₃) c where u ≠ 0                  line 2
  *   compression    m ← error-compensated mean over ranks of β₁ m + (1 − β₁) g         lines 6 to 13 (compensated-momentum.ts)
@@ -10,11 +10,12 @@
  *                  r ← clip(r, minFactor, maxFactor)                                  line 19
  *                  θ ← θ − η r a (m / (√w + ε) + λ θ)                                 lines 20 and 21; without λ in the paper
  *
- * A step in which a layer does not move (u = 0) says nothing of its ratio, and leaves a as it is, as in DeepSpeed.
- * The paper prints no ε in lines 17 and 21; here it is added to every √v, and ε² to w and v in line 17. The maximum is over the elements with
- * w > 0; a layer without any keeps r. DeepSpeed does two things that the paper does
- * not print: `squareRoot` takes the ratio of the square roots, and `decayCorrection` makes r ← r ρ + 1 − ρ with ρ = ‖m/(√w + ε)‖ / ‖m/(√w + ε) + λ θ‖,
- * at most 1. Elements with w = 0 are not sent (one-bit-adam.ts). lamb-basic-one-bit is the ablation of §3.4: r stays 1, and v is not followed.
+ * A step in which a layer does not move (u = 0) says nothing of its ratio, and leaves a as it is, as in DeepSpeed. The
+ * paper prints no ε in lines 17 and 21; here it is added to every √v, and ε² to w and v in line 17. The maximum is over
+ * the elements with w > 0; a layer without any keeps r. DeepSpeed does two things that the paper does not print:
+ * `squareRoot` takes the ratio of the square roots, and `decayCorrection` makes r ← r ρ + 1 − ρ with ρ = ‖m/(√w + ε)‖ /
+ * ‖m/(√w + ε) + λ θ‖, at most 1. Elements with w = 0 are not sent (one-bit-adam.ts). lamb-basic-one-bit is the ablation
+ * of §3.4: r stays 1, and v is not followed.
  *
  * Shapes: θ, g, m, v, w (n), the worker's error (n), the server's error (about n/P)   a, c, r: a number for each layer
  * Sent per step: 1 message of 2 (P − 1)/P · 4 n bytes in warm-up, then of 2 (P − 1)/P · n/8 bytes and the scales.

@@ -1,12 +1,14 @@
 /**
- * Orthonormal columns that span the columns of P (m, r), in the order of Gram and Schmidt: P = Q U with QᵀQ = 1 and U upper triangular. An
- * owner computes them for all ranks (`exchange.computedMean`), because the last bits of libtorch's QR depend on the processor.
+ * Orthonormal columns that span the columns of P (m, r), in the order of Gram and Schmidt: P = Q U with QᵀQ = 1 and U
+ * upper triangular. An owner computes them for all ranks (`exchange.computedMean`), because the last bits of libtorch's
+ * QR depend on the processor.
  *
  *   householder-qr   libtorch's QR. Of a P of less than full rank, the columns past its rank are orthonormal too.
  *   cholesky-qr      randomised: U₁ from the QR of S P, then U₂ from the Cholesky factor of (P U₁⁻¹)ᵀ (P U₁⁻¹). Only matrix products and
- *                    r × r solves touch all of P, so it is faster for m ≫ r. S (k, m) is random, k = 128 ⌈1.25 r / 128⌉. For a P
- *                    of less than full rank, as U₁ shows it, and where m < k, it is householder-qr.
- *                    Fan, Guo, Higgins, Kannan and Szyld 2024, "CholeskyQR with randomization and pivoting"; as microsoft/dion chooses k
+ *                    r × r solves touch all of P, so it is faster for m ≫ r. S (k, m) is random, k = 128 ⌈1.25 r /
+ *                    128⌉. For a P of less than full rank, as U₁ shows it, and where m < k, it is householder-qr. Fan,
+ *                    Guo, Higgins, Kannan and Szyld 2024, "CholeskyQR with randomization and pivoting"; as
+ *                    microsoft/dion chooses k
  */
 import { copy } from "@terse/collectives";
 import { oneOf } from "@terse/options";
@@ -25,7 +27,10 @@ import {
 export const orthonormalizations = oneOf(["householder-qr", "cholesky-qr"]);
 export type Orthonormalization = "householder-qr" | "cholesky-qr";
 
-/** The `compute` of a computed mean of m r floats: the same number of floats. `seed` of the sketch: another one for each step. */
+/**
+ * The `compute` of a computed mean of m r floats: the same number of floats. `seed` of the sketch: another one for each
+ * step.
+ */
 export function orthonormalize(r: number, method: Orthonormalization, seed: number, device = "cpu") {
   return (mean: Float32Array, result: Float32Array): void =>
     noGrad(() =>

@@ -2,8 +2,8 @@ import { philox, wordsOf } from "@terse/codecs";
 import { empty, fromTypedArray, type Tensor } from "@terse/tensor";
 
 /**
- * n floats, uniform in [−1, 1), the same bits on every rank and processor, which libtorch's generators do not promise. Another `stream` of
- * the same seed gives others.
+ * n floats, uniform in [−1, 1), the same bits on every rank and processor, which libtorch's generators do not promise.
+ * Another `stream` of the same seed gives others.
  */
 export function randomFloats(n: number, { seed, stream }: { seed: number; stream: number }): Float32Array {
   const values = new Float32Array(n);
@@ -14,7 +14,10 @@ export function randomFloats(n: number, { seed, stream }: { seed: number; stream
   return values;
 }
 
-/** The same as a matrix. On the device "meta", where a dry run has shapes only, nothing is drawn: a large model's would take seconds. */
+/**
+ * The same as a matrix. On the device "meta", where a dry run has shapes only, nothing is drawn: a large model's would
+ * take seconds.
+ */
 export function randomMatrix(
   [rows, columns]: readonly [number, number],
   { seed, stream, device }: { seed: number; stream: number; device: string },

@@ -1,12 +1,13 @@
 /**
- * The mask of elements that have had a gradient. One bit has no zero, so an element whose gradient is always 0, such as a row of an embedding that
- * is never read, is moved by every vote. Ishikawa et al. 2024, "Lion Cub", §3.2, https://arxiv.org/abs/2411.16462, masks such elements.
+ * The mask of elements that have had a gradient. One bit has no zero, so an element whose gradient is always 0, such as
+ * a row of an embedding that is never read, is moved by every vote. Ishikawa et al. 2024, "Lion Cub", §3.2,
+ * https://arxiv.org/abs/2411.16462, masks such elements.
  *
  *   every k-th step, from the first one:   seen ← seen or (m ≠ 0 on any rank)      counted by a vote: the same on every rank
  *   in each step                           θ of an element that is not seen only decays
  *
- * The authors' code masks by the zeros of the rank itself: where another rank has a gradient, the ranks' parameters then differ. An element that
- * gets its first gradient between two counts waits for the next one.
+ * The authors' code masks by the zeros of the rank itself: where another rank has a gradient, the ranks' parameters
+ * then differ. An element that gets its first gradient between two counts waits for the next one.
  *
  * Sent every k steps: 1 message, n/8 (P − 1)/P bytes up and ⌈log2(P + 1)⌉ times that down.
  */

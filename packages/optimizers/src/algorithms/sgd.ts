@@ -1,5 +1,6 @@
 /**
- * SGD with momentum, as torch.optim.SGD. Sutskever et al. 2013, "On the importance of initialization and momentum in deep learning"
+ * SGD with momentum, as torch.optim.SGD. Sutskever et al. 2013, "On the importance of initialization and momentum in
+ * deep learning"
  *
  *   g ← mean_ranks(g)                all-reduce, n floats
  *   d ← g + λ θ

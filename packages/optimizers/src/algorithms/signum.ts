@@ -1,13 +1,14 @@
 /**
- * signSGD and Signum with majority vote. Bernstein et al. 2018, "signSGD: Compressed Optimisation for Non-Convex Problems", Algorithms 1
- * and 2, https://arxiv.org/abs/1802.04434; Bernstein et al. 2019, Algorithm 1, https://arxiv.org/abs/1810.05291
+ * signSGD and Signum with majority vote. Bernstein et al. 2018, "signSGD: Compressed Optimisation for Non-Convex
+ * Problems", Algorithms 1 and 2, https://arxiv.org/abs/1802.04434; Bernstein et al. 2019, Algorithm 1,
+ * https://arxiv.org/abs/1810.05291
  *
  *   m ← β m + (1 − β) g              this rank's own gradient and momentum; signSGD: β = 0, so m is g
  *   v ← majority_ranks(sign(m))      one bit up, one bit down
  *   θ ← θ − η (v + λ θ)
  *
- * The paper leaves sign(0) and a tie open, and its code takes + for both. By default zeros and ties are + and − on alternate steps, so that
- * a parameter without gradient stays within η of where it is.
+ * The paper leaves sign(0) and a tie open, and its code takes + for both. By default zeros and ties are + and − on
+ * alternate steps, so that a parameter without gradient stays within η of where it is.
  *
  * Shapes: θ, g, m (n)   v: n bits
  * Sent per step: 1 message, 2 (P − 1)/P · n/8 bytes.

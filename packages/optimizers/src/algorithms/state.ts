@@ -1,14 +1,16 @@
 /**
- * The state of an algorithm, by kind. The kind says how a tensor is cut into buckets, saved, and carried to another number of ranks
- * (saved-state.ts does all three).
+ * The state of an algorithm, by kind. The kind says how a tensor is cut into buckets, saved, and carried to another
+ * number of ranks (saved-state.ts does all three).
  *
  *   elements     one value for each element of the parameters: cut and saved with them. Other ranks: the mean of the old ranks' values,
  *                which keeps what all ranks share, averages momenta, and conserves the mean of worker errors.
  *   replicated   tensors of any shape, the same on every rank: saved with the vector's first parameter. Other ranks: the same.
  *   owned        values of the elements that this rank owns, such as a server error: saved with the range. Other ranks: the shares of
- *                all old ranks are put together and cut anew, which conserves every value. Between one rank and several: see `alone`.
+ *                all old ranks are put together and cut anew, which conserves every value. Between one rank and
+ *                several: see `alone`.
  *   shards       one of several equal slices of a matrix, of which the ranks along the weight axis have one each: saved with its place.
- *                Other ranks: the mean over the ranks that had the same slice; the slices are put together and cut anew.
+ *                Other ranks: the mean over the ranks that had the same slice; the slices are put together and cut
+ *                anew.
  *   scalars      numbers, the same on every rank: saved as numbers. Other ranks: the same.
  *
  * Two kinds are never saved, and empty after a restore:
@@ -42,13 +44,15 @@ export interface Shard {
   readonly count: number;
 }
 
-/** f32 values of the elements [begin, begin + values.length) of a vector. The shares of all ranks make up the vector. */
+/**
+ * f32 values of the elements [begin, begin + values.length) of a vector. The shares of all ranks make up the vector.
+ */
 export interface OwnedShare {
   readonly begin: number;
   readonly values: Tensor;
   /**
-   * Of values that a single rank does not have: the `elements` to which it adds those of several ranks. Several ranks begin with zeros after a
-   * single one. So the mean of the ranks' elements, plus the values, is conserved.
+   * Of values that a single rank does not have: the `elements` to which it adds those of several ranks. Several ranks
+   * begin with zeros after a single one. So the mean of the ranks' elements, plus the values, is conserved.
    */
   readonly alone?: string;
 }

@@ -2,15 +2,18 @@
  * The warm-up of 1-bit Adam and 1-bit LAMB, whose length is given or found.
  *
  *   auto    t a multiple of Δ = 1/(1 − β₂), and ‖v̂_t‖ / ‖v̂_{t − Δ}‖ from 0.96 to 1/0.96, of a layer, or with one scale of the model
- *           v̂_t = v_t / (1 − β₂ᵗ), because v begins at 0; t: steps that have been taken. So it ends after 2 Δ steps at the earliest
+ *           v̂_t = v_t / (1 − β₂ᵗ), because v begins at 0; t: steps that have been taken. So it ends after 2 Δ steps at
+ *           the earliest
  *
- * The authors say what to look at: "when we detect that the change in variance falls below a certain threshold, we switch to the compression
- * stage" (https://www.deepspeed.ai/2020/09/08/onebit-adam-blog-post.html). The numbers of `auto`, Δ, 0.96 and the 2-norm, are ours: Δ is as far as
- * v remembers. DeepSpeed takes a length, and advises 15 to 25 % of the run: 23,000 steps for BERT-Large, 16,000 for BERT-Base, of sequences of 128
- * (https://www.deepspeed.ai/tutorials/onebit-adam). Li et al. 2021 take 4,000 of 28,125 steps, 14 %, with batches of 16K.
+ * The authors say what to look at: "when we detect that the change in variance falls below a certain threshold, we
+ * switch to the compression stage" (https://www.deepspeed.ai/2020/09/08/onebit-adam-blog-post.html). The numbers of
+ * `auto`, Δ, 0.96 and the 2-norm, are ours: Δ is as far as v remembers. DeepSpeed takes a length, and advises 15 to 25
+ * % of the run: 23,000 steps for BERT-Large, 16,000 for BERT-Base, of sequences of 128
+ * (https://www.deepspeed.ai/tutorials/onebit-adam). Li et al. 2021 take 4,000 of 28,125 steps, 14 %, with batches of
+ * 16K.
  *
- * Every step of a warm-up is a step. The first one of DeepSpeed only makes its buffers and drops its gradient, so with a freeze_step of N there are
- * N − 1 updates before the compression, and N with `warmup: N` here.
+ * Every step of a warm-up is a step. The first one of DeepSpeed only makes its buffers and drops its gradient, so with
+ * a freeze_step of N there are N − 1 updates before the compression, and N with `warmup: N` here.
  */
 import { sumOfSquares } from "@terse/native-optimizers";
 import { fraction, oneOf, positiveInteger, v } from "@terse/options";
@@ -22,7 +25,10 @@ import { SavedStateError } from "../saved-state.ts";
 /** The option: a number of steps, a fraction of the run, which `warmupInRun` turns into steps, or auto. */
 export const warmup = v.optional(v.union([positiveInteger, fraction, oneOf(["auto"])]), "auto");
 
-/** In a run of `steps`: a fraction of it in steps. A plan takes `auto` to end after a fifth of the run, or as long as it has to last. */
+/**
+ * In a run of `steps`: a fraction of it in steps. A plan takes `auto` to end after a fifth of the run, or as long as it
+ * has to last.
+ */
 export function warmupInRun(
   { warmup, beta2 }: { readonly warmup: number | "auto"; readonly beta2: number },
   steps: number,
@@ -78,8 +84,8 @@ export function startWarmup(length: number | "auto"): Warmup {
 }
 
 /**
- * The warm-up of a save after `step` steps, with the length that the optimizer is given now. SavedStateError where the warm-up has ended at another
- * step, or the length is over.
+ * The warm-up of a save after `step` steps, with the length that the optimizer is given now. SavedStateError where the
+ * warm-up has ended at another step, or the length is over.
  */
 export function resumedWarmup(where: string, saved: Warmup, length: number | "auto", step: number): Warmup {
   if (length === "auto") return warmsUp(saved, step) ? { ...saved, compressesFrom: -1 } : saved;
@@ -95,7 +101,10 @@ export function resumedWarmup(where: string, saved: Warmup, length: number | "au
   return { ...saved, compressesFrom: length };
 }
 
-/** Its length, and the options that count in it alone. One that ends by itself may be over, which only its numbers say (`resumedWarmup`). */
+/**
+ * Its length, and the options that count in it alone. One that ends by itself may be over, which only its numbers say
+ * (`resumedWarmup`).
+ */
 export function keptAfterWarmup<Option extends string>(
   { before, after, step }: OptionsChange<{ readonly warmup: number | "auto" }>,
   options: readonly Option[],

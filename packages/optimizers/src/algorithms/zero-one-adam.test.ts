@@ -115,7 +115,8 @@ describe("zero-one-adam", () => {
     const all = await onRanks(2, (group) => advance(open(group), group.rank, 24));
     const oneBit = 2 * (4 + 4); // 32 signs and their scale up, and down
     const float = 4 * n;
-    // T_v = {0, 1, 2}: the intervals are 1, 1, 2; then v is frozen. T_u: all to step 7, every 2nd to 11, then every 4th.
+    // T_v = {0, 1, 2}: the intervals are 1, 1, 2; then v is frozen. T_u: all to step 7, every 2nd to 11, then every
+    // 4th.
     const wanted = Array.from({ length: 24 }, (_, t) => {
       const synchronises = t < 8 || (t < 12 ? (t - 3) % 2 === 0 : (t - 3) % 4 === 0);
       return t < 3 ? float : synchronises ? oneBit : 0;

@@ -1,6 +1,6 @@
 /**
- * 0/1 Adam: Adam whose variance is refreshed ever more rarely, and whose ranks average one bit of what they have moved, not in every step.
- * Lu, Li, Zhang, De Sa, He 2022, Algorithm 1, https://arxiv.org/abs/2202.06009
+ * 0/1 Adam: Adam whose variance is refreshed ever more rarely, and whose ranks average one bit of what they have moved,
+ * not in every step. Lu, Li, Zhang, De Sa, He 2022, Algorithm 1, https://arxiv.org/abs/2202.06009
  *
  *   if t ∈ T_v:  v ← β₂ v + (1 − β₂) mean_ranks(g)²           n floats, of which m is made too (see `early`)
  *   m ← β₁ m + (1 − β₁) g                                     g: this rank's own
@@ -13,21 +13,23 @@
  *   T_v    0 = k₀ < k₁ < …, k_{j + 1} = k_j + 2^⌊j/κ⌋, below `freeze`
  *   T_u    every step below `freeze`; then every H-th, H = 2^⌊(t − freeze)/doubling⌋ and at most `localSteps`
  *
- * A step outside of T_u is a local step: the ranks' θ differ until the next one in T_u. θ is computed from θ₀, not by undoing the local
- * steps, so all ranks then have the same bits. The variance is refreshed before it is used: in the first step it is 0. Elements with v = 0 are
- * not sent and do not move, as in one-bit-adam.ts. The paper has no weight decay. The numbers of T_v and T_u are those of DeepSpeed's example
- * (https://www.deepspeed.ai/tutorials/zero-one-adam); its code has 100,000 for `freeze` and 32,678 for `doubling` where none is given, and doubles
- * both intervals as here, where the tutorial prints 2 · exp{…}.
+ * A step outside of T_u is a local step: the ranks' θ differ until the next one in T_u. θ is computed from θ₀, not by
+ * undoing the local steps, so all ranks then have the same bits. The variance is refreshed before it is used: in the
+ * first step it is 0. Elements with v = 0 are not sent and do not move, as in one-bit-adam.ts. The paper has no weight
+ * decay. The numbers of T_v and T_u are those of DeepSpeed's example
+ * (https://www.deepspeed.ai/tutorials/zero-one-adam); its code has 100,000 for `freeze` and 32,678 for `doubling` where
+ * none is given, and doubles both intervals as here, where the tutorial prints 2 · exp{…}.
  *
  * `early` is what the ranks average below `freeze`:
  *   exact      in T_v the mean of g, for v and for m, without a second message; in other steps u
  *   buffer     in T_v the mean of g, for v alone, and then u, as Algorithm 1 prints it: in the first steps one magnitude for all elements of u
- *              is divided by a variance that differs from element to element by its whole range, and training can diverge
+ *              is divided by a variance that differs from element to element by its whole range, and training can
+ *              diverge
  *   gradient   as DeepSpeed: in T_v as `exact`; in other steps one bit of g; at `freeze` the errors begin anew
  *
- * Shapes: θ, g, m, v, u, θ₀ (n), the worker's error (n), the server's error (about n/P)
- * Sent per step: in T_v 1 message of 2 (P − 1)/P · 4 n bytes (with `buffer` and the next one too), in other steps of T_u 1 message of
- * 2 (P − 1)/P · n/8 bytes and the scales, in local steps none.
+ * Shapes: θ, g, m, v, u, θ₀ (n), the worker's error (n), the server's error (about n/P) Sent per step: in T_v 1 message
+ * of 2 (P − 1)/P · 4 n bytes (with `buffer` and the next one too), in other steps of T_u 1 message of 2 (P − 1)/P · n/8
+ * bytes and the scales, in local steps none.
  */
 import { accumulateMoments, applyAdamUpdate } from "@terse/native-optimizers";
 import { nonNegativeFloat, oneOf, positiveFloat, positiveInteger, unitIntervalFloat, v } from "@terse/options";

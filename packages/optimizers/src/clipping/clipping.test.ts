@@ -26,7 +26,8 @@ class Matrices extends Module {
   readonly second: Parameter = new Parameter(zeros([8, 16]), { role: "matrix" });
 }
 
-// A gradient of ±s has the norm 16 s, and the mean of 4 ranks is ±2: norms are powers of two, and dividing by them is exact.
+// A gradient of ±s has the norm 16 s, and the mean of 4 ranks is ±2: norms are powers of two, and dividing by them is
+// exact.
 const scales = [1, 1, 2, 4];
 const sizeOfMean = 2;
 

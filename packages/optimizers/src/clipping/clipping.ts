@@ -3,8 +3,9 @@
  *
  *   g ← min(1, limit / N) g
  *
- * Algorithms that average gradients clip the mean, after it has come; others clip each rank's own gradient, before anything is made of
- * it. Where a mean comes to its owner alone, as Muon's, the ranks add up in one small message what owners know. N is
+ * Algorithms that average gradients clip the mean, after it has come; others clip each rank's own gradient, before
+ * anything is made of it. Where a mean comes to its owner alone, as Muon's, the ranks add up in one small message what
+ * owners know. N is
  *
  *   global      the norm of the whole gradient                                                 by-global.ts
  *   bucket      the norm of each bucket                                                        by-bucket.ts
@@ -35,7 +36,10 @@ export interface ClippingWay {
 export class Clipping {
   readonly limit: number; // 0: none
   readonly by: ClipBy;
-  /** p_j of the step before (by-previous.ts); undefined before the first one. The same on every rank, and part of what is saved. */
+  /**
+   * p_j of the step before (by-previous.ts); undefined before the first one. The same on every rank, and part of what
+   * is saved.
+   */
   previousSquares: readonly number[] | undefined;
   readonly #group: Group;
   #agreeing: Promise<void> = Promise.resolve();

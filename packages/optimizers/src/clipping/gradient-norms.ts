@@ -43,9 +43,9 @@ export class GradientNorms implements BucketNorms {
   }
 
   /**
-   * Takes the norm of a bucket's own gradients before it leaves. Whether this rank's gradients can be used: all of the bucket's where
-   * some are own ones, or are compressed, which keeps errors, or come to one rank; a dense mean shows on all ranks by itself whether it is
-   * finite.
+   * Takes the norm of a bucket's own gradients before it leaves. Whether this rank's gradients can be used: all of the
+   * bucket's where some are own ones, or are compressed, which keeps errors, or come to one rank; a dense mean shows on
+   * all ranks by itself whether it is finite.
    */
   acceptOwn(bucket: Bucket): boolean {
     const own = this.#ownOf(bucket.spans);
@@ -62,7 +62,9 @@ export class GradientNorms implements BucketNorms {
     return isUsable(Math.sqrt(squares));
   }
 
-  /** The same for one that this rank has put together from compressed messages; `agree` throws where it is not finite. */
+  /**
+   * The same for one that this rank has put together from compressed messages; `agree` throws where it is not finite.
+   */
   acceptCompressed(bucket: Bucket, g: Tensor): void {
     if (!this.acceptMean(bucket, g)) this.#refused = true;
   }
@@ -73,8 +75,9 @@ export class GradientNorms implements BucketNorms {
   }
 
   /**
-   * All mean gradients have come. Owners tell all ranks the norms of those that they alone have; without any, or without a limit, nothing is
-   * sent. Throws a StepRefusedError, on every rank alike, where a compressed mean is not finite.
+   * All mean gradients have come. Owners tell all ranks the norms of those that they alone have; without any, or
+   * without a limit, nothing is sent. Throws a StepRefusedError, on every rank alike, where a compressed mean is not
+   * finite.
    */
   async agree(group: Pick<Collectives, "allReduce">): Promise<void> {
     if (this.#refused) throw new StepRefusedError(undefined, "the mean gradient is not finite");
@@ -120,7 +123,10 @@ export class GradientNorms implements BucketNorms {
     return ofAll(this.#buckets.map((_, place) => this.mean(place)));
   }
 
-  /** Of the whole gradient before clipping: of the means where gradients are averaged and this rank knows them, of its own elsewhere. */
+  /**
+   * Of the whole gradient before clipping: of the means where gradients are averaged and this rank knows them, of its
+   * own elsewhere.
+   */
   get norm(): number {
     const norms = this.#buckets.flatMap((bucket, place) => (this.#means.has(bucket) ? [this.mean(place)] : []));
     const own = this.#wholeOwn === undefined ? [...this.#own.values()] : [this.#wholeOwn];

@@ -1,6 +1,7 @@
 /**
- * Any codec C of packages/codecs, with error feedback or without. Seide, Fu, Droppo, Li, Yu 2014, "1-Bit Stochastic Gradient Descent and its
- * Application to Data-Parallel Distributed Training of Speech DNNs"; both ways as in Tang et al. 2021, Algorithm 1, https://arxiv.org/abs/2102.02888
+ * Any codec C of packages/codecs, with error feedback or without. Seide, Fu, Droppo, Li, Yu 2014, "1-Bit Stochastic
+ * Gradient Descent and its Application to Data-Parallel Distributed Training of Speech DNNs"; both ways as in Tang et
+ * al. 2021, Algorithm 1, https://arxiv.org/abs/2102.02888
  *
  *                     with error feedback                          without
  *   few elements      a ← C(g + e), e ← g + e − a                  a ← C(g)                         top-k, dct-top-k
@@ -11,11 +12,13 @@
  *                     b ← C(mean_ranks(a) + f), f ← … − b          g ← mean_ranks(a)
  *                     g ← b
  *
- * e is the rank's own error, f that of the chunk of each layer that the rank owns. Scales are those of a layer, or of `block` elements of it.
- * A codec has no error feedback where the error could grow without end: signs without a magnitude (sign, ternary), and levels drawn
- * at random so far apart that the error of one step can exceed the gradient (qsgd, terngrad, linf of 2 bits).
+ * e is the rank's own error, f that of the chunk of each layer that the rank owns. Scales are those of a layer, or of
+ * `block` elements of it. A codec has no error feedback where the error could grow without end: signs without a
+ * magnitude (sign, ternary), and levels drawn at random so far apart that the error of one step can exceed the gradient
+ * (qsgd, terngrad, linf of 2 bits).
  *
- * Sent per step: 1 message, for each layer the bytes of `sparse`, of `sumOfFields` or of `meanErrorCompensated` (docs/algorithms.md).
+ * Sent per step: 1 message, for each layer the bytes of `sparse`, of `sumOfFields` or of `meanErrorCompensated`
+ * (docs/algorithms.md).
  */
 import { type Codec, codecNamed, ParameterError, type Parameters } from "@terse/codecs";
 import { type Message, ownedRange } from "@terse/exchange";

@@ -118,9 +118,9 @@ class Layers extends Module {
 }
 
 /**
- * As many strong directions, which turn slowly, as are approximated, and a twentieth of noise. With more strong directions than that their errors
- * grow until singular values meet, and then even two runs in float64 part: after 100 steps by 2 % from a difference of 1e-7 at first.
- * The same formula stands in Python below.
+ * As many strong directions, which turn slowly, as are approximated, and a twentieth of noise. With more strong
+ * directions than that their errors grow until singular values meet, and then even two runs in float64 part: after 100
+ * steps by 2 % from a difference of 1e-7 at first. The same formula stands in Python below.
  */
 function slope(k: number, shape: readonly number[], { rank, step, directions }: Slope): Float32Array {
   const columns = shape.at(-1)!;
@@ -149,7 +149,10 @@ async function parametersOf(arena: Arena): Promise<number[]> {
   return arena.segments.flatMap(({ offset, length }) => [...flat.slice(offset, offset + length)]);
 }
 
-/** Trains with DistributedDataParallel. Of each rank of approximation: the parameters in the end, and the Qs that the hook began with. */
+/**
+ * Trains with DistributedDataParallel. Of each rank of approximation: the parameters in the end, and the Qs that the
+ * hook began with.
+ */
 const hookOnTwoRanks = `
 import subprocess, tempfile
 program = '''

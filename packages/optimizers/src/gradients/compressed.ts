@@ -12,7 +12,10 @@ import type { Algorithm } from "../algorithms/algorithm.ts";
 import type { State } from "../algorithms/state.ts";
 import type { GradientCompression } from "./gradient-compression.ts";
 
-/** OptionsError for an algorithm that has steps without a mean gradient, or works on single matrices where the compression works on the whole model. */
+/**
+ * OptionsError for an algorithm that has steps without a mean gradient, or works on single matrices where the
+ * compression works on the whole model.
+ */
 export function compressed(algorithm: Algorithm, compression: GradientCompression): Algorithm {
   const { where = compression.name } = compression;
   if (!algorithm.takesMean)

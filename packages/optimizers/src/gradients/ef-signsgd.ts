@@ -1,6 +1,7 @@
 /**
- * EF-signSGD: one bit per element and one magnitude for each layer; what a bit cannot carry is added at the next step. Karimireddy, Rebjock,
- * Stich, Jaggi 2019, "Error Feedback Fixes SignSGD and other Gradient Compression Schemes", Algorithm 1, https://arxiv.org/abs/1901.09847
+ * EF-signSGD: one bit per element and one magnitude for each layer; what a bit cannot carry is added at the next step.
+ * Karimireddy, Rebjock, Stich, Jaggi 2019, "Error Feedback Fixes SignSGD and other Gradient Compression Schemes",
+ * Algorithm 1, https://arxiv.org/abs/1901.09847
  *
  *   p ← g + e                       e: the rank's own error
  *   Δ ← (‖p‖₁ / n) sign(p)          n: elements of the layer
@@ -9,8 +10,8 @@
  *
  * The learning rate stands in p in the paper; here the optimizer multiplies by it afterwards. The sign of 0 is plus.
  *
- * Shapes: g, p, e, Δ (n)
- * Sent per step: 1 message, (P − 1)(4 + ⌈n / 8⌉) bytes for each layer. For many ranks `codec` with scaled-sign sends fewer, both ways in one bit.
+ * Shapes: g, p, e, Δ (n) Sent per step: 1 message, (P − 1)(4 + ⌈n / 8⌉) bytes for each layer. For many ranks `codec`
+ * with scaled-sign sends fewer, both ways in one bit.
  */
 import { type Codec, scaledSign } from "@terse/codecs";
 import { v } from "@terse/options";

@@ -1,6 +1,8 @@
 import type { Problem } from "@terse/options";
 
-/** Problems of options that are steps after which the compression begins, where a run of `steps` has no more of them. */
+/**
+ * Problems of options that are steps after which the compression begins, where a run of `steps` has no more of them.
+ */
 export const endsBefore = (steps: number, options: Readonly<Record<string, number>>): Problem[] =>
   Object.entries(options).flatMap(([path, length]) =>
     length > 0 && length >= steps

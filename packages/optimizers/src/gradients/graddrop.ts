@@ -1,13 +1,14 @@
 /**
- * Gradient dropping: the few largest elements are sent, and the others are kept for later. Aji and Heafield 2017, "Sparse Communication for
- * Distributed Gradient Descent", Algorithm 1, https://arxiv.org/abs/1704.05021
+ * Gradient dropping: the few largest elements are sent, and the others are kept for later. Aji and Heafield 2017,
+ * "Sparse Communication for Distributed Gradient Descent", Algorithm 1, https://arxiv.org/abs/1704.05021
  *
  *   e ← e + g                       e: the residual, the rank's own
  *   d ← e where |e| > t, else 0     t: the quantile 1 − ratio of |e|, of each layer or of the whole model; of equal elements the first ones
  *   e ← e − d
  *   g ← mean_ranks(d)               every rank sends its d to every other one
  *
- * The authors' code takes t from a sample of at most 100 000 elements; here it is exact, so that the number of elements sent is known.
+ * The authors' code takes t from a sample of at most 100 000 elements; here it is exact, so that the number of elements
+ * sent is known.
  *
  * Shapes: g, e, d (n)
  * Sent per step: 1 message, (P − 1)(4 k + ⌈k ⌈log₂ n⌉ / 8⌉) bytes for each layer, k = ⌈ratio · n⌉.

@@ -1,4 +1,7 @@
-/** What one file of this folder defines: a way to send the gradient with fewer bits, under any optimizer that takes a mean. */
+/**
+ * What one file of this folder defines: a way to send the gradient with fewer bits, under any optimizer that takes a
+ * mean.
+ */
 import type { Exchange, Message } from "@terse/exchange";
 import type { Problem } from "@terse/options";
 import type { Segment, Tensor } from "@terse/tensor";
@@ -20,8 +23,8 @@ export interface GradientCompression<S extends State = State> {
   /** The state of a vector, whose gradient has the shape of θ. Its keys are none that an algorithm under it uses. */
   init(θ: Tensor, vector: Vector): S;
   /**
-   * g ← an estimate of the mean over ranks of g, the same bits on every rank: it is made of reduced data alone. Every await in here is a
-   * message on the wire. Pads between parameters, which are 0, stay 0.
+   * g ← an estimate of the mean over ranks of g, the same bits on every rank: it is made of reduced data alone. Every
+   * await in here is a message on the wire. Pads between parameters, which are 0, stay 0.
    */
   mean(g: Tensor, state: S, exchange: Exchange, context: Pick<StepContext, "step" | "vector">): Promise<void>;
   /** One message for each await of `mean`, in order; the same on every rank. */

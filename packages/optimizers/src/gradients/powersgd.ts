@@ -1,20 +1,22 @@
 /**
- * PowerSGD: a matrix gradient as the product of two thin ones, by one step of power iteration. Vogels, Karimireddy, Jaggi 2019, "PowerSGD:
- * Practical Low-Rank Gradient Compression for Distributed Optimization", Algorithms 1 and 2, https://arxiv.org/abs/1905.13727
+ * PowerSGD: a matrix gradient as the product of two thin ones, by one step of power iteration. Vogels, Karimireddy,
+ * Jaggi 2019, "PowerSGD: Practical Low-Rank Gradient Compression for Distributed Optimization", Algorithms 1 and 2,
+ * https://arxiv.org/abs/1905.13727
  *
  *   M ← g + e                       e: the rank's own error
  *   P ← orth(mean_ranks(M Q))       the matrix's owner orthonormalises for all ranks
  *   Q ← mean_ranks(Mᵀ P)
  *   g ← P Qᵀ,  e ← M − P Qᵀ
  *
- * Options and defaults are those of PyTorch's hook, but for `startPowerSGDIter`: its 1000 would be longer than many runs. Sent as they are,
- * beside P: vectors, matrices where (m + n) r · minCompressionRate ≥ m n, and every gradient before step `startPowerSGDIter`. Q stays for the
- * next step (`warmStart`), or is drawn anew. The hook orthonormalises Q before it multiplies, which changes no P but in round-off; Householder's
- * QR divides by no norm, so a gradient of 0 needs no `orthogonalization_epsilon`.
+ * Options and defaults are those of PyTorch's hook, but for `startPowerSGDIter`: its 1000 would be longer than many
+ * runs. Sent as they are, beside P: vectors, matrices where (m + n) r · minCompressionRate ≥ m n, and every gradient
+ * before step `startPowerSGDIter`. Q stays for the next step (`warmStart`), or is drawn anew. The hook orthonormalises
+ * Q before it multiplies, which changes no P but in round-off; Householder's QR divides by no norm, so a gradient of 0
+ * needs no `orthogonalization_epsilon`.
  *
  * Shapes: g, e, M (m, n): all but the first axis are one   P (m, r)   Q (n, r)
- * Sent per step: 2 messages for all matrices of a bucket, 2 (P − 1)/P · 4 (m + n) r bytes, if the ranks own equally much; 4 m n in place of
- * 4 (m + n) r for what is sent as it is.
+ * Sent per step: 2 messages for all matrices of a bucket, 2 (P − 1)/P · 4 (m + n) r bytes, if the ranks own equally
+ * much; 4 m n in place of 4 (m + n) r for what is sent as it is.
  */
 import { addLowRank } from "@terse/native-optimizers";
 import { finite, flag, nonNegativeInteger, positiveInteger, v } from "@terse/options";

@@ -1,12 +1,13 @@
 /**
- * QSGD: levels drawn so that their mean is the gradient. Alistarh, Grubic, Li, Tomioka, Vojnović 2017, "QSGD: Communication-Efficient SGD via
- * Gradient Quantization and Encoding", Algorithm 1, §3.1 and §4, https://arxiv.org/abs/1610.02132
+ * QSGD: levels drawn so that their mean is the gradient. Alistarh, Grubic, Li, Tomioka, Vojnović 2017, "QSGD:
+ * Communication-Efficient SGD via Gradient Quantization and Encoding", Algorithm 1, §3.1 and §4,
+ * https://arxiv.org/abs/1610.02132
  *
  *   q ← ‖g‖₂ sign(g) ξ / s          for each bucket of elements; ξ: |g| s / ‖g‖₂, rounded up or down at random to a whole number
  *   g ← mean_ranks(q)               every rank sends its q to every other one
  *
- * Fields of a fixed width in place of the paper's Elias code. `codec` with qsgd agrees on one norm for all ranks first, and then
- * sends two small messages instead of one to every rank.
+ * Fields of a fixed width in place of the paper's Elias code. `codec` with qsgd agrees on one norm for all ranks first,
+ * and then sends two small messages instead of one to every rank.
  *
  * Shapes: g, q (n)   s = 2^(bits − 1) − 1
  * Sent per step: 1 message, (P − 1) (⌈n bits / 8⌉ + 4 ⌈n / bucket⌉) bytes for each layer.

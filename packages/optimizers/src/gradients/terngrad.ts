@@ -1,19 +1,22 @@
 /**
- * TernGrad: −1, 0 or +1 for each element, drawn so that the mean is the gradient. Wen, Xu, Yan, Wu, Wang, Chen, Li 2017, "TernGrad: Ternary
- * Gradients to Reduce Communication in Distributed Deep Learning", Algorithm 1 and §5, https://arxiv.org/abs/1705.07878
+ * TernGrad: −1, 0 or +1 for each element, drawn so that the mean is the gradient. Wen, Xu, Yan, Wu, Wang, Chen, Li
+ * 2017, "TernGrad: Ternary Gradients to Reduce Communication in Distributed Deep Learning", Algorithm 1 and §5,
+ * https://arxiv.org/abs/1705.07878
  *
  *   g ← max(−c σ, min(g, c σ))      gradient clipping, §5: c = `clip`, σ: the standard deviation of the layer's g
  *   s ← max |g|                     of the layer; with `scaler: shared` also max over the ranks
  *   t ← sign(g) b,  P(b = 1) = |g| / s
  *   g ← s mean_ranks(t)
  *
- * A shared scaler (§3.2) lets the ranks add whole numbers, exactly, so that few bits go up and few come down. With `scaler: own` every rank sends
- * its own s with its t to every other one. The authors' code takes c σ itself for s, also where no |g| is as large. Clipping
- * is the one bias; without it (`clip: 0`) the mean of g is the gradient's. A layer of equal elements has σ = 0, and is not clipped.
+ * A shared scaler (§3.2) lets the ranks add whole numbers, exactly, so that few bits go up and few come down. With
+ * `scaler: own` every rank sends its own s with its t to every other one. The authors' code takes c σ itself for s,
+ * also where no |g| is as large. Clipping is the one bias; without it (`clip: 0`) the mean of g is the gradient's. A
+ * layer of equal elements has σ = 0, and is not clipped.
  *
  * Shapes: g, t (n)   s, σ: a number for each layer
- * Sent per step, shared: the bytes of an all-reduce of a scaler for each layer and each pad; then, for ranks that own c of n elements,
- * Σ over other ranks ⌈c_r / 4⌉ + (P − 1) ⌈c w / 8⌉, whole numbers from −P to P in w bits. Own: (P − 1)(4 + ⌈n / 4⌉) for each layer.
+ * Sent per step, shared: the bytes of an all-reduce of a scaler for each layer and each pad; then, for ranks that own c
+ * of n elements, Σ over other ranks ⌈c_r / 4⌉ + (P − 1) ⌈c w / 8⌉, whole numbers from −P to P in w bits. Own: (P − 1)(4
+ * + ⌈n / 4⌉) for each layer.
  */
 import { type Codec, linf, terngrad as terngradCodec } from "@terse/codecs";
 import { sumOfSquares } from "@terse/native-optimizers";
@@ -71,7 +74,9 @@ export const terngrad = define({
   },
 });
 
-/** Clips each layer to c standard deviations. The sum of squares is not finite where an element is not; that one stays. */
+/**
+ * Clips each layer to c standard deviations. The sum of squares is not finite where an element is not; that one stays.
+ */
 function clipLayers(g: Tensor, { n, offset, segments }: Vector, c: number): void {
   scope(() =>
     noGrad(() => {

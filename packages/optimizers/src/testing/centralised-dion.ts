@@ -1,7 +1,10 @@
 import { added, gramSchmidt, type Matrix, matrix, product, transposed, unitColumns } from "./matrices.ts";
 import type { Shape } from "./train-matrices.ts";
 
-/** For tests: centralised Dion in float64, as printed, after each step; Q of the first step is the one that `dion` draws. */
+/**
+ * For tests: centralised Dion in float64, as printed, after each step; Q of the first step is the one that `dion`
+ * draws.
+ */
 export function centralisedDion(
   [m, n]: Shape,
   {

@@ -1,4 +1,7 @@
-/** For tests: the error-compensated mean of 1-bit Adam and 1-bit LAMB, plainly in float64, on the parameters of optimizer-contract.ts. */
+/**
+ * For tests: the error-compensated mean of 1-bit Adam and 1-bit LAMB, plainly in float64, on the parameters of
+ * optimizer-contract.ts.
+ */
 import { ownedRange } from "@terse/exchange";
 import { layerLengths, layerRanges } from "./optimizer-contract.ts";
 
@@ -6,7 +9,10 @@ import { layerLengths, layerRanges } from "./optimizer-contract.ts";
 const pads = layerLengths.map((length) => (64 - (length % 64)) % 64);
 const arenaLength = layerLengths.reduce((sum, length, k) => sum + length + pads[k]!, 0);
 
-/** `perLayer`: each layer has a scale of its own; otherwise all of them share one. Elements that are 0 in `variance` are not sent. */
+/**
+ * `perLayer`: each layer has a scale of its own; otherwise all of them share one. Elements that are 0 in `variance` are
+ * not sent.
+ */
 export function compensatedMean(ranks: number, { perLayer }: { perLayer: boolean }) {
   const n = layerLengths.reduce((a, b) => a + b);
   const workerErrors = Array.from({ length: ranks }, () => new Array<number>(n).fill(0));
@@ -25,7 +31,10 @@ export function compensatedMean(ranks: number, { perLayer }: { perLayer: boolean
   };
 }
 
-/** What brings each layer's momentum to the mean size of the layers, for each element: Appendix A.5.2 of Li et al. 2021, with size √mean m². */
+/**
+ * What brings each layer's momentum to the mean size of the layers, for each element: Appendix A.5.2 of Li et al. 2021,
+ * with size √mean m².
+ */
 export function momentumFactors(m: readonly number[]): number[] {
   const sizes = layerRanges().map(([begin, end]) =>
     Math.sqrt(m.slice(begin, end).reduce((sum, value) => sum + value ** 2, 0) / (end - begin)),

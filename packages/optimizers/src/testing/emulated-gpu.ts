@@ -13,9 +13,10 @@ const sources = join(import.meta.dirname, "../../../../native");
 const variables = ["TERSE_OPTIMIZERS_CUDA", "TERSE_CUDA_DRIVER", "FAKE_CUDA_ANY_MEMORY"] as const;
 
 /**
- * A GPU whose memory is the CPU's: the CUDA kernels of optimizers, compiled for the CPU, and a CUDA driver that copies within this process.
- * Inside `run` tensors can be made on cuda:0 and moved there and back. libtorch's operators on them run on the CPU, and throw where one
- * has tensors of both devices, as libtorch does. So what checks devices takes the GPU's way or refuses.
+ * A GPU whose memory is the CPU's: the CUDA kernels of optimizers, compiled for the CPU, and a CUDA driver that copies
+ * within this process. Inside `run` tensors can be made on cuda:0 and moved there and back. libtorch's operators on
+ * them run on the CPU, and throw where one has tensors of both devices, as libtorch does. So what checks devices takes
+ * the GPU's way or refuses.
  */
 export class EmulatedGpu implements Disposable {
   readonly #folder = mkdtempSync(join(tmpdir(), "terse-emulated-gpu-"));

@@ -1,4 +1,7 @@
-/** For tests on GPUs: every optimizer and every compression of gradients with each of its options, and a short training with each. */
+/**
+ * For tests on GPUs: every optimizer and every compression of gradients with each of its options, and a short training
+ * with each.
+ */
 import { createHash } from "node:crypto";
 import { loopback } from "@terse/collectives";
 import { dense, hierarchical } from "@terse/exchange";
@@ -36,7 +39,10 @@ function wave(n: number, phase: number): Float32Array {
   return Float32Array.from({ length: n }, (_, i) => (i % 11 === 3 ? 0 : Math.sin(i * 12.9898 + phase * 78.233)));
 }
 
-/** What differs from the defaults: phases so short that the steps below reach all of them, and what is the same on every machine. */
+/**
+ * What differs from the defaults: phases so short that the steps below reach all of them, and what is the same on every
+ * machine.
+ */
 export const settings: Readonly<Record<string, object>> = {
   muon: { nsType: "f32" }, // its own choice depends on the processor
   "one-bit-adam": { warmup: 2, scale: "momentum-scaled" },
@@ -185,8 +191,8 @@ cases.push({
 });
 
 /**
- * What each rank ends with after some steps, in the middle of which it goes on from a save: its parameters; and the bits of these and of its
- * state, with what it has sent.
+ * What each rank ends with after some steps, in the middle of which it goes on from a save: its parameters; and the
+ * bits of these and of its state, with what it has sent.
  */
 export async function train(algorithm: () => Algorithm, more: Partial<OptimizerOptions>, device = "cpu", ranks = 3) {
   const groups = loopback(ranks);

@@ -1,6 +1,7 @@
 /**
- * What every compression of gradients must do: under SGD all that an algorithm must (optimizer-contract.ts), and beside others what a pair must.
- * A new one's test is ten lines: its options, and its mean written plainly in float64 from the paper.
+ * What every compression of gradients must do: under SGD all that an algorithm must (optimizer-contract.ts), and beside
+ * others what a pair must. A new one's test is ten lines: its options, and its mean written plainly in float64 from the
+ * paper.
  */
 import type { Group } from "@terse/collectives";
 import { openExchange } from "@terse/exchange";
@@ -191,7 +192,9 @@ class Single extends Module {
   }
 }
 
-/** The means that a compression makes of this rank's gradients of one parameter, step by step, and its state in the end. */
+/**
+ * The means that a compression makes of this rank's gradients of one parameter, step by step, and its state in the end.
+ */
 export async function meansOf(
   group: Group,
   compression: GradientCompression,

@@ -1,4 +1,7 @@
-/** For tests: every algorithm and every compression of gradients, and the options that change what is sent, or what is kept. */
+/**
+ * For tests: every algorithm and every compression of gradients, and the options that change what is sent, or what is
+ * kept.
+ */
 import {
   type Algorithm,
   adamw,

@@ -1,4 +1,7 @@
-/** No member of a family is without its contract. The contracts themselves hold that a title begins with the name of what is tested. */
+/**
+ * No member of a family is without its contract. The contracts themselves hold that a title begins with the name of
+ * what is tested.
+ */
 import { readdirSync, readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
 import { algorithms, gradientCompressions } from "../index.ts";

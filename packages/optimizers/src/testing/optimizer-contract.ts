@@ -20,7 +20,9 @@ interface Contract {
   /** None for what is drawn at random: its mean and its bounds are tested beside. */
   oracle?: ((n: number, ranks: number) => Oracle) | undefined;
   tolerance?: number;
-  /** Of the three parameters: anyShapes, or matrixShapes for an algorithm that takes nothing but matrices, unless given. */
+  /**
+   * Of the three parameters: anyShapes, or matrixShapes for an algorithm that takes nothing but matrices, unless given.
+   */
   shapes?: Shapes;
 }
 
@@ -198,7 +200,9 @@ export function optimizerContract(name: string, { create, oracle, tolerance = 1e
       });
     });
 
-    /** In a warm-up, in a local step and in a compressed one, of those that have them; and on another rank each time. */
+    /**
+     * In a warm-up, in a local step and in a compressed one, of those that have them; and on another rank each time.
+     */
     it.each([1, 2, 3, 5].flatMap((ranks) => (["loss", "gradient"] as const).map((what) => [ranks, what] as const)))(
       "changes nothing on any of %i ranks when one rank's %s is not finite, and goes on from a save",
       async (ranks, what) => {
@@ -445,9 +449,9 @@ export function lambOracle(n: number, { maxRatio = 0.3 }: { maxRatio?: number } 
 }
 
 /**
- * A Lion whose ranks vote, plainly in float64, with β₁ 1/2, β₂ 3/4, λ 1/4 and zeros alternating: Algorithm 1 of both papers.
- * `Δ` makes the update of the sum of the ranks' signs. With `zero: "hold"` the sign of 0 is 0.
- * `masked`: elements that have had no gradient only decay.
+ * A Lion whose ranks vote, plainly in float64, with β₁ 1/2, β₂ 3/4, λ 1/4 and zeros alternating: Algorithm 1 of both
+ * papers. `Δ` makes the update of the sum of the ranks' signs. With `zero: "hold"` the sign of 0 is 0. `masked`:
+ * elements that have had no gradient only decay.
  */
 export function votingOracle(
   Δ: (sum: number, ranks: number, alternate: number) => number,

@@ -1,6 +1,6 @@
 /**
- * For tests: the messages of Dion and PowerSGD, without their algebra. A step works on whole layers and sends two messages that depend on
- * each other.
+ * For tests: the messages of Dion and PowerSGD, without their algebra. A step works on whole layers and sends two
+ * messages that depend on each other.
  *
  *   M ← M + G
  *   P ← mean_ranks(M Q)
