@@ -34,7 +34,8 @@ export { matrixShape } from "./matrix-shape.ts";
 export type { Mesh, Parallel } from "./mesh.ts";
 export { Optimizer, type OptimizerOptions, type StepReport } from "./optimizer.ts";
 export type { ParameterGroup } from "./parameter-groups.ts";
+export { MessagesError } from "./run-algorithm.ts";
 export { type SavedState, SavedStateError, type Scalar, type StoredState } from "./saved-state.ts";
 export type { StepWatch } from "./step.ts";
-export { MessagesError } from "./step.ts";
+
 export { useThreads } from "./use-threads.ts";

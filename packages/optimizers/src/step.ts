@@ -21,21 +21,15 @@ import {
   watched,
 } from "@terse/exchange";
 import { noGrad, type Tensor } from "@terse/tensor";
-import type { OptimizerExchange, StepMessage } from "./algorithms/algorithm.ts";
 import type { Bucket } from "./buckets.ts";
 import type { Clipping } from "./clipping/clipping.ts";
-import { type GradientNorms, isUsable, normOf } from "./clipping/gradient-norms.ts";
-import type { Span } from "./parameter-groups.ts";
-import { type RoundCounts, roundCounts } from "./rounds.ts";
+import type { GradientNorms } from "./clipping/gradient-norms.ts";
+import type { RoundCounts } from "./rounds.ts";
+import { runAlgorithm } from "./run-algorithm.ts";
 
 /** Looks on while steps are taken: a watch for each bucket, by its place in the order in which they leave. */
 export interface StepWatch {
   bucket(place: number): Watch;
-}
-
-/** An algorithm's step has made other requests than its `messages` say: a fault of the algorithm. */
-export class MessagesError extends Error {
-  override name = "MessagesError";
 }
 
 export interface StepOptions {
@@ -193,7 +187,7 @@ export class Step {
 
   /** Starts the steps of a bucket's spans, which make its first requests. */
   #depart(bucket: Bucket, place: number): Departure {
-    const { step, loss, group, down, memory, schemes, clipping, watch } = this.#options;
+    const { step, loss, group, down, memory, schemes, watch } = this.#options;
     const exchange = new StepExchange(group, {
       schemes,
       down,
@@ -210,11 +204,9 @@ export class Step {
     const gradientScale = refusal ? 1 : this.norms.ownFactor(bucket);
     const means = Promise.withResolvers<void>();
     means.promise.catch(() => {}); // `finish` throws it
-    const messages = bucket.spans.map(({ algorithm, vector, state }) => algorithm.messages(vector, step, state));
-    const counts = messages.map((each) => roundCounts(each, clipping));
-    const steps = bucket.spans.map((span, i) =>
-      this.#startStep(span, messages[i]!, { bucket, exchange, means, gradientScale }),
-    );
+    const { norms } = this;
+    const running = { exchange, norms, bucket, gradientScale, means: means.promise, agreed: this.#agreed.promise };
+    const steps = bucket.spans.map((span) => runAlgorithm(span, { ...this.#options, ...running }));
     const applied = Promise.all(steps.map((each) => each.applied));
     applied.catch((error: unknown) => {
       exchange.close(); // a step that has failed makes no more requests
@@ -228,66 +220,11 @@ export class Step {
       bucket,
       exchange,
       means,
-      first: Math.max(1, ...counts.map(({ first }) => first)),
-      later: Math.max(...counts.map(({ later }) => later)),
+      first: Math.max(1, ...steps.map(({ first }) => first)),
+      later: Math.max(...steps.map(({ later }) => later)),
       waits,
       applied,
     };
-  }
-
-  #startStep(
-    { algorithm, lrFactor = 1, vector, θ, g, state }: Span,
-    messages: readonly StepMessage[],
-    {
-      bucket,
-      exchange,
-      means,
-      gradientScale,
-    }: Pick<Departure, "bucket" | "exchange" | "means"> & { gradientScale: number },
-  ): { waits: Promise<void>; applied: Promise<void> } {
-    const { norms } = this;
-    const { step, lr, clipping } = this.#options;
-    const said = `${algorithm.name}: its messages say ${messages.length} for this step, and the step`;
-    const rounds = new Set<number>();
-    let asked = false;
-    const waits = Promise.withResolvers<void>();
-    const requests = exchange.requests((round) => {
-      rounds.add(round);
-      if (rounds.size > messages.length) throw new MessagesError(`${said} asks for one more`);
-    });
-    const factorOf = async (needsAll: boolean) => {
-      if (needsAll) await means.promise;
-      return norms.meanFactor(bucket);
-    };
-    const seen: OptimizerExchange = {
-      ...requests,
-      mean: (x) => requests.mean(x, { accept: () => isUsable(normOf([x])) }),
-      async meanGradient(g) {
-        await requests.mean(g, { accept: () => norms.acceptMean(bucket, g) });
-        return factorOf(clipping.meansNeedAll);
-      },
-      async meanGradientAtOwner(g, { owner }) {
-        await requests.meanAtOwner(g, { owner, arrived: () => norms.acceptAtOwner(bucket, g) });
-        return factorOf(clipping.limit > 0);
-      },
-      clipFactor(g) {
-        norms.acceptCompressed(bucket, g);
-        return factorOf(true);
-      },
-      agreed: async () => {
-        if (rounds.size < messages.length) throw new MessagesError(`${said} asked for ${rounds.size}`);
-        if (messages.length === 0) await exchange.requests().agree();
-        asked = true;
-        waits.resolve();
-        await this.#agreed.promise;
-      },
-    };
-    const context = { step, lr: lr * lrFactor, gradientScale, vector };
-    const applied = (async () => {
-      await algorithm.step(θ, g, state, seen, context);
-      if (!asked) throw new MessagesError(`${algorithm.name}: its step ends without \`await exchange.agreed()\``);
-    })();
-    return { waits: waits.promise, applied };
   }
 }
 
