@@ -8,7 +8,7 @@ import { fileURLToPath } from "node:url";
 import { type Group, loopback } from "@terse/collectives";
 import { collectives } from "@terse/native-collectives";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { engineContract } from "../../packages/collectives/src/engine-contract/engine-contract.ts";
+import { engineContract } from "../../packages/collectives/src/testing/engine-contract/engine-contract.ts";
 import { isRunning } from "../../tools/testing/is-running.ts";
 import { everyCollective } from "./programs/every-collective.ts";
 import { RemoteRanks } from "./remote-groups.ts";

@@ -3,7 +3,7 @@ import { existsSync, globSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { delimiter, isAbsolute, join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { golden, textOf } from "./golden-contract.ts";
+import { golden, textOf } from "./testing/golden.ts";
 
 // On an ARM machine its own compiler, and nothing emulated; elsewhere a cross compiler, and QEMU for its programs.
 const onArm = process.arch === "arm64";

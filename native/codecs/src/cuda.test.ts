@@ -2,7 +2,7 @@ import { execFileSync, spawnSync } from "node:child_process";
 import { existsSync, globSync, readFileSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { beforeAll, describe, expect, it } from "vitest";
-import { golden, goldenUnits, textOf } from "./golden-contract.ts";
+import { golden, goldenUnits, textOf } from "./testing/golden.ts";
 
 const sources = join(import.meta.dirname, "../cuda");
 const build = join(sources, "build/tests"); // not where users build the library

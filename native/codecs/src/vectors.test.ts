@@ -1,6 +1,6 @@
 import { spawnSync } from "node:child_process";
 import { describe, expect, it } from "vitest";
-import { golden, goldenUnits, textOf } from "./golden-contract.ts";
+import { golden, goldenUnits, textOf } from "./testing/golden.ts";
 
 function check(input: string) {
   return spawnSync(`${import.meta.dirname}/../build/Release/codecs_check`, ["--vectors"], { input, encoding: "utf8" });

@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
-import * as definition from "./definition.ts";
 import { adamwStep, NotFiniteError } from "./index.ts";
 import { type AdamWKernels, type AdamWOptions, open } from "./kernels.ts";
-import { anyFloats, askPython, bits, lengths, needsPython, python, random, relativeError } from "./testing.ts";
+import * as definition from "./testing/definition.ts";
+import { anyFloats, askPython, bits, lengths, needsPython, python, random, relativeError } from "./testing/inputs.ts";
 
 const options = { lr: 1e-3, beta1: 0.9, beta2: 0.999, eps: 1e-8, weightDecay: 0.1 };
 

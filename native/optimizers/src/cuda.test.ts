@@ -23,7 +23,7 @@ import {
   sgdStep,
   sumOfSquares,
 } from "./index.ts";
-import { anyBytes, anyFloats, bits, lengths } from "./testing.ts";
+import { anyBytes, anyFloats, bits, lengths } from "./testing/inputs.ts";
 
 const sources = join(import.meta.dirname, "../cuda");
 const build = join(sources, "build/tests"); // not where users build the library

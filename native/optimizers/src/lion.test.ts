@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
-import * as definition from "./definition.ts";
 import { lionStep, lionVote, NotFiniteError } from "./index.ts";
 import { type LionKernels, open } from "./kernels.ts";
-import { anyBytes, anyFloats, askPython, bits, lengths, needsPython, python, random } from "./testing.ts";
+import * as definition from "./testing/definition.ts";
+import { anyBytes, anyFloats, askPython, bits, lengths, needsPython, python, random } from "./testing/inputs.ts";
 
 const betas = { beta1: 0.9, beta2: 0.99 };
 const rates = { lr: 0.01, weightDecay: 0.1, ...betas };

@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
-import * as definition from "./definition.ts";
 import { addLowRank, normalizeColumns, useThreads } from "./index.ts";
 import { type LowRankKernels, open } from "./kernels.ts";
-import { anyFloats, bits, random } from "./testing.ts";
+import * as definition from "./testing/definition.ts";
+import { anyFloats, bits, random } from "./testing/inputs.ts";
 
 /** Tails of every tile, in rows, columns and rank. */
 const shapes: [m: number, n: number, r: number][] = [

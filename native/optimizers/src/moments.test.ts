@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
-import * as definition from "./definition.ts";
 import { type MomentsKernels, open } from "./kernels.ts";
-import { anyBytes, anyFloats, bits, lengths } from "./testing.ts";
+import * as definition from "./testing/definition.ts";
+import { anyBytes, anyFloats, bits, lengths } from "./testing/inputs.ts";
 
 const betas = { beta1: 0.9, beta2: 0.999 };
 const updates = [

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { open, type ReductionKernels } from "./kernels.ts";
-import { anyFloats, lengths } from "./testing.ts";
+import { anyFloats, lengths } from "./testing/inputs.ts";
 
 describe.each(open().reductions())("reductions $implementation", (reductions: ReductionKernels) => {
   it("sums squares exactly where fp64 is exact", () => {

@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
-import * as definition from "./definition.ts";
 import { NotFiniteError, sgdStep } from "./index.ts";
 import { open, type SgdKernels, type SgdOptions } from "./kernels.ts";
-import { anyFloats, askPython, bits, lengths, needsPython, python } from "./testing.ts";
+import * as definition from "./testing/definition.ts";
+import { anyFloats, askPython, bits, lengths, needsPython, python } from "./testing/inputs.ts";
 
 const plain = { lr: 0.03, momentum: 0, dampening: 0, weightDecay: 0, nesterov: false };
 const variants: Record<string, Omit<SgdOptions, "first">> = {

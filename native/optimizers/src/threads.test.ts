@@ -11,7 +11,7 @@ import {
   useTeam,
   useThreads,
 } from "./index.ts";
-import { anyBytes, anyFloats } from "./testing.ts";
+import { anyBytes, anyFloats } from "./testing/inputs.ts";
 
 const n = 3 * 2 ** 19 + 4321; // enough for five threads; the last part ends in the middle of a byte
 const lion = { lr: 0.01, beta1: 0.9, beta2: 0.99, weightDecay: 0.1, zero: "plus", gradientScale: 0.5 } as const;

@@ -3,7 +3,7 @@ import { cpSync, globSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFi
 import { tmpdir } from "node:os";
 import { basename, join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { needsPython, python } from "../src/codec-contract.ts";
+import { needsPython, python } from "../src/testing/python.ts";
 
 const here = import.meta.dirname;
 const root = join(here, "../../..");

@@ -8,8 +8,8 @@ import { createContext, runInContext } from "node:vm";
 import { build } from "esbuild";
 import { describe, expect, it } from "vitest";
 import { browserPath, patience, startBrowser, whyNoBrowser } from "../../../tools/testing/browser.ts";
-import { toHex } from "./codec-contract.ts";
-import type { Answer, answers, Golden } from "./golden-contract.ts";
+import type { Answer, answers, Golden } from "./testing/golden-contract.ts";
+import { toHex } from "./testing/hex.ts";
 
 const folder = import.meta.dirname;
 // As text: JSON.stringify would make 0 of −0.0.
@@ -56,7 +56,7 @@ function expectGolden(given: readonly Answer[]): void {
 describe("without Node", () => {
   it("gives the golden bytes of every codec and of the vote where there is nothing but the language", async () => {
     const nothing = createContext({});
-    runInContext(await bundled("golden-contract.ts", "iife"), nothing);
+    runInContext(await bundled("testing/golden-contract.ts", "iife"), nothing);
     expect(runInContext("typeof process + typeof Buffer + typeof require", nothing)).toBe("undefined".repeat(3));
     nothing["golden"] = goldenText;
     expectGolden(JSON.parse(runInContext("JSON.stringify(terse.answers(JSON.parse(golden)))", nothing)));
@@ -86,7 +86,7 @@ describe("as published, in one file,", () => {
 
 describe("in a headless Chromium", () => {
   it.skipIf(!browserPath)(`gives the golden bytes of every codec and of the vote${whyNoBrowser}`, async () => {
-    expectGolden(await answersOfPage(await bundled("golden-contract.ts", "esm")));
+    expectGolden(await answersOfPage(await bundled("testing/golden-contract.ts", "esm")));
   });
 });
 

@@ -3,10 +3,11 @@ import { existsSync, readFileSync } from "node:fs";
 import type { Parameters } from "@terse/native-codecs";
 import { describe, expect, it } from "vitest";
 import type { Codec } from "./codec.ts";
-import { fromHex, random, toHex } from "./codec-contract.ts";
 import { codecNamed, codecs } from "./codecs.ts";
 import { crc32c } from "./crc32c.ts";
 import { type BadFrame, BadFrameError, readFrame, writeFrame } from "./frame.ts";
+import { fromHex, toHex } from "./testing/hex.ts";
+import { random } from "./testing/inputs.ts";
 
 interface Golden {
   codec: string;

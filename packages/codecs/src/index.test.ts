@@ -1,9 +1,9 @@
 import { execFileSync, spawnSync } from "node:child_process";
 import { readdirSync, readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
-import { needsPython, python } from "./codec-contract.ts";
 import { codecs } from "./codecs.ts";
 import * as terse from "./index.ts";
+import { needsPython, python } from "./testing/python.ts";
 
 const root = `${import.meta.dirname}/..`;
 const read = (path: string): string => readFileSync(`${root}/${path}`, "utf8");

@@ -124,7 +124,7 @@ describe.skipIf(missing.length > 0)(`as published${why}, installed where nothing
 
   it("carries neither tests nor what belongs to this machine", () => {
     const files = globSync("node_modules/@terse/**/*", { cwd: user });
-    expect(files.filter((file) => /\.(test|bench)\.ts$|vectors\.json$|\.py$/.test(file))).toEqual([]);
+    expect(files.filter((file) => /\.(test|bench)\.ts$|\/testing\/|vectors\.json$|\.py$/.test(file))).toEqual([]);
     const texts = files.filter((file) => /\.(js|ts|map|json|txt|cmake)$/.test(file) && !file.includes("/build/"));
     expect(texts.filter((file) => readFileSync(join(user, file), "utf8").includes(root))).toEqual([]);
   });

@@ -3,8 +3,8 @@ import type { EncodeCall, Parameters } from "@terse/native-codecs";
 import { NotFiniteError } from "@terse/native-codecs";
 import { afterEach, describe, expect, it } from "vitest";
 import type { Codec } from "./codec.ts";
-import { gradients } from "./codec-contract.ts";
 import { codecNamed, codecs } from "./codecs.ts";
+import { gradients } from "./testing/inputs.ts";
 import { useThreads } from "./threads.ts";
 
 const n = 3 * 2 ** 18 + 4321; // enough for three threads; the last part ends in the middle of a byte

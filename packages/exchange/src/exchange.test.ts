@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { dense, meanCost, openExchange, PackedBits, StepRefusedError } from "./index.ts";
-import { onRanks } from "./testing.ts";
+import { onRanks } from "./testing/on-ranks.ts";
 
 function bits(n: number, value: number): PackedBits {
   const u = new PackedBits(n);

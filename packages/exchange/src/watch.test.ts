@@ -4,7 +4,7 @@ import { type Exchange, openExchange } from "./exchange.ts";
 import { dense } from "./means/dense.ts";
 import { PackedBits } from "./packed-bits.ts";
 import { ownedElements } from "./sums/mean-error-compensated.ts";
-import { onRanks } from "./testing.ts";
+import { onRanks } from "./testing/on-ranks.ts";
 import { type VoteSchemeName, voteSchemes } from "./votes/vote-schemes.ts";
 import type { Part, Watch } from "./watch.ts";
 

@@ -1,9 +1,11 @@
 import { readFileSync } from "node:fs";
 import { votes as nativeVotes, type Vote, type VoteKernel } from "@terse/native-codecs";
 import { describe, expect, it } from "vitest";
-import { anyBytes, askNumpy, fromHex, needsPython, python, random, toHex } from "../codec-contract.ts";
 import { implementations } from "../implementation.ts";
 import { majority, majorityOrZero, tally, tallyPlanes } from "../index.ts";
+import { fromHex, toHex } from "../testing/hex.ts";
+import { anyBytes, random } from "../testing/inputs.ts";
+import { askNumpy, needsPython, python } from "../testing/python.ts";
 import { vote as definition } from "./vote.ts";
 
 interface Vectors {

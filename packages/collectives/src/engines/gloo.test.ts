@@ -2,8 +2,8 @@ import { spawnSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { collectives } from "@terse/native-collectives";
 import { afterAll, describe, expect, it } from "vitest";
-import { engineContract } from "../engine-contract/engine-contract.ts";
-import { InProcessWorlds } from "../test-helpers/in-process-worlds.ts";
+import { engineContract } from "../testing/engine-contract/engine-contract.ts";
+import { InProcessWorlds } from "../testing/in-process-worlds.ts";
 
 const worlds = new InProcessWorlds();
 

@@ -3,9 +3,9 @@ import { readdirSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 import { Worker } from "node:worker_threads";
 import { describe, expect, it } from "vitest";
-import { engineContract } from "../engine-contract/engine-contract.ts";
 import { CollectiveError, RankLostError } from "../errors.ts";
 import type { NativeGroup } from "../native-group.ts";
+import { engineContract } from "../testing/engine-contract/engine-contract.ts";
 import { type Fault, loopback } from "./loopback.ts";
 
 engineContract("loopback", async (size) => loopback(size));

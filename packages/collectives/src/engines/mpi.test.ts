@@ -5,9 +5,9 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { collectives } from "@terse/native-collectives";
 import { afterAll, describe, expect, it } from "vitest";
-import { engineContract } from "../engine-contract/engine-contract.ts";
 import { joinWorld } from "../join-world.ts";
-import { InProcessWorlds } from "../test-helpers/in-process-worlds.ts";
+import { engineContract } from "../testing/engine-contract/engine-contract.ts";
+import { InProcessWorlds } from "../testing/in-process-worlds.ts";
 
 // Ranks in one process, which MPI counts as a job of one: it sends messages to itself. test-e2e has ranks in processes of their own.
 const worlds = new InProcessWorlds();

@@ -2,7 +2,7 @@ import { execFileSync, spawnSync } from "node:child_process";
 import { globSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { FakeNccl, type FakeOptions, sources } from "../test-helpers/fake-nccl.ts";
+import { FakeNccl, type FakeOptions, sources } from "../testing/fake-nccl.ts";
 
 // The program that native/collectives/checks/nccl/on-device.sh runs on a GPU without Node, here on the fake NCCL.
 const fake = new FakeNccl();

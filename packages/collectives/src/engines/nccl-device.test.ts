@@ -3,7 +3,7 @@ import { fileURLToPath } from "node:url";
 import { describe, expect, it } from "vitest";
 import { joinWorld } from "../join-world.ts";
 import { serveRendezvous } from "../rendezvous/server.ts";
-import { everyOperation } from "../test-helpers/every-nccl-operation.ts";
+import { everyOperation } from "../testing/every-nccl-operation.ts";
 import { findNccl } from "./nccl.ts";
 
 // On a real GPU. native/collectives/checks/nccl/on-device.sh runs this file.
@@ -24,7 +24,7 @@ function environment(rank: number): Record<string, string> {
 /** Runs `size` ranks in processes of their own. The result is each one's output and exit code. */
 async function ranks(size: number, what: string): Promise<{ code: number | null; output: string }[]> {
   await using server = await serveRendezvous({ size, token: "t" });
-  const file = fileURLToPath(new URL("../test-helpers/nccl-device-rank.ts", import.meta.url));
+  const file = fileURLToPath(new URL("../testing/nccl-device-rank.ts", import.meta.url));
   return await Promise.all(
     Array.from({ length: size }, async (_, rank) => {
       const env = {

@@ -4,9 +4,9 @@ import { connect, type Socket } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 import { collectives, kinds, type NativeFailure } from "@terse/native-collectives";
 import { afterAll, describe, expect, it } from "vitest";
-import { engineContract } from "../engine-contract/engine-contract.ts";
 import type { Group } from "../group.ts";
-import { InProcessWorlds } from "../test-helpers/in-process-worlds.ts";
+import { engineContract } from "../testing/engine-contract/engine-contract.ts";
+import { InProcessWorlds } from "../testing/in-process-worlds.ts";
 
 const worlds = new InProcessWorlds();
 

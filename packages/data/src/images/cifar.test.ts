@@ -3,8 +3,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { ImageBatch } from "../batch.ts";
-import { datasetContract } from "../dataset-contract.ts";
 import { datasets } from "../datasets.ts";
+import { datasetContract } from "../testing/dataset-contract.ts";
 import { noAugmentation } from "./augment/augmentation.ts";
 import { cifar } from "./cifar.ts";
 

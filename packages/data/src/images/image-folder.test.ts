@@ -16,8 +16,8 @@ import sharp, { type Sharp } from "sharp";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { ImageBatch } from "../batch.ts";
 import type { DatasetState } from "../dataset.ts";
-import { datasetContract, rowsOf } from "../dataset-contract.ts";
 import { datasets } from "../datasets.ts";
+import { datasetContract, rowsOf } from "../testing/dataset-contract.ts";
 import { noAugmentation } from "./augment/augmentation.ts";
 import { imageFolder } from "./image-folder.ts";
 

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
-import { datasetContract } from "../dataset-contract.ts";
 import { datasets } from "../datasets.ts";
 import { SampledData } from "../sampled-data.ts";
+import { datasetContract } from "../testing/dataset-contract.ts";
 import { ImageSamples } from "./image-samples.ts";
 import { madeImages } from "./made-images.ts";
 

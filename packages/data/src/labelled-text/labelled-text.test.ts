@@ -4,8 +4,8 @@ import { join } from "node:path";
 import { gzipSync } from "node:zlib";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { LabelledTextBatch } from "../batch.ts";
-import { datasetContract } from "../dataset-contract.ts";
 import { datasets } from "../datasets.ts";
+import { datasetContract } from "../testing/dataset-contract.ts";
 
 let folder: string;
 beforeAll(() => {

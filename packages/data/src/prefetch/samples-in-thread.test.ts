@@ -3,9 +3,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { DataError } from "../data-error.ts";
-import { rowsOf } from "../dataset-contract.ts";
 import { datasets } from "../datasets.ts";
 import { noAugmentation } from "../images/augment/augmentation.ts";
+import { rowsOf } from "../testing/dataset-contract.ts";
 
 const entry = datasets["made-images"];
 const options = { ...noAugmentation, classes: 10, size: 8, policy: "autoaugment", mixup: 0.5, crop: 1 } as const;

@@ -5,8 +5,8 @@ import { gzipSync } from "node:zlib";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import type { TextBatch } from "../batch.ts";
 import type { Dataset } from "../dataset.ts";
-import { datasetContract } from "../dataset-contract.ts";
 import { datasets } from "../datasets.ts";
+import { datasetContract } from "../testing/dataset-contract.ts";
 
 let folder: string;
 let path: string;

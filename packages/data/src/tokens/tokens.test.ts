@@ -13,8 +13,8 @@ import { join } from "node:path";
 import { encode } from "gpt-tokenizer/encoding/gpt2";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { TextBatch } from "../batch.ts";
-import { datasetContract } from "../dataset-contract.ts";
 import { datasets } from "../datasets.ts";
+import { datasetContract } from "../testing/dataset-contract.ts";
 import { headerBytes, headerOf } from "./token-file.ts";
 
 let folder: string;

@@ -1,7 +1,7 @@
 import { loopback } from "@terse/collectives";
 import { describe, expect, it } from "vitest";
 import { dense } from "../means/dense.ts";
-import { noComputing } from "../testing.ts";
+import { noComputing } from "../testing/on-ranks.ts";
 import type { Measured } from "./measure-link.ts";
 import { predictedVotes, predictMean, predictVote, predictVoteOfHosts } from "./predict.ts";
 

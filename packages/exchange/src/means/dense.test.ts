@@ -2,7 +2,7 @@
 import { type Group, loopback } from "@terse/collectives";
 import { describe, expect, it } from "vitest";
 import { type DenseType, dense, openExchange, StepRefusedError, scratchOf } from "../index.ts";
-import { onRanks } from "../testing.ts";
+import { onRanks } from "../testing/on-ranks.ts";
 
 const lengths = [0, 1, 63, 64, 65, 1000, 100_003];
 const worlds = [1, 2, 3, 4, 5, 6, 7, 8, 9];

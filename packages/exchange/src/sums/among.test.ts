@@ -1,7 +1,7 @@
 import type { Group } from "@terse/collectives";
 import { describe, expect, it } from "vitest";
 import { type Exchange, openExchange, StepRefusedError, scratchOf } from "../index.ts";
-import { onRanks } from "../testing.ts";
+import { onRanks } from "../testing/on-ranks.ts";
 import { type AmongKind, amongCost } from "./among.ts";
 
 const value = (rank: number, i: number) => 60 * (((i * 7 + rank * 11) % 9) - 4);

@@ -25,7 +25,7 @@ import {
   sumOfLevelsDirect,
   sumOfLevelsDirectCost,
 } from "../index.ts";
-import { onRanks } from "../testing.ts";
+import { onRanks } from "../testing/on-ranks.ts";
 
 interface Scheme {
   run: (group: Group, x: Float32Array) => Promise<unknown>;

@@ -9,7 +9,7 @@ import {
   scratchOf,
   standardSchemes,
 } from "../index.ts";
-import { onRanks } from "../testing.ts";
+import { onRanks } from "../testing/on-ranks.ts";
 import { takesSlices } from "./computed-mean.ts";
 
 const vector = (rank: number, n: number) =>

@@ -10,7 +10,7 @@ import {
   sumOfFieldsDirect,
   sumOfFieldsDirectCost,
 } from "../index.ts";
-import { onRanks } from "../testing.ts";
+import { onRanks } from "../testing/on-ranks.ts";
 
 const worlds = [1, 2, 3, 4, 5, 6, 7, 8, 9];
 const lengths = [0, 1, 63, 64, 65, 1000];

@@ -11,7 +11,7 @@ import {
   sumOfLevelsDirect,
   sumOfLevelsDirectCost,
 } from "../index.ts";
-import { onRanks } from "../testing.ts";
+import { onRanks } from "../testing/on-ranks.ts";
 import { sumsOfLevelsDirectCost } from "./levels.ts";
 
 const worlds = [1, 2, 3, 4, 5, 6, 7, 8, 9];

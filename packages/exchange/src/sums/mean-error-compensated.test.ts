@@ -9,7 +9,7 @@ import {
   ownedRange,
   StepRefusedError,
 } from "../index.ts";
-import { onRanks } from "../testing.ts";
+import { onRanks } from "../testing/on-ranks.ts";
 
 /** Distinct values between −1 and 1, none near 0. */
 function value(rank: number, step: number, i: number): number {

@@ -1,7 +1,7 @@
 import { type Codec, dctTopK, linf, scaledSign, topK } from "@terse/codecs";
 import { describe, expect, it } from "vitest";
 import { StepRefusedError, scratchOf, sparse, sparseCost } from "../index.ts";
-import { onRanks } from "../testing.ts";
+import { onRanks } from "../testing/on-ranks.ts";
 
 const worlds = [1, 2, 3, 4, 5, 6, 7, 8, 9];
 

@@ -14,7 +14,7 @@ import {
   sumOfFields,
   sumOfLevels,
 } from "../index.ts";
-import { onRanks } from "../testing.ts";
+import { onRanks } from "../testing/on-ranks.ts";
 
 type Sums = Pick<Exchange, "sum" | "sumOfFields" | "sumOfLevels" | "signOfLevels" | "meanErrorCompensated" | "sparse">;
 

@@ -3,9 +3,9 @@ import { loopback } from "@terse/collectives";
 import { describe, expect, it } from "vitest";
 import { type Measured, measureLink } from "../cost-model/measure-link.ts";
 import { allToAll, PackedBits, vote } from "../index.ts";
-import { noComputing } from "../testing.ts";
+import { noComputing } from "../testing/on-ranks.ts";
+import { voteContract } from "../testing/vote-contract.ts";
 import { type AutoVoteScheme, auto } from "./auto.ts";
-import { voteContract } from "./vote-contract.ts";
 
 const network = (alpha: number, beta: number, perMessage = 0): Measured => ({
   link: { alpha, alphaLong: alpha, perMessage, perExchange: 0, beta, burst: 0 },

@@ -13,8 +13,8 @@ import {
   scratchOf,
   vote,
 } from "../index.ts";
-import { onRanks } from "../testing.ts";
-import { outcomeOf, packed, voteContract } from "./vote-contract.ts";
+import { onRanks } from "../testing/on-ranks.ts";
+import { outcomeOf, packed, voteContract } from "../testing/vote-contract.ts";
 
 voteContract("all-to-all", { scheme: () => allToAll() });
 voteContract("all-to-all in chunks", { scheme: () => allToAll({ chunk: 960 }) });

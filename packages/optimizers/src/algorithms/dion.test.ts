@@ -1,6 +1,6 @@
 import { Arena, fromTypedArray, Linear, noGrad, type Tensor } from "@terse/tensor";
 import { describe, expect, it } from "vitest";
-import { addLowRank, inDoubles, normalizeColumns } from "../../../../native/optimizers/src/definition.ts";
+import { addLowRank, inDoubles, normalizeColumns } from "../../../../native/optimizers/src/testing/definition.ts";
 import { needsPython, python, runPython } from "../../../tensor/src/testing/python.ts";
 import { type Algorithm, dion, Optimizer } from "../index.ts";
 import { centralisedDion } from "../testing/centralised-dion.ts";

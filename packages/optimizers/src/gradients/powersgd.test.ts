@@ -1,7 +1,7 @@
 import { lineOf } from "@terse/options";
 import { noGrad, tensor } from "@terse/tensor";
 import { describe, expect, it } from "vitest";
-import { addLowRank, inDoubles } from "../../../../native/optimizers/src/definition.ts";
+import { addLowRank, inDoubles } from "../../../../native/optimizers/src/testing/definition.ts";
 import { randomFloats } from "../algorithms/random-floats.ts";
 import { powersgd } from "../index.ts";
 import { floats, gradientContract, ledgerOf, type MeanOracle, meansOf, spanOf } from "../testing/gradient-contract.ts";

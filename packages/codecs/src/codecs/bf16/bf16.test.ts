@@ -1,12 +1,8 @@
 import { describe, expect, it } from "vitest";
-import { anyFloats, codecContract, vectorsBeside } from "../../codec-contract.ts";
 import { codecNamed } from "../../codecs.ts";
-import {
-  agreesWithTorch,
-  decodesLikeTorch,
-  needsTorch,
-  torch,
-} from "../../shared/half-floats/half-floats-beside-torch.ts";
+import { codecContract, vectorsBeside } from "../../testing/codec-contract.ts";
+import { agreesWithTorch, decodesLikeTorch, needsTorch, torch } from "../../testing/half-floats-beside-torch.ts";
+import { anyFloats } from "../../testing/inputs.ts";
 import { bf16, definition } from "./bf16.ts";
 
 const largest = 255 * 2 ** 120;

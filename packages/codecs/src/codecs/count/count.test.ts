@@ -1,15 +1,8 @@
 import { describe, expect, it } from "vitest";
-import {
-  anyFloats,
-  askNumpy,
-  codecContract,
-  gradients,
-  needsPython,
-  python,
-  random,
-  toHex,
-  vectorsBeside,
-} from "../../codec-contract.ts";
+import { codecContract, vectorsBeside } from "../../testing/codec-contract.ts";
+import { toHex } from "../../testing/hex.ts";
+import { anyFloats, gradients, random } from "../../testing/inputs.ts";
+import { askNumpy, needsPython, python } from "../../testing/python.ts";
 import { type CountParameters, count, definition } from "./count.ts";
 
 /** Whole numbers from −s to s. */

@@ -1,9 +1,12 @@
 import { codecs as nativeCodecs } from "@terse/native-codecs";
 import { describe, expect, it } from "vitest";
-import { askNumpy, codecContract, gradients, needsPython, python, toHex, vectorsBeside } from "../../codec-contract.ts";
 import { codecNamed } from "../../codecs.ts";
 import { implementations } from "../../implementation.ts";
 import { readChosen } from "../../shared/indices/indices.ts";
+import { codecContract, vectorsBeside } from "../../testing/codec-contract.ts";
+import { toHex } from "../../testing/hex.ts";
+import { gradients } from "../../testing/inputs.ts";
+import { askNumpy, needsPython, python } from "../../testing/python.ts";
 import { cosine, dct, inverseDct } from "./dct.ts";
 import { dctTopK, definition } from "./dct-top-k.ts";
 

@@ -1,11 +1,7 @@
 import { describe, expect, it } from "vitest";
-import { codecContract, random, vectorsBeside } from "../../codec-contract.ts";
-import {
-  agreesWithTorch,
-  decodesLikeTorch,
-  needsTorch,
-  torch,
-} from "../../shared/half-floats/half-floats-beside-torch.ts";
+import { codecContract, vectorsBeside } from "../../testing/codec-contract.ts";
+import { agreesWithTorch, decodesLikeTorch, needsTorch, torch } from "../../testing/half-floats-beside-torch.ts";
+import { random } from "../../testing/inputs.ts";
 import { definition, f16 } from "./f16.ts";
 
 /** Every exponent that f16 has, its denormals, what rounds to 0 and what rounds to its largest. */

@@ -1,15 +1,9 @@
 import { describe, expect, it } from "vitest";
-import {
-  anyFloats,
-  askNumpy,
-  codecContract,
-  gradients,
-  needsPython,
-  python,
-  toHex,
-  vectorsBeside,
-} from "../../codec-contract.ts";
 import { codecNamed } from "../../codecs.ts";
+import { codecContract, vectorsBeside } from "../../testing/codec-contract.ts";
+import { toHex } from "../../testing/hex.ts";
+import { anyFloats, gradients } from "../../testing/inputs.ts";
+import { askNumpy, needsPython, python } from "../../testing/python.ts";
 import { definition, int8 } from "./int8.ts";
 
 /** Segments of every kind: an empty one, odd ends, a last one of one element. */

@@ -1,14 +1,8 @@
 import { describe, expect, it } from "vitest";
-import {
-  anyFloats,
-  askNumpy,
-  codecContract,
-  gradients,
-  needsPython,
-  python,
-  toHex,
-  vectorsBeside,
-} from "../../codec-contract.ts";
+import { codecContract, vectorsBeside } from "../../testing/codec-contract.ts";
+import { toHex } from "../../testing/hex.ts";
+import { anyFloats, gradients } from "../../testing/inputs.ts";
+import { askNumpy, needsPython, python } from "../../testing/python.ts";
 import { linf } from "../linf/linf.ts";
 import { definition, l1 } from "./l1.ts";
 

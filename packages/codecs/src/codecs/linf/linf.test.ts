@@ -1,18 +1,12 @@
 import { codecs } from "@terse/native-codecs";
 import { describe, expect, it } from "vitest";
-import {
-  anyFloats,
-  askNumpy,
-  codecContract,
-  gradients,
-  needsPython,
-  python,
-  toHex,
-  vectorsBeside,
-} from "../../codec-contract.ts";
 import { implementations } from "../../implementation.ts";
-import { asksForTheSameDraws, isUnbiased } from "../../shared/levels/stochastic-contract.ts";
 import { philox } from "../../shared/random/random.ts";
+import { codecContract, vectorsBeside } from "../../testing/codec-contract.ts";
+import { toHex } from "../../testing/hex.ts";
+import { anyFloats, gradients } from "../../testing/inputs.ts";
+import { askNumpy, needsPython, python } from "../../testing/python.ts";
+import { asksForTheSameDraws, isUnbiased } from "../../testing/stochastic-contract.ts";
 import { definition, type LinfParameters, linf } from "./linf.ts";
 
 const thirds = (n: number): number[] => [Math.floor(n / 3), 0, n - Math.floor(n / 3)];

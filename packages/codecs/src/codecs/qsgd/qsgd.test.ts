@@ -1,15 +1,9 @@
 import { describe, expect, it } from "vitest";
-import {
-  anyFloats,
-  askNumpy,
-  codecContract,
-  gradients,
-  needsPython,
-  python,
-  toHex,
-  vectorsBeside,
-} from "../../codec-contract.ts";
-import { asksForTheSameDraws, isUnbiased } from "../../shared/levels/stochastic-contract.ts";
+import { codecContract, vectorsBeside } from "../../testing/codec-contract.ts";
+import { toHex } from "../../testing/hex.ts";
+import { anyFloats, gradients } from "../../testing/inputs.ts";
+import { askNumpy, needsPython, python } from "../../testing/python.ts";
+import { asksForTheSameDraws, isUnbiased } from "../../testing/stochastic-contract.ts";
 import { definition, type QsgdParameters, qsgd } from "./qsgd.ts";
 
 const thirds = (n: number): number[] => [Math.floor(n / 3), 0, n - Math.floor(n / 3)];

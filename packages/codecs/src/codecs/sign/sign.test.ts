@@ -1,14 +1,8 @@
 import { describe, expect, it } from "vitest";
-import {
-  anyBytes,
-  anyFloats,
-  askNumpy,
-  codecContract,
-  needsPython,
-  python,
-  toHex,
-  vectorsBeside,
-} from "../../codec-contract.ts";
+import { codecContract, vectorsBeside } from "../../testing/codec-contract.ts";
+import { toHex } from "../../testing/hex.ts";
+import { anyBytes, anyFloats } from "../../testing/inputs.ts";
+import { askNumpy, needsPython, python } from "../../testing/python.ts";
 import { definition, sign } from "./sign.ts";
 
 describe("sign", () => {

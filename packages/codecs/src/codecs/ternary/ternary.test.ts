@@ -1,6 +1,9 @@
 import { describe, expect, it } from "vitest";
-import { anyFloats, askNumpy, codecContract, needsPython, python, toHex, vectorsBeside } from "../../codec-contract.ts";
 import { codecNamed } from "../../codecs.ts";
+import { codecContract, vectorsBeside } from "../../testing/codec-contract.ts";
+import { toHex } from "../../testing/hex.ts";
+import { anyFloats } from "../../testing/inputs.ts";
+import { askNumpy, needsPython, python } from "../../testing/python.ts";
 import { majorityOrZero } from "../../vote/majority.ts";
 import { sign } from "../sign/sign.ts";
 import { definition, ternary } from "./ternary.ts";

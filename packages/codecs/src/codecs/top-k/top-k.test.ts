@@ -1,19 +1,11 @@
 import { codecs as nativeCodecs } from "@terse/native-codecs";
 import { describe, expect, it } from "vitest";
-import {
-  anyBytes,
-  anyFloats,
-  askNumpy,
-  codecContract,
-  gradients,
-  needsPython,
-  python,
-  random,
-  toHex,
-  vectorsBeside,
-} from "../../codec-contract.ts";
 import { codecNamed } from "../../codecs.ts";
 import { implementations } from "../../implementation.ts";
+import { codecContract, vectorsBeside } from "../../testing/codec-contract.ts";
+import { toHex } from "../../testing/hex.ts";
+import { anyBytes, anyFloats, gradients, random } from "../../testing/inputs.ts";
+import { askNumpy, needsPython, python } from "../../testing/python.ts";
 import { definition, topK } from "./top-k.ts";
 
 const { kernels } = implementations(definition, nativeCodecs);

@@ -1,6 +1,6 @@
 import type { Parameters } from "@terse/native-codecs";
 import { describe, expect, it } from "vitest";
-import { random } from "../../codec-contract.ts";
+import { random } from "../../testing/inputs.ts";
 import { checkedFields, field, fieldBytes, setField } from "./fields.ts";
 
 describe("fields", () => {

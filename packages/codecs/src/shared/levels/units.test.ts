@@ -2,13 +2,15 @@ import { spawnSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { codecs as nativeCodecs, type Parameters } from "@terse/native-codecs";
 import { describe, expect, it } from "vitest";
-import { fromHex, gradients, needsPython, python, toHex } from "../../codec-contract.ts";
 import { int8 } from "../../codecs/int8/int8.ts";
 import { definition as l1Definition } from "../../codecs/l1/l1.ts";
 import { definition as linfDefinition } from "../../codecs/linf/linf.ts";
 import { codecNamed } from "../../codecs.ts";
 import { implementations } from "../../implementation.ts";
 import { l1, linf, NotFiniteError, qsgd, sign } from "../../index.ts";
+import { fromHex, toHex } from "../../testing/hex.ts";
+import { gradients } from "../../testing/inputs.ts";
+import { needsPython, python } from "../../testing/python.ts";
 
 interface Case {
   readonly codec: string;

@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
 import type { ImageBatch } from "../../batch.ts";
-import { datasetContract } from "../../dataset-contract.ts";
 import { datasets } from "../../datasets.ts";
 import { SampledData } from "../../sampled-data.ts";
+import { datasetContract } from "../../testing/dataset-contract.ts";
 import { ImageSamples } from "../image-samples.ts";
 import { madeImages } from "../made-images.ts";
 import { type AugmentationOptions, noAugmentation } from "./augmentation.ts";

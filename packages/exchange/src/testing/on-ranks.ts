@@ -1,6 +1,6 @@
 /** For tests: runs the same task on every rank of a loopback world. */
 import { type Group, loopback } from "@terse/collectives";
-import type { CodecCost } from "./cost-model/measure-link.ts";
+import type { CodecCost } from "../cost-model/measure-link.ts";
 
 export async function onRanks<T>(size: number, task: (group: Group) => Promise<T>): Promise<T[]> {
   const groups = loopback(size);

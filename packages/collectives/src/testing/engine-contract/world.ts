@@ -10,8 +10,8 @@ import {
   reduceScatterBytes,
   scatterBytes,
   type Volume,
-} from "../bytes.ts";
-import type { Group } from "../group.ts";
+} from "../../bytes.ts";
+import type { Group } from "../../group.ts";
 
 /** How an engine differs from the others because its library does. */
 export interface Traits {

@@ -1,7 +1,7 @@
 /** Golden vectors as `codecs_check --vectors` reads them; check_vectors.h describes the lines. */
 import { globSync, readFileSync } from "node:fs";
 import { basename, dirname } from "node:path";
-import type { EncodeCall, Parameters } from "./index.ts";
+import type { EncodeCall, Parameters } from "../index.ts";
 
 export interface CodecCase {
   parameters: Parameters;
@@ -22,7 +22,7 @@ export interface VoteCase {
   planes: string[];
 }
 
-const source = `${import.meta.dirname}/../../../packages/codecs/src`;
+const source = `${import.meta.dirname}/../../../../packages/codecs/src`;
 /** Every codec's vectors, and the vote's. */
 export const golden: { codec: string; cases: (CodecCase | VoteCase)[] }[] = globSync("{codecs/*,vote}/vectors.json", {
   cwd: source,

@@ -2,7 +2,7 @@
  * Every codec's golden vectors through the public functions, with nothing but the language: browser.test.ts bundles this file and
  * runs it where there is no Node.
  */
-import { type Codec, codecNamed, majority, majorityOrZero, tally, voteImplementation } from "./index.ts";
+import { type Codec, codecNamed, majority, majorityOrZero, tally, voteImplementation } from "../index.ts";
 
 /** Each folder's vectors.json, as `vectors.py` writes them. */
 export type Golden = Readonly<Record<string, { cases: readonly (CodecCase | VoteCase)[] }>>;

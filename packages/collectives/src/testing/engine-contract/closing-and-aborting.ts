@@ -1,6 +1,6 @@
 /** How a group ends: by close, by abort, or by a close on one rank while the others go on. */
 import { expect, it } from "vitest";
-import { CollectiveError } from "../errors.ts";
+import { CollectiveError } from "../../errors.ts";
 import type { EngineUnderTest } from "./world.ts";
 
 export function closingAndAborting(engine: EngineUnderTest, n: number): void {

@@ -4,8 +4,9 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect } from "vitest";
-import { BadWireError, type Codec } from "../../codec.ts";
-import { python, random } from "../../codec-contract.ts";
+import { BadWireError, type Codec } from "../codec.ts";
+import { random } from "./inputs.ts";
+import { python } from "./python.ts";
 
 /** Is there a Python with torch? */
 export const torch = python !== undefined && spawnSync(python, ["-c", "import torch"]).status === 0;

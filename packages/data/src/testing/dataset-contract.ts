@@ -2,10 +2,10 @@
 
 import type { Tensor } from "@terse/tensor";
 import { describe, expect, it } from "vitest";
-import type { Batch } from "./batch.ts";
-import { DataError } from "./data-error.ts";
-import type { Dataset, OpenOptions } from "./dataset.ts";
-import type { SampledState } from "./sampled-data.ts";
+import type { Batch } from "../batch.ts";
+import { DataError } from "../data-error.ts";
+import type { Dataset, OpenOptions } from "../dataset.ts";
+import type { SampledState } from "../sampled-data.ts";
 
 export type Open = (given: Pick<OpenOptions, "batchSize" | "seed" | "rank" | "ranks">) => Promise<Dataset>;
 

@@ -1,6 +1,6 @@
 /** What a reduction returns: the right sums, bit for bit the same on all ranks, for as many bytes as the closed forms say. */
 import { expect, it } from "vitest";
-import type { Reduction } from "../group.ts";
+import type { Reduction } from "../../group.ts";
 import {
   bytesOf,
   filled,

@@ -1,6 +1,6 @@
 /** Operations with an AbortSignal. */
 import { expect, it } from "vitest";
-import { CollectiveError } from "../errors.ts";
+import { CollectiveError } from "../../errors.ts";
 import { type EngineUnderTest, everywhere } from "./world.ts";
 
 export function cancelling(engine: EngineUnderTest, n: number): void {

@@ -13,7 +13,7 @@ import {
   vote,
 } from "../index.ts";
 import { Ternary } from "../packed-bits.ts";
-import type { VoteScheme } from "./vote-scheme.ts";
+import type { VoteScheme } from "../votes/vote-scheme.ts";
 
 export interface VoteContract {
   /** The scheme for a number of ranks. */

@@ -1,7 +1,7 @@
 /** Ranks that call operations which do not match, on engines whose messages have headers. */
 import { describe, expect, it } from "vitest";
-import { CollectiveError } from "../errors.ts";
-import type { Group } from "../group.ts";
+import { CollectiveError } from "../../errors.ts";
+import type { Group } from "../../group.ts";
 import { type EngineUnderTest, everywhere } from "./world.ts";
 
 export function mismatches(engine: EngineUnderTest, n: number): void {

@@ -1,6 +1,6 @@
 /** The arrays of the contract's tests: every type, its numbers, and the expected results in plain TypeScript. */
 import { type BufferLike, collectives } from "@terse/native-collectives";
-import type { Reduction } from "../group.ts";
+import type { Reduction } from "../../group.ts";
 
 export const mebibyte = 1 << 20;
 export type Numbers = Uint8Array | Int8Array | Int16Array | Int32Array | Float32Array | Float64Array;

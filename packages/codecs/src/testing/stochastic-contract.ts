@@ -1,7 +1,7 @@
 /** What codecs that draw must do, for their tests. */
 import { expect } from "vitest";
-import type { Codec, Draws } from "../../codec.ts";
-import { gradients } from "../../codec-contract.ts";
+import type { Codec, Draws } from "../codec.ts";
+import { gradients } from "./inputs.ts";
 
 /**
  * The mean of 100 000 decoded draws is x, within 4σ. `parts`: what the levels stand for, as parts of the scale, from 0 to 1;

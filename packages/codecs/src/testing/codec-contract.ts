@@ -1,5 +1,4 @@
 /** What every implementation of every codec must do. A codec's own test calls this with its configurations and its vectors. */
-import { spawnSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import {
   type CodecKernel,
@@ -9,10 +8,12 @@ import {
   type Parameters,
 } from "@terse/native-codecs";
 import { describe, expect, it } from "vitest";
-import { type Definition, withFeedback } from "./codec.ts";
-import { codecNamed } from "./codecs.ts";
-import { implementations } from "./implementation.ts";
-import { scaleGroupsWithin } from "./shared/scale-groups/scale-groups.ts";
+import { type Definition, withFeedback } from "../codec.ts";
+import { codecNamed } from "../codecs.ts";
+import { implementations } from "../implementation.ts";
+import { scaleGroupsWithin } from "../shared/scale-groups/scale-groups.ts";
+import { fromHex, toHex } from "./hex.ts";
+import { anyBytes, anyFloats } from "./inputs.ts";
 
 /** Inputs and exact outputs from outside this repository, as `vectors.py` writes them. Packed bytes are hexadecimal. */
 export interface Vectors {
@@ -322,24 +323,6 @@ function callsFor({ takes }: Definition): (n: number) => EncodeCall {
   });
 }
 
-/** Answers of `vectors.py --live`, one for each request. */
-export function askNumpy(requests: readonly object[]): unknown[] {
-  const { stdout, stderr, status } = spawnSync(python!, [`${import.meta.dirname}/../vectors.py`, "--live"], {
-    input: requests.map((request) => JSON.stringify(request)).join("\n"),
-    encoding: "utf8",
-    maxBuffer: 1 << 28,
-  });
-  if (status !== 0) throw new Error(`${python} vectors.py --live: ${stderr}`);
-  return stdout
-    .trim()
-    .split("\n")
-    .map((line) => JSON.parse(line));
-}
-
-/** A Python with numpy, for comparisons with fresh inputs. */
-export const python = process.env["TERSE_PYTHON"];
-export const needsPython = python ? "" : " (skipped: TERSE_PYTHON does not name a Python with numpy)";
-
 /** Floats and wire inside larger buffers, at odd offsets, with sentinels around. */
 function room(kernel: CodecKernel, x: Float32Array, parameters: Parameters) {
   const length = kernel.wireBytes(x.length, parameters);
@@ -353,37 +336,4 @@ function room(kernel: CodecKernel, x: Float32Array, parameters: Parameters) {
   };
 }
 
-/** Numbers of every kind that is finite: normal ones, zeros of both signs, denormals, the largest. The same for one seed. */
-export function anyFloats(n: number, seed: number): Float32Array {
-  const next = random(seed);
-  const special = [0, -0, 2 ** -149, -(2 ** -149), 2 ** -127, 3.4028234663852886e38, -3.4028234663852886e38];
-  return Float32Array.from({ length: n }, () =>
-    next() < 0.3 ? special[Math.floor(next() * special.length)]! : next() * 4 - 2,
-  );
-}
-
-/** Numbers as gradients have them: both signs, some orders of magnitude, now and then an exact zero. The same for one seed. */
-export function gradients(n: number, seed: number): Float32Array {
-  const next = random(seed);
-  return Float32Array.from({ length: n }, () => (next() < 0.1 ? 0 : (next() - 0.5) * 2 ** (-8 * next())));
-}
-
-export function anyBytes(n: number, seed: number): Uint8Array {
-  const next = random(seed);
-  return Uint8Array.from({ length: n }, () => Math.floor(next() * 256));
-}
-
-/** Uniform in [0, 1), the same sequence for one seed (mulberry32). */
-export function random(seed: number): () => number {
-  let state = seed | 0;
-  return () => {
-    state = (state + 0x6d2b79f5) | 0;
-    let t = Math.imul(state ^ (state >>> 15), 1 | state);
-    t = (t + Math.imul(t ^ (t >>> 7), 61 | t)) ^ t;
-    return ((t ^ (t >>> 14)) >>> 0) / 2 ** 32;
-  };
-}
-
 const bits = (x: Float32Array): number[] => [...new Uint32Array(x.buffer, x.byteOffset, x.length)];
-export const toHex = (bytes: Uint8Array): string => Buffer.from(bytes).toString("hex");
-export const fromHex = (text: string): Uint8Array => Uint8Array.from(Buffer.from(text, "hex"));

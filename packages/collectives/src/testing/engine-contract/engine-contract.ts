@@ -1,6 +1,6 @@
 /** The contract of every engine. A new engine's test calls it with a function that makes worlds. */
 import { describe, expect, it } from "vitest";
-import type { Group } from "../group.ts";
+import type { Group } from "../../group.ts";
 import { wrongArguments } from "./arguments.ts";
 import { cancelling } from "./cancelling.ts";
 import { closingAndAborting, closingTooEarly } from "./closing-and-aborting.ts";

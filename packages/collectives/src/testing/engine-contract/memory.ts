@@ -1,7 +1,7 @@
 /** Memory that its owner gives away while an operation uses it. */
 import { type BufferLike, collectives, type NativeBuffer } from "@terse/native-collectives";
 import { expect, it } from "vitest";
-import type { Group } from "../group.ts";
+import type { Group } from "../../group.ts";
 import { type EngineUnderTest, everywhere } from "./world.ts";
 
 const length = 1 << 20; // so much memory returns to the system when it is freed

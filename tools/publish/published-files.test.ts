@@ -1,0 +1,42 @@
+/** What each package publishes of src: what it is made of, by one rule, and nothing that only tests use. */
+import { globSync, readFileSync } from "node:fs";
+import { dirname, join, resolve } from "node:path";
+import { describe, expect, it } from "vitest";
+
+const root = join(import.meta.dirname, "../..");
+const read = (file: string) => readFileSync(join(root, file), "utf8");
+const packages = globSync("{packages,native}/*/package.json", { cwd: root }).map(dirname).sort();
+
+const rule = ["dist", "src/**/*.ts", "src/**/README.md", "!src/**/*.test.ts", "!src/**/*.bench.ts", "!src/testing"];
+const notDeclared = ["**/*.test.ts", "**/*.bench.ts", "src/testing"];
+
+/** All files that these import, one through another, and those that they name, such as a thread's. */
+function importedBy(entries: readonly string[]): Set<string> {
+  const found = new Set<string>();
+  const visit = (file: string) => {
+    if (found.has(file)) return;
+    found.add(file);
+    for (const [, path] of readFileSync(file, "utf8").matchAll(/"(\.\.?\/[^"\n]+\.ts)"/g))
+      visit(resolve(dirname(file), path!));
+  };
+  entries.forEach(visit);
+  return found;
+}
+
+describe.each(packages)("%s", (folder) => {
+  it("has the rule of all packages for what is published, and for what is declared", () => {
+    const { files } = JSON.parse(read(`${folder}/package.json`)) as { files: string[] };
+    expect(files.filter((each) => each !== "CMakeLists.txt")).toEqual(rule);
+    expect(JSON.parse(read(`${folder}/tsconfig.build.json`)).exclude).toEqual(notDeclared);
+  });
+
+  it("is made of all that it publishes; what only tests use is in src/testing", () => {
+    const named = [...read(`${folder}/tsup.config.ts`).matchAll(/"(src\/[^"]+\.ts)"/g)].map(([, entry]) => entry!);
+    const made = importedBy(["src/index.ts", ...named].map((entry) => join(root, folder, entry)));
+    const published = globSync("src/**/*.ts", { cwd: join(root, folder) }).filter(
+      (file) => !/\.(test|bench)\.ts$/.test(file) && !file.startsWith("src/testing/"),
+    );
+    expect(published.filter((file) => !made.has(join(root, folder, file)))).toEqual([]);
+    expect([...made].filter((file) => file.includes("/src/testing/"))).toEqual([]);
+  });
+});
