@@ -29,6 +29,7 @@ export {
 export { keep, memory, scope } from "./lifetime.ts";
 export * from "./nn/index.ts";
 export { noGrad } from "./no-grad.ts";
+export type { Dim, Operators } from "./operators.ts";
 export { manualSeed, randomState, setRandomState } from "./random.ts";
 export { bf16Units, libtorch, numThreads, openDevice, setNumThreads, threadTeam } from "./runtime.ts";
-export { cat, type Dim, type Operand, stack, Tensor, where } from "./tensor.ts";
+export { cat, type Operand, stack, Tensor, where } from "./tensor.ts";
