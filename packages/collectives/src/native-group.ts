@@ -19,10 +19,12 @@ import {
   checkReduction,
   checkRooted,
 } from "./arguments.ts";
-import { CollectiveError, RankLostError } from "./errors.ts";
+import { CallCounts } from "./call-counts.ts";
+import { CollectiveError } from "./errors.ts";
+import { Failure } from "./failure.ts";
 import type { Group, OperationOptions, Reduction, Sent } from "./group.ts";
 import type { Link } from "./link.ts";
-import { areCounts, checkValues, isCount, misfit } from "./rendezvous/check-value.ts";
+import { checkValues } from "./rendezvous/check-value.ts";
 import type { Rendezvous } from "./rendezvous/rendezvous.ts";
 
 /** What a group needs to know of the world it is part of. */
@@ -35,27 +37,32 @@ export interface World {
   /** This rank's end of a new group; `members` are world ranks. */
   open(name: string, members: readonly number[]): Promise<Communicator>;
   /**
-   * For engines that split a group by a collective of their own. It is queued among the operations now. The result opens the new group
-   * when the ranks have exchanged their colors: `color` counts the colors from 0, and is −1 for a rank in no group; `members` are the
-   * world ranks of this rank's color, in their new order.
+   * For engines that split a group by a collective of their own. It is queued among the operations now. The result
+   * opens the new group when the ranks have exchanged their colors: `color` counts the colors from 0, and is −1 for a
+   * rank in no group; `members` are the world ranks of this rank's color, in their new order.
    */
   split?(
     parent: Communicator,
   ): ((name: string, members: readonly number[], color: number) => Promise<Communicator | undefined>) | undefined;
   /** From now on the world calls `fail` on the group when it fails on another rank. */
   opened(group: NativeGroup): void;
-  /** Reports to the other ranks that this group has failed here. `certain` is false where another rank may be the cause. */
+  /**
+   * Reports to the other ranks that this group has failed here. `certain` is false where another rank may be the cause.
+   */
   report(group: NativeGroup, error: Error, certain: boolean): Promise<void>;
   /** The group is closed and its connections are gone. */
   closed(group: NativeGroup): Promise<void>;
 }
 
-/** How often a rank has called each kind of operation. It sends the counts to the other ranks when it closes the group. */
-interface CallCounts {
-  collectives: number;
-  splits: number;
-  sends: number[]; // to each rank
-  recvs: number[]; // from each rank
+/** One call of an operation, as the engines take it. */
+interface Operation {
+  readonly kind: keyof typeof kinds;
+  readonly parts: readonly BufferLike[];
+  readonly incoming?: readonly BufferLike[];
+  readonly op?: Reduction;
+  readonly peer?: number;
+  readonly note?: number;
+  readonly guarantees?: number;
 }
 
 /** A `Group` whose operations run on native wire threads. */
@@ -65,13 +72,12 @@ export class NativeGroup implements Group {
   readonly name: string; // "world", or the path of splits from it
   readonly members: readonly number[]; // world ranks
   readonly world: World;
-  #native: Communicator;
-  #failure: Error | undefined;
-  #explanation: Promise<Error> | undefined;
+  readonly #native: Communicator;
+  readonly #where: string; // in errors
+  readonly #failure: Failure;
+  readonly #calls: CallCounts;
+  readonly #pending = new Set<Promise<unknown>>();
   #closing: Promise<void> | undefined;
-  #pending = new Set<Promise<unknown>>();
-  #calls: CallCounts;
-  #closedRanks = new Map<number, CallCounts>(); // the calls of the ranks that have closed the group
   #flushing = false;
 
   constructor(native: Communicator, world: World, name: string, members: readonly number[]) {
@@ -81,7 +87,14 @@ export class NativeGroup implements Group {
     this.members = members;
     this.rank = native.rank;
     this.size = native.size;
-    this.#calls = { collectives: 0, splits: 0, sends: members.map(() => 0), recvs: members.map(() => 0) };
+    this.#calls = new CallCounts(members.length);
+    this.#where = name === "world" ? "" : ` (in a group of the world's ranks ${members.join(", ")})`;
+    this.#failure = new Failure({
+      members,
+      where: this.#where,
+      abort: (why) => native.abort(why),
+      report: (error, certain) => world.report(this, error, certain),
+    });
     world.rendezvous.onLeave(name, (rank, calls) => this.#left(members.indexOf(rank), calls));
     world.opened(this);
   }
@@ -103,26 +116,27 @@ export class NativeGroup implements Group {
     op: Reduction = "sum",
     { packed = false, signal }: OperationOptions & { packed?: boolean } = {},
   ): Promise<void> {
-    await this.#operate("allReduce", [x], { op, guarantees: packed ? guarantees.packed : 0, signal }, () => {
-      checkMemory(x, "allReduce");
-      checkReduction(x, op, "allReduce");
-      if (packed) checkPacked(x, op, "allReduce");
+    const given = packed ? guarantees.packed : 0;
+    await this.#operate({ kind: "allReduce", parts: [x], op, guarantees: given }, signal, (call) => {
+      checkMemory(x, call);
+      checkReduction(x, op, call);
+      if (packed) checkPacked(x, op, call);
     });
   }
 
   async reduceScatter(
     parts: readonly BufferLike[],
     op: Reduction = "sum",
-    options: OperationOptions = {},
+    { signal }: OperationOptions = {},
   ): Promise<void> {
-    await this.#operate("reduceScatter", parts, { ...options, op }, () => {
-      checkParts(parts, this.size, "reduceScatter");
-      for (const part of parts) checkReduction(part, op, "reduceScatter");
+    await this.#operate({ kind: "reduceScatter", parts, op }, signal, (call) => {
+      checkParts(parts, this.size, call);
+      for (const part of parts) checkReduction(part, op, call);
     });
   }
 
-  async allGather(parts: readonly BufferLike[], options: OperationOptions = {}): Promise<void> {
-    await this.#operate("allGather", parts, options, () => checkParts(parts, this.size, "allGather"));
+  async allGather(parts: readonly BufferLike[], { signal }: OperationOptions = {}): Promise<void> {
+    await this.#operate({ kind: "allGather", parts }, signal, (call) => checkParts(parts, this.size, call));
   }
 
   async allToAll(
@@ -131,20 +145,21 @@ export class NativeGroup implements Group {
     { note = 0, even = false, signal }: OperationOptions & { note?: number; even?: boolean } = {},
   ): Promise<number[]> {
     const given = even ? guarantees.even : 0;
-    const notes = await this.#operate("allToAll", outgoing, { incoming, note, guarantees: given, signal }, () => {
+    const operation = { kind: "allToAll", parts: outgoing, incoming, note, guarantees: given } as const;
+    const notes = await this.#operate(operation, signal, (call) => {
       checkNote(note);
-      checkParts(outgoing, this.size, "allToAll", "outgoing");
-      checkParts(incoming, this.size, "allToAll", "incoming");
+      checkParts(outgoing, this.size, call, "outgoing");
+      checkParts(incoming, this.size, call, "incoming");
       checkAllToAll(outgoing, incoming, this.rank);
-      if (even) checkEven(outgoing, incoming, "allToAll");
+      if (even) checkEven(outgoing, incoming, call);
     });
     return notes!;
   }
 
-  async broadcast(x: BufferLike, root: number, options: OperationOptions = {}): Promise<void> {
-    await this.#operate("broadcast", [x], { ...options, peer: root }, () => {
-      checkMemory(x, "broadcast");
-      checkRank(root, this.size, "broadcast");
+  async broadcast(x: BufferLike, root: number, { signal }: OperationOptions = {}): Promise<void> {
+    await this.#operate({ kind: "broadcast", parts: [x], peer: root }, signal, (call) => {
+      checkMemory(x, call);
+      checkRank(root, this.size, call);
     });
   }
 
@@ -152,11 +167,11 @@ export class NativeGroup implements Group {
     x: BufferLike,
     root: number,
     parts?: readonly BufferLike[],
-    options: OperationOptions = {},
+    { signal }: OperationOptions = {},
   ): Promise<void> {
-    const arriving = root === this.rank ? (parts ?? []) : [];
-    await this.#operate("gather", [x], { ...options, peer: root, incoming: arriving }, () =>
-      checkRooted(x, root, parts, this, "gather"),
+    const incoming = root === this.rank ? (parts ?? []) : [];
+    await this.#operate({ kind: "gather", parts: [x], incoming, peer: root }, signal, (call) =>
+      checkRooted(x, root, parts, this, call),
     );
   }
 
@@ -164,30 +179,31 @@ export class NativeGroup implements Group {
     x: BufferLike,
     root: number,
     parts?: readonly BufferLike[],
-    options: OperationOptions = {},
+    { signal }: OperationOptions = {},
   ): Promise<void> {
-    const leaving = root === this.rank ? (parts ?? []) : [];
-    await this.#operate("scatter", leaving, { ...options, peer: root, incoming: [x] }, () =>
-      checkRooted(x, root, parts, this, "scatter"),
+    const outgoing = root === this.rank ? (parts ?? []) : [];
+    await this.#operate({ kind: "scatter", parts: outgoing, incoming: [x], peer: root }, signal, (call) =>
+      checkRooted(x, root, parts, this, call),
     );
   }
 
-  async send(x: BufferLike, to: number, options: OperationOptions = {}): Promise<void> {
-    await this.#operate("send", [x], { ...options, peer: to }, () => {
-      checkMemory(x, "send");
-      checkRank(to, this.size, "send", this.rank);
+  send(x: BufferLike, to: number, options: OperationOptions = {}): Promise<void> {
+    return this.#exchange("send", x, to, options);
+  }
+
+  recv(x: BufferLike, from: number, options: OperationOptions = {}): Promise<void> {
+    return this.#exchange("recv", x, from, options);
+  }
+
+  async #exchange(kind: "send" | "recv", x: BufferLike, peer: number, { signal }: OperationOptions): Promise<void> {
+    await this.#operate({ kind, parts: [x], peer }, signal, (call) => {
+      checkMemory(x, call);
+      checkRank(peer, this.size, call, this.rank);
     });
   }
 
-  async recv(x: BufferLike, from: number, options: OperationOptions = {}): Promise<void> {
-    await this.#operate("recv", [x], { ...options, peer: from }, () => {
-      checkMemory(x, "recv");
-      checkRank(from, this.size, "recv", this.rank);
-    });
-  }
-
-  async barrier(options: OperationOptions = {}): Promise<void> {
-    await this.#operate("barrier", [], options, () => {});
+  async barrier({ signal }: OperationOptions = {}): Promise<void> {
+    await this.#operate({ kind: "barrier", parts: [] }, signal);
   }
 
   async split(color: number | undefined, key = 0): Promise<Group | undefined> {
@@ -195,11 +211,11 @@ export class NativeGroup implements Group {
       throw new RangeError(`split: the color must be an integer or undefined, and is ${color}`);
     if (!Number.isFinite(key)) throw new RangeError(`split: the key must be a number, and is ${key}`);
     this.#throwIfEnded();
-    const name = `${this.name}/split-${this.#calls.splits++}`;
+    const name = `${this.name}/split-${this.#calls.mine.splits++}`;
     this.#checkClosedRanks();
     this.#throwIfEnded();
     const open = this.world.split?.(this.#native);
-    const answers = await this.#orFail(async () =>
+    const answers = await this.#failure.ifRejected(async () =>
       checkValues<{ color: number | null; key: number }>(
         await this.world.rendezvous.allGather(name, this.members, { color: color ?? null, key }),
         this.members,
@@ -215,24 +231,21 @@ export class NativeGroup implements Group {
     const inner = `${name}/${color}`;
     if (!open) {
       if (color === undefined) return undefined;
-      return new NativeGroup(await this.#orFail(() => this.world.open(inner, members)), this.world, inner, members);
+      return new NativeGroup(
+        await this.#failure.ifRejected(() => this.world.open(inner, members)),
+        this.world,
+        inner,
+        members,
+      );
     }
     const colors = [...new Set(answers.map((answer) => answer.color))].filter((each) => each !== null);
-    const opening = this.#orFail(() => open(inner, members, colors.indexOf(color ?? Number.NaN)));
-    this.#pending.add(opening);
-    try {
-      const native = await opening;
-      return native && new NativeGroup(native, this.world, inner, members);
-    } finally {
-      this.#pending.delete(opening);
-    }
+    const opening = this.#failure.ifRejected(() => open(inner, members, colors.indexOf(color ?? Number.NaN)));
+    const native = await this.#whilePending(opening);
+    return native && new NativeGroup(native, this.world, inner, members);
   }
 
   abort(reason: string): void {
-    if (this.#failure || this.#closing) return;
-    const error = new CollectiveError("aborted", `${this.#who()} aborted the group: ${reason}`);
-    this.fail(error);
-    void this.world.report(this, error, true);
+    if (!this.#closing) this.#failure.end("aborted", `${this.#who} aborted the group: ${reason}`);
   }
 
   close(): Promise<void> {
@@ -250,85 +263,82 @@ export class NativeGroup implements Group {
 
   /** Ends the group with `error`, unless it has failed before. */
   fail(error: Error): void {
-    if (this.#failure) return;
-    this.#failure = error;
-    this.#native.abort(error.message);
+    this.#failure.fail(error);
   }
 
   get failure(): Error | undefined {
-    return this.#failure;
+    return this.#failure.error;
   }
 
   async #operate(
-    kind: keyof typeof kinds,
-    parts: readonly BufferLike[],
-    options: OperationOptions & {
-      op?: Reduction;
-      peer?: number;
-      incoming?: readonly BufferLike[];
-      note?: number;
-      guarantees?: number;
-    },
-    check: () => void,
+    operation: Operation,
+    signal: AbortSignal | undefined,
+    check: (call: string) => void = () => {},
   ): Promise<number[] | undefined> {
+    const { kind, parts, incoming = [], peer = -1 } = operation;
     this.#throwIfEnded();
-    check();
-    const { op = "sum", peer = -1, incoming = [], note = 0, guarantees = 0, signal } = options;
+    check(kind);
     checkDevice([...parts, ...incoming], this.world.device, kind);
-    const call = this.#count(kind, peer, 1);
+    const call = this.#calls.count(kind, peer, 1);
+    const isBetweenTwo = kind === "send" || kind === "recv";
     if (signal?.aborted) {
-      if (kind === "send" || kind === "recv") {
-        this.#count(kind, peer, -1);
+      if (isBetweenTwo) {
+        this.#calls.count(kind, peer, -1);
         throw signal.reason;
       }
       this.#cancelled(call, signal);
     }
     this.#checkClosedRanks();
     this.#throwIfEnded();
-    let operation: ReturnType<Communicator["operate"]>;
+    let started: ReturnType<Communicator["operate"]>;
     try {
-      operation = this.#start(kind, reductions[op], peer, parts, incoming, note, guarantees);
+      started = this.#start(operation);
     } catch (error) {
-      this.#count(kind, peer, -1); // a call that throws does not count
+      this.#calls.count(kind, peer, -1); // a call that throws does not count
       throw error;
     }
-    if (kind === "send" || kind === "recv") this.#flushSoon();
-    this.#pending.add(operation);
+    if (isBetweenTwo) this.#flushSoon();
     let tooLate = false;
     const cancel = () => {
-      tooLate = this.#native.cancel(operation) === "started";
+      tooLate = this.#native.cancel(started) === "started";
       if (tooLate) this.#cancelled(call, signal!);
     };
     signal?.addEventListener("abort", cancel);
     try {
-      const notes = await operation;
+      const notes = await this.#explained(started);
       if (tooLate) this.#throwIfEnded(); // it finished before the abort that its own signal caused
       return notes;
     } catch (error) {
-      if (error === this.#failure) throw error;
-      if ((error as NativeFailure).reason !== "cancelled") throw await this.#explain(error as NativeFailure);
-      this.#count(kind, peer, -1);
+      if ((error as NativeFailure).reason !== "cancelled") throw error;
+      this.#calls.count(kind, peer, -1);
       throw signal!.reason;
     } finally {
       signal?.removeEventListener("abort", cancel);
-      this.#pending.delete(operation);
     }
   }
 
-  /** Every operation on memory starts here. It keeps the memory until it ends, whatever the caller does with the tensors and arrays. */
-  #start(
-    kind: keyof typeof kinds,
-    reduction: number,
-    peer: number,
-    parts: readonly BufferLike[],
-    incoming: readonly BufferLike[],
-    note: number,
-    given: number,
-  ): ReturnType<Communicator["operate"]> {
+  /**
+   * An operation without other ranks: a copy between the CPU and this group's device, or the registration of a buffer.
+   */
+  async runLocally(kind: "copy" | "registerBuffer", from: BufferLike, to?: BufferLike): Promise<void> {
+    this.#throwIfEnded();
+    await this.#explained(this.#start({ kind, parts: [from], incoming: to ? [to] : [] }));
+  }
+
+  /** Every operation on memory starts here. It keeps the memory until it ends, whatever the caller does with it. */
+  #start({
+    kind,
+    parts,
+    incoming = [],
+    op = "sum",
+    peer = -1,
+    note = 0,
+    guarantees = 0,
+  }: Operation): ReturnType<Communicator["operate"]> {
     const held = retain(...parts, ...incoming);
     const [first, second] = [held.buffers.slice(0, parts.length), held.buffers.slice(parts.length)];
     try {
-      const operation = this.#native.operate(kinds[kind], reduction, peer, first, second, note, given);
+      const operation = this.#native.operate(kinds[kind], reductions[op], peer, first, second, note, guarantees);
       operation.then(held.release, (error: NativeFailure) => error.memoryInUse || held.release());
       return operation;
     } catch (error) {
@@ -337,7 +347,29 @@ export class NativeGroup implements Group {
     }
   }
 
-  /** On engines that start sends and receives together: those that are called before the next microtask start as one. */
+  /** Awaits an operation. Rejects with the group's error, except where the operation was cancelled alone. */
+  async #explained<T>(operation: Promise<T>): Promise<T> {
+    try {
+      return await this.#whilePending(operation);
+    } catch (error) {
+      if (error === this.#failure.error || (error as NativeFailure).reason === "cancelled") throw error;
+      throw await this.#failure.explain(error as NativeFailure);
+    }
+  }
+
+  /** `close` waits for it. */
+  async #whilePending<T>(promise: Promise<T>): Promise<T> {
+    this.#pending.add(promise);
+    try {
+      return await promise;
+    } finally {
+      this.#pending.delete(promise);
+    }
+  }
+
+  /**
+   * On engines that start sends and receives together: those that are called before the next microtask start as one.
+   */
   #flushSoon(): void {
     if (this.#flushing) return;
     this.#flushing = true;
@@ -347,141 +379,42 @@ export class NativeGroup implements Group {
     });
   }
 
-  /** An operation without other ranks: a copy between the CPU and this group's device, or the registration of a buffer. */
-  async runLocally(kind: "copy" | "registerBuffer", from: BufferLike, to?: BufferLike): Promise<void> {
-    this.#throwIfEnded();
-    const operation = this.#start(kind, reductions.sum, -1, [from], to ? [to] : [], 0, 0);
-    this.#pending.add(operation);
-    try {
-      await operation;
-    } catch (error) {
-      throw error === this.#failure ? error : await this.#explain(error as NativeFailure);
-    } finally {
-      this.#pending.delete(operation);
-    }
-  }
-
-  /** Counts a call (`step` 1), or takes it back (−1). Returns how errors name this call. */
-  #count(kind: keyof typeof kinds, peer: number, step: 1 | -1): string {
-    const calls = this.#calls;
-    if (kind === "send") calls.sends[peer]! += step;
-    else if (kind === "recv") calls.recvs[peer]! += step;
-    else calls.collectives += step;
-    if (kind === "send") return `send number ${calls.sends[peer]} to rank ${peer}`;
-    if (kind === "recv") return `receive number ${calls.recvs[peer]} from rank ${peer}`;
-    return `${kind.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)} number ${calls.collectives}`;
-  }
-
   #cancelled(call: string, { reason }: AbortSignal): void {
-    if (this.#failure) return;
     const why = reason instanceof Error ? reason.message : String(reason);
-    const error = new CollectiveError("aborted", `${this.#who()} cancelled ${call}: ${why}`, { cause: reason });
-    this.fail(error);
-    void this.world.report(this, error, true);
+    this.#failure.end("aborted", `${this.#who} cancelled ${call}: ${why}`, { cause: reason });
   }
 
   #throwIfEnded(): void {
-    if (this.#failure) throw this.#failure;
-    if (this.#closing) throw new CollectiveError("closed", `the group is closed on ${this.#who()}`);
+    if (this.#failure.error) throw this.#failure.error;
+    if (this.#closing) throw new CollectiveError("closed", `the group is closed on ${this.#who}`);
   }
 
+  /** A rank has closed the group, after so many calls. */
   #left(rank: number, calls: unknown): void {
     if (rank < 0) return;
-    const [sends, recvs] = [areCounts(this.size), areCounts(this.size)];
-    const problem = misfit(calls, { collectives: isCount, splits: isCount, sends, recvs });
-    if (problem === undefined) {
-      this.#closedRanks.set(rank, calls as CallCounts);
-      this.#checkClosedRanks();
-    }
-    if (problem === undefined || this.#failure) return;
-    const error = new CollectiveError(
-      "mismatch",
-      `rank ${rank} sent invalid data when it closed the group: ${problem}; check that it runs the same version of terse`,
-    );
-    this.fail(error);
-    void this.world.report(this, error, true);
+    const problem = this.#calls.closed(rank, calls);
+    if (problem === undefined) this.#checkClosedRanks();
+    else
+      this.#failure.end(
+        "mismatch",
+        `rank ${rank} sent invalid data when it closed the group: ${problem}; check that it runs the same version of terse`,
+      );
   }
 
   /** Fails where this rank waits for an operation that a rank has not called before it closed the group. */
   #checkClosedRanks(): void {
-    const mine = this.#calls;
-    for (const [rank, theirs] of this.#closedRanks) {
-      if (this.#failure) return;
-      const missing =
-        theirs.collectives < mine.collectives
-          ? `after ${theirs.collectives} collectives, and ${this.#who()} has called ${mine.collectives}`
-          : theirs.splits < mine.splits
-            ? `without the split that ${this.#who()} has called`
-            : theirs.sends[this.rank]! < mine.recvs[rank]!
-              ? `without the send for a receive of ${this.#who()}`
-              : theirs.recvs[this.rank]! < mine.sends[rank]!
-                ? `without the receive for a send of ${this.#who()}`
-                : undefined;
-      if (missing === undefined) continue;
-      const error = new CollectiveError(
-        "mismatch",
-        `rank ${rank} closed the group ${missing}; every rank must call the same operations before it closes`,
-      );
-      this.fail(error);
-      void this.world.report(this, error, true);
-    }
-  }
-
-  /** The error that every pending and later call rejects with: the root cause, where a rank reports it within a second. */
-  #explain(native: NativeFailure): Promise<Error> {
-    this.#explanation ??= (async () => {
-      if (!this.#failure) {
-        const error =
-          native.reason === "lost"
-            ? new RankLostError(this.members[native.peer]!, native.message)
-            : new CollectiveError(reasonOf(native), `${native.message}${this.#where()}`);
-        await this.world.report(this, error, native.reason !== "transport");
-        this.fail(error);
-      }
-      const failure = this.#failure!;
-      if (failure.cause === undefined && failure.message !== native.message) failure.cause = native;
-      return failure;
-    })();
-    return this.#explanation;
-  }
-
-  /** A rejection ends the group. */
-  async #orFail<T>(wait: () => Promise<T>): Promise<T> {
-    try {
-      return await wait();
-    } catch (error) {
-      if (!this.#failure) {
-        const failure = failureOf(error as Error);
-        this.fail(failure);
-        await this.world.report(this, failure, true);
-      }
-      throw this.#failure;
-    }
+    const unanswered = this.#calls.unanswered(this.rank, this.#who);
+    if (unanswered !== undefined) this.#failure.end("mismatch", unanswered);
   }
 
   async #close(): Promise<void> {
     await Promise.allSettled(this.#pending);
-    if (!this.#failure) await this.world.rendezvous.leave(this.name, this.members, this.#calls);
+    if (!this.#failure.error) await this.world.rendezvous.leave(this.name, this.members, this.#calls.mine);
     await this.#native.close();
     await this.world.closed(this);
   }
 
-  #who(): string {
-    return `rank ${this.rank}${this.#where()}`;
+  get #who(): string {
+    return `rank ${this.rank}${this.#where}`;
   }
-
-  #where(): string {
-    return this.name === "world" ? "" : ` (in a group of the world's ranks ${this.members.join(", ")})`;
-  }
-}
-
-const reasonOf = ({ reason }: NativeFailure): CollectiveError["reason"] =>
-  reason === "argument" || reason === "cancelled" || reason === "lost" ? "closed" : reason;
-
-/** The group's error where its ranks could not open a group that is split from it. */
-function failureOf(error: Error): Error {
-  if (error instanceof CollectiveError || error instanceof RankLostError) return error;
-  const native = (error.cause ?? error) as Partial<NativeFailure>;
-  const reason = native.reason ? reasonOf(native as NativeFailure) : "timeout";
-  return new CollectiveError(reason, error.message, { cause: error });
 }
