@@ -3,6 +3,7 @@
  * headers of votes and encoded sums carry it as a number, the note, so it needs no message of its own. A mean in f32 has no such header:
  * it carries NaN.
  */
+import { BadWireError, NotFiniteError } from "@terse/codecs";
 import type { Group } from "@terse/collectives";
 
 /** The reasons by note; 0 is no refusal. */
@@ -50,5 +51,31 @@ export class StepRefusedError extends Error {
     );
     this.rank = rank;
     this.reason = reason;
+  }
+}
+
+/** The reason if a codec cannot write a vector; undefined if it has written it. */
+export function failureOf(write: () => void): RefusalReason | undefined {
+  try {
+    write();
+    return undefined;
+  } catch (error) {
+    if (error instanceof NotFiniteError) return "the gradient is not finite";
+    if (error instanceof RangeError && !(error instanceof BadWireError))
+      return "a value is beyond what its codec can write";
+    throw error;
+  }
+}
+
+/**
+ * Reads wires. Only this rank knows of a wire that cannot be read, so it aborts the group; otherwise the other ranks would
+ * wait for it.
+ */
+export function readOrAbort(group: Group, read: () => void): void {
+  try {
+    read();
+  } catch (error) {
+    if (error instanceof BadWireError) group.abort(error.message);
+    throw error;
   }
 }

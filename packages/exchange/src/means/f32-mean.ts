@@ -12,6 +12,8 @@ import { type Cost, costOf } from "../cost.ts";
 import { type CallOptions, carryOver, type ExchangeContext } from "../exchange-context.ts";
 import { onHost } from "../on-host.ts";
 import { retaining } from "../retaining.ts";
+import { runStages, type Stage } from "../run-stages.ts";
+import { settled } from "../settled.ts";
 import { watched } from "../watch.ts";
 
 /** x ← mean over ranks of x, the same bits on every rank. A value that is not finite on one rank makes the mean not finite on all. */
@@ -24,37 +26,36 @@ export function carryMeans(vectors: readonly BufferLike[], context: ExchangeCont
 }
 
 async function carryHere(vectors: readonly BufferLike[], context: ExchangeContext): Promise<void> {
-  const { up, size, scratch, watch } = context;
+  const { size, scratch, watch } = context;
   // An all-reduce has no headers for notes: NaN in the first element stands for this rank's refusal.
   if (context.refusal !== undefined) for (const x of vectors) if (x.length > 0) copy(firstElement(x), notANumber(x));
-  if (size === 1) {
-    context.allCalled();
-    return;
-  }
-  if (vectors.length > 1 && vectors.every(isF32OnCpu)) {
-    using loan = scratch.loan(4 * vectors.reduce((sum, { length }) => sum + length, 0));
-    const joint = loan.floats;
-    let at = 0;
-    const places = vectors.map(({ length }) => {
-      at += length;
-      return joint.subarray(at - length, at);
-    });
-    watched(watch, "encode", () => {
-      for (const [i, x] of vectors.entries()) copy(places[i]!, x);
-    });
-    const reduced = up.allReduce(joint, "mean");
-    context.allCalled();
-    await reduced;
-    watched(watch, "decode", () => {
-      for (const [i, x] of vectors.entries()) copy(x, places[i]!);
-    });
-    return;
-  }
-  const reduced = vectors.map((x) => up.allReduce(x, "mean"));
-  context.allCalled();
-  await Promise.allSettled(reduced); // the memory belongs to the group until all of them have ended
-  await Promise.all(reduced);
+  if (size === 1) return;
+  if (vectors.length === 1 || !vectors.every(isF32OnCpu)) return runStages([reducing(vectors)], context);
+
+  using loan = scratch.loan(4 * vectors.reduce((sum, { length }) => sum + length, 0));
+  const joint = loan.floats;
+  let at = 0;
+  const places = vectors.map(({ length }) => {
+    at += length;
+    return joint.subarray(at - length, at);
+  });
+  const encode = () => {
+    for (const [i, x] of vectors.entries()) copy(places[i]!, x);
+  };
+  await runStages([{ ...reducing([joint]), encode }], context);
+  watched(watch, "decode", () => {
+    for (const [i, x] of vectors.entries()) copy(x, places[i]!);
+  });
 }
+
+/** A stage of all-reduces, whose headers carry no notes. */
+const reducing = (vectors: readonly BufferLike[]): Stage => ({
+  on: "up",
+  async call(group) {
+    await settled(vectors.map((x) => group.allReduce(x, "mean")));
+    return undefined;
+  },
+});
 
 export function meanCost(n: number, ranks: number, rank: number): Cost {
   return costOf([allReduceBytes(n, 4, ranks, rank)]);

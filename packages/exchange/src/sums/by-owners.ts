@@ -11,13 +11,13 @@
  * Sent by a rank, with up[r] bytes to owner r and down[r] bytes from it: 2 (P − 1) messages, Σ up − up[rank] + (P − 1) down[rank] bytes.
  * Held: Σ up + (P − 1) up[rank] + Σ down, and the memory of encoding or reducing.
  */
-import { BadWireError, NotFiniteError } from "@terse/codecs";
-import { allToAllBytes, type Group } from "@terse/collectives";
+import { allToAllBytes } from "@terse/collectives";
 import { type Cost, costOf } from "../cost.ts";
 import type { ExchangeContext } from "../exchange-context.ts";
-import { checkNotes, noteOf, type RefusalReason } from "../refusal.ts";
-import type { Loan, Scratch } from "../scratch.ts";
+import { readOrAbort } from "../refusal.ts";
+import { runStages, type Stage } from "../run-stages.ts";
 import { watched } from "../watch.ts";
+import { nothing, Wires } from "../wires.ts";
 
 /** The one way that wires go, where no result comes down, or nothing is reduced. */
 export type OneWay = "up" | "down";
@@ -45,64 +45,88 @@ export interface OwnerScheme {
 
 /** Runs all phases for several vectors together. */
 export async function byOwners(schemes: readonly OwnerScheme[], context: ExchangeContext): Promise<void> {
-  const { up, down, rank, size, scratch, watch } = context;
-  const [{ members, only }] = schemes as readonly [OwnerScheme];
-  const isMember = (r: number) => members?.includes(r) ?? true;
-  using results = new Wires(
-    scratch,
-    size,
-    schemes.map((scheme) => scheme.down),
-    "later",
-  );
-  let note = context.note;
-  if (only === "down") {
-    context.upCalled();
-    results.take();
-    const write = () => {
-      for (const [s, scheme] of schemes.entries()) scheme.reduce([], results.of(s)[rank]!);
-    };
-    note ||= noteOf(failureOf(() => watched(watch, "encode", write)));
-  } else {
-    using outgoing = new Wires(
-      scratch,
-      size,
-      schemes.map((scheme) => scheme.up),
-    );
-    const encode = () => {
-      for (const [s, scheme] of schemes.entries()) scheme.encode(outgoing.of(s));
-    };
-    const failure = failureOf(() => watched(watch, "encode", encode));
-    note ||= noteOf(failure);
-    using incoming = new Wires(
-      scratch,
-      size,
-      schemes.map((scheme) =>
-        Array.from({ length: size }, (_, r) => (r === rank || !isMember(r) ? 0 : scheme.up[rank]!)),
-      ),
-    );
-    const arrived = size === 1 ? [note] : up.allToAll(outgoing.except(rank), incoming.byRank, { note });
-    if (only === "up") context.allCalled();
-    else context.upCalled();
-    checkNotes(await arrived);
+  using phases = new OwnerPhases(schemes, context);
+  await runStages(phases.stages, context);
+  phases.handOut();
+}
 
-    results.take();
-    const reduce = () => {
-      for (const [s, scheme] of schemes.entries()) {
-        const wires = incoming.of(s).map((wire, r) => (r === rank ? outgoing.of(s)[rank]! : wire));
-        readOrAbort(up.group, () => scheme.reduce(wires, results.of(s)[rank]!));
-      }
+/** The stages of several vectors that are carried together, and what follows them. */
+export class OwnerPhases implements Disposable {
+  readonly stages: readonly Stage[];
+  readonly #schemes: readonly OwnerScheme[];
+  readonly #context: ExchangeContext;
+  readonly #outgoing: Wires;
+  readonly #incoming: Wires;
+  readonly #results: Wires;
+
+  constructor(schemes: readonly OwnerScheme[], context: ExchangeContext) {
+    const { rank, size, scratch } = context;
+    const [{ members, only }] = schemes as readonly [OwnerScheme];
+    const isMember = (r: number) => members?.includes(r) ?? true;
+    const ofOthers = ({ up }: OwnerScheme) =>
+      Array.from({ length: size }, (_, r) => (r === rank || !isMember(r) ? 0 : up[rank]!));
+    this.#schemes = schemes;
+    this.#context = context;
+    this.#outgoing = new Wires(
+      scratch,
+      size,
+      schemes.map(({ up }) => up),
+    );
+    this.#incoming = new Wires(scratch, size, schemes.map(ofOthers));
+    this.#results = new Wires(
+      scratch,
+      size,
+      schemes.map(({ down }) => down),
+    );
+
+    const up: Stage = {
+      on: "up",
+      encode: () => this.#encode(),
+      call: (group, note) => {
+        this.#incoming.take();
+        return group.allToAll(this.#outgoing.except(rank), this.#incoming.byRank, { note });
+      },
     };
-    if (only === "up") return watched(watch, "decode", reduce); // no message would carry a refusal
-    note = noteOf(failureOf(() => watched(watch, "decode", reduce)));
+    const down: Stage = {
+      on: "down",
+      [only === "down" ? "encode" : "decode"]: () => this.#reduce(),
+      call: (group, note) => {
+        const own = this.#results.byRank[rank]!;
+        const toAll = this.#results.byRank.map((_, r) => (r === rank || !isMember(r) ? nothing : own));
+        return group.allToAll(toAll, this.#results.except(rank), { note });
+      },
+    };
+    this.stages = [...(only === "down" ? [] : [up]), ...(only === "up" ? [] : [down])];
   }
-  const own = results.byRank[rank]!;
-  const toAll = results.byRank.map((_, r) => (r === rank || !isMember(r) ? nothing : own));
-  const notes = size === 1 ? [note] : down.allToAll(toAll, results.except(rank), { note });
-  context.allCalled();
-  checkNotes(await notes);
-  watched(watch, "decode", () => {
-    for (const [s, scheme] of schemes.entries()) scheme.handOut(results.of(s));
-  });
+
+  /** After the stages: every rank reads the results; or the owners reduce, where none come down. */
+  handOut(): void {
+    watched(this.#context.watch, "decode", () => {
+      if (this.#schemes[0]!.only === "up") return this.#reduce(); // no message would carry a refusal
+      for (const [s, scheme] of this.#schemes.entries()) scheme.handOut(this.#results.of(s));
+    });
+  }
+
+  #encode(): void {
+    this.#outgoing.take();
+    for (const [s, scheme] of this.#schemes.entries()) scheme.encode(this.#outgoing.of(s));
+  }
+
+  #reduce(): void {
+    const { rank, up } = this.#context;
+    this.#incoming.take(); // of a single rank, where nothing comes
+    this.#results.take();
+    for (const [s, scheme] of this.#schemes.entries()) {
+      const wires = scheme.only === "down" ? [] : this.#incoming.of(s).with(rank, this.#outgoing.of(s)[rank]!);
+      readOrAbort(up.group, () => scheme.reduce(wires, this.#results.of(s)[rank]!));
+    }
+    this.#incoming[Symbol.dispose]();
+    this.#outgoing[Symbol.dispose]();
+  }
+
+  [Symbol.dispose](): void {
+    for (const wires of [this.#outgoing, this.#incoming, this.#results]) wires[Symbol.dispose]();
+  }
 }
 
 /** The cost of one vector; `encoding` and `reducing` are the bytes that these phases hold besides the wires. */
@@ -120,72 +144,4 @@ export function byOwnersCost(
   const ways = [allToAllBytes(up, rank), allToAllBytes(toAll, rank)];
   const taken = only === undefined ? ways : only === "up" ? ways.slice(0, 1) : ways.slice(1);
   return costOf(taken, Math.max(sum(up) + encoding, wires + reducing));
-}
-
-const nothing = new Uint8Array(0);
-
-/** The reason if a codec cannot write a vector; undefined if it has written it. */
-export function failureOf(write: () => void): RefusalReason | undefined {
-  try {
-    write();
-    return undefined;
-  } catch (error) {
-    if (error instanceof NotFiniteError) return "the gradient is not finite";
-    if (error instanceof RangeError && !(error instanceof BadWireError))
-      return "a value is beyond what its codec can write";
-    throw error;
-  }
-}
-
-/** Reads wires. Only this rank knows of a wire that cannot be read, so it aborts the group; otherwise the other ranks would wait for it. */
-export function readOrAbort(group: Group, read: () => void): void {
-  try {
-    read();
-  } catch (error) {
-    if (error instanceof BadWireError) group.abort(error.message);
-    throw error;
-  }
-}
-
-/** The wires of several vectors, one after the other for each rank. */
-export class Wires implements Disposable {
-  readonly byRank: Uint8Array[] = []; // of all vectors together
-  readonly #scratch: Scratch;
-  readonly #ranks: number;
-  readonly #sizes: readonly (readonly number[])[]; // [vector][rank]
-  #loan: Loan | undefined;
-
-  constructor(scratch: Scratch, ranks: number, sizes: readonly (readonly number[])[], when: "now" | "later" = "now") {
-    this.#scratch = scratch;
-    this.#ranks = ranks;
-    this.#sizes = sizes;
-    if (when === "now") this.take();
-  }
-
-  take(): void {
-    const totals = Array.from({ length: this.#ranks }, (_, r) => this.#sizes.reduce((sum, of) => sum + of[r]!, 0));
-    this.#loan = this.#scratch.loan(totals.reduce((a, b) => a + b, 0));
-    let at = 0;
-    for (const total of totals) {
-      this.byRank.push(this.#loan.bytes.subarray(at, at + total));
-      at += total;
-    }
-  }
-
-  /** The wires of one vector, by rank. */
-  of(vector: number): Uint8Array[] {
-    return this.byRank.map((all, r) => {
-      const before = this.#sizes.slice(0, vector).reduce((sum, of) => sum + of[r]!, 0);
-      return all.subarray(before, before + this.#sizes[vector]![r]!);
-    });
-  }
-
-  /** The parts of a message: all wires, and an empty part for this rank, which sends nothing to itself. */
-  except(rank: number): Uint8Array[] {
-    return this.byRank.map((all, r) => (r === rank ? nothing : all));
-  }
-
-  [Symbol.dispose](): void {
-    this.#loan?.[Symbol.dispose]();
-  }
 }

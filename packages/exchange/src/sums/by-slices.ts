@@ -14,11 +14,13 @@
  * Held: 4 N bytes, and 4 (P − 1)/P · N of other ranks or 4 K.
  */
 import { allToAllBytes } from "@terse/collectives";
+import type { QueuedGroup } from "../collective-queue.ts";
 import { type Cost, costOf } from "../cost.ts";
 import type { ExchangeContext } from "../exchange-context.ts";
-import { checkNotes, noteOf } from "../refusal.ts";
+import { runStages, type Stage } from "../run-stages.ts";
 import { watched } from "../watch.ts";
-import { failureOf, type OneWay } from "./by-owners.ts";
+import { nothing } from "../wires.ts";
+import type { OneWay } from "./by-owners.ts";
 import { averageFloats, floatsAt } from "./f32-wires.ts";
 
 /** The elements of a vector, and of what its owner computes from their means. */
@@ -39,65 +41,69 @@ export interface OwnedVector extends OwnedSizes {
 
 /** Runs all phases for several vectors together; `only` up, those before the owners compute and that, only down, that and those after it. */
 export async function bySlices(given: readonly OwnedVector[], context: ExchangeContext, only?: OneWay): Promise<void> {
-  const { up, down, rank, size, scratch, watch } = context;
+  const { rank, size, scratch, watch } = context;
   const vectors = given.toSorted((a, b) => a.owner - b.owner); // then what a rank owns is in one piece
   const [means, results] = [layOut(vectors, "n", size), layOut(vectors, "k", size)];
   const ranks = Array.from({ length: size }, (_, r) => r);
   const fromOthers = (part: (r: number) => Uint8Array) => ranks.map((r) => (r === rank ? nothing : part(r)));
 
   using whole = scratch.loan(4 * means.total);
-  let { note } = context;
-  if (only !== "down") {
-    using others = scratch.loan(4 * (size - 1) * means.sliceLength(rank));
-    const own = means.slice(whole.bytes, rank);
-    const copies = fromOthers((r) => {
-      const place = r < rank ? r : r - 1;
-      return others.bytes.subarray(place * own.length, (place + 1) * own.length);
-    });
-    const write = () => {
-      for (const [i, vector] of vectors.entries()) vector.write(means.vector(whole.bytes, i));
-    };
-    note ||= noteOf(failureOf(() => watched(watch, "encode", write)));
-    const toOthers = fromOthers((r) => means.slice(whole.bytes, r));
-    checkNotes(await up.allToAll(toOthers, copies, { note }));
-    watched(watch, "decode", () => averageFloats(floatsAt(own), copies.with(rank, own)));
-
-    // The owner's elements arrive where its own were, which have been sent.
-    const collected = up.allToAll(
-      fromOthers((owner) => means.piece(whole.bytes, owner, rank)),
-      fromOthers((r) => means.piece(whole.bytes, rank, r)),
-      { note: 0 },
-    );
-    if (only === "up") context.allCalled();
-    else context.upCalled();
-    await collected;
-  } else context.upCalled();
-
-  using answers = scratch.loan(4 * results.total);
+  using others = scratch.loan(4 * Math.max((size - 1) * means.sliceLength(rank), results.total));
+  const own = means.slice(whole.bytes, rank);
+  const copies = fromOthers((r) => {
+    const place = r < rank ? r : r - 1;
+    return others.bytes.subarray(place * own.length, (place + 1) * own.length);
+  });
+  const answers = others.bytes.subarray(0, 4 * results.total); // when the copies have been averaged
+  const exchange = (outgoing: (r: number) => Uint8Array, incoming: (r: number) => Uint8Array) => ({
+    call: (group: QueuedGroup, note: number) => group.allToAll(fromOthers(outgoing), fromOthers(incoming), { note }),
+  });
+  const up: Stage[] = [
+    {
+      on: "up",
+      encode() {
+        for (const [i, vector] of vectors.entries()) vector.write(means.vector(whole.bytes, i));
+      },
+      ...exchange(
+        (r) => means.slice(whole.bytes, r),
+        (r) => copies[r]!,
+      ),
+    },
+    {
+      on: "up",
+      decode: () => averageFloats(floatsAt(own), copies.with(rank, own)),
+      // The owner's elements arrive where its own were, which have been sent.
+      ...exchange(
+        (owner) => means.piece(whole.bytes, owner, rank),
+        (r) => means.piece(whole.bytes, rank, r),
+      ),
+    },
+  ];
   const compute = () => {
     for (const [i, vector] of vectors.entries())
-      if (vector.owner === rank)
-        vector.compute(floatsAt(means.vector(whole.bytes, i)), results.vector(answers.bytes, i));
+      if (vector.owner === rank) vector.compute(floatsAt(means.vector(whole.bytes, i)), results.vector(answers, i));
   };
-  if (only === "up") return watched(watch, "decode", compute); // no message would carry a refusal
-  note ||= noteOf(failureOf(() => watched(watch, "decode", compute)));
-  const scattered = down.allToAll(
-    fromOthers((r) => results.piece(answers.bytes, rank, r)),
-    fromOthers((owner) => results.piece(answers.bytes, owner, rank)),
-    { note },
-  );
-  checkNotes(await scattered);
-
-  const own = results.slice(answers.bytes, rank);
-  const gathered = down.allToAll(
-    fromOthers(() => own),
-    fromOthers((r) => results.slice(answers.bytes, r)),
-    { note: 0 },
-  );
-  context.allCalled();
-  await gathered;
+  const down: Stage[] = [
+    {
+      on: "down",
+      decode: compute,
+      ...exchange(
+        (r) => results.piece(answers, rank, r),
+        (owner) => results.piece(answers, owner, rank),
+      ),
+    },
+    {
+      on: "down",
+      ...exchange(
+        () => results.slice(answers, rank),
+        (r) => results.slice(answers, r),
+      ),
+    },
+  ];
+  await runStages([...(only === "down" ? [] : up), ...(only === "up" ? [] : down)], context);
   watched(watch, "decode", () => {
-    for (const [i, vector] of vectors.entries()) vector.handOut(results.vector(answers.bytes, i));
+    if (only === "up") return compute(); // no message would carry a refusal
+    for (const [i, vector] of vectors.entries()) vector.handOut(results.vector(answers, i));
   });
 }
 
@@ -115,8 +121,6 @@ export function bySlicesCost(given: readonly OwnedSizes[], ranks: number, rank: 
   const others = (ranks - 1) * means.sliceLength(rank);
   return costOf(volumes, 4 * (means.total + Math.max(others, results.total)));
 }
-
-const nothing = new Uint8Array(0);
 
 /** Vectors of f32 one after the other, in the order of their owners, and cut once more into a slice for each rank. */
 function layOut(vectors: readonly OwnedSizes[], key: "n" | "k", ranks: number): Layout {

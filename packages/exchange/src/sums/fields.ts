@@ -35,10 +35,10 @@ import {
   ownedChunks,
   sliceOf,
 } from "../owned-chunks.ts";
-import { checkNotes, noteOf, StepRefusedError } from "../refusal.ts";
-import { type Loan, type Scratch, scratchOf } from "../scratch.ts";
-import { watched } from "../watch.ts";
-import { byOwners, byOwnersCost, failureOf, type OwnerScheme } from "./by-owners.ts";
+import { StepRefusedError } from "../refusal.ts";
+import { runStages, type Stage } from "../run-stages.ts";
+import { type Loan, scratchOf } from "../scratch.ts";
+import { byOwnersCost, OwnerPhases, type OwnerScheme } from "./by-owners.ts";
 
 export interface SumOfFieldsOptions extends EncodeOptions {
   /** Σ x, times `scale`, is added to these n floats. */
@@ -74,9 +74,11 @@ export function sumOfFields(
 
 /** Several vectors: one all-reduce for all scales, and one message for all fields. */
 export async function carryFields(requests: readonly FieldsRequest[], context: ExchangeContext): Promise<void> {
-  using agreed = await agree(requests, context);
+  using agreed = new AgreedUnits(requests, context);
   const schemes = requests.map((request, i) => fieldsScheme(context.up.group, request, agreed.units[i]!));
-  await byOwners(schemes, context);
+  using phases = new OwnerPhases(schemes, context);
+  await runStages([agreed.stage, ...phases.stages], context);
+  phases.handOut();
 }
 
 /** into += scale · Σ x by a summing all-reduce of fields; the same bits and the same errors as `sumOfFields`. */
@@ -89,14 +91,19 @@ export function sumOfFieldsDirect(
   return retainingOnHost(vector, given, async (x, options) => {
     checkFields("sumOfFieldsDirect", group, { x, options });
     await carryOver(group, call, async (context) => {
-      using agreed = await agree([{ x, options }], context);
+      using agreed = new AgreedUnits([{ x, options }], context);
       const [units] = agreed.units as [Float32Array];
       const { wide, elementBytes, elements } = layoutOf(options.codec, x.length, group.size);
       using loan = context.scratch.loan(elementBytes * elements);
       const wire = loan.bytes;
-      wide.encode(wire, x, { ...(ownedChunks(wide, x.length, 1).call(options, group.rank) as object), units });
       const fields = elementBytes === 1 ? wire : new Uint16Array(wire.buffer, wire.byteOffset, elements);
-      await context.up.allReduce(fields, "sum");
+      const sum: Stage = {
+        on: "up",
+        encode: () =>
+          wide.encode(wire, x, { ...(ownedChunks(wide, x.length, 1).call(options, group.rank) as object), units }),
+        call: (up) => up.allReduce(fields, "sum").then(() => undefined),
+      };
+      await runStages([agreed.stage, sum], context);
       wide.decodeAdd(options.into, wire, { scale: options.scale, units });
     });
   });
@@ -185,59 +192,51 @@ export function fieldsScheme(group: Group, { x, options, replaces }: FieldsReque
   };
 }
 
-/** The units of the scale groups of each vector, which the ranks agree on, and after them one element for the refusal. */
-class Agreed implements Disposable {
-  readonly all: Float32Array;
+/** The units of the scale groups of each vector, on which the ranks agree in one all-reduce. */
+class AgreedUnits implements Disposable {
   readonly units: readonly Float32Array[];
+  readonly stage: Stage;
+  readonly #all: Float32Array; // of all vectors, and after them one element for the refusal
+  readonly #layouts: readonly Layout[];
   readonly #loan: Loan;
 
-  constructor(scratch: Scratch, groups: readonly number[]) {
+  constructor(requests: readonly FieldsRequest[], { rank, size, scratch }: ExchangeContext) {
+    this.#layouts = requests.map(({ x, options }) => layoutOf(options.codec, x.length, size));
     const begins = [0];
-    for (const [i, count] of groups.entries()) begins.push(begins[i]! + count);
+    for (const [i, { groups }] of this.#layouts.entries()) begins.push(begins[i]! + groups);
     this.#loan = scratch.loan(4 * (begins.at(-1)! + 1));
-    this.all = this.#loan.floats;
-    this.units = groups.map((count, i) => this.all.subarray(begins[i]!, begins[i]! + count));
+    this.#all = this.#loan.floats;
+    this.units = this.#layouts.map(({ groups }, i) => this.#all.subarray(begins[i]!, begins[i]! + groups));
+    this.stage = {
+      on: "up",
+      encode: () => {
+        for (const [i, { x, options }] of requests.entries()) options.codec.scales(x, this.units[i]!);
+      },
+      call: async (group, note) => {
+        if (note) this.#all.fill(0);
+        // A lower rank has a larger number, so the maximum names the first rank that refuses.
+        this.#all[this.#all.length - 1] = note ? notes * (size - rank) + note : 0;
+        await group.allReduce(this.#all, "max");
+        const refusal = this.#all.at(-1)!;
+        const first = size - Math.floor(refusal / notes);
+        return Array.from({ length: size }, (_, r) => (r === first ? refusal % notes : 0));
+      },
+      arrived: () => this.#toUnits(),
+    };
   }
 
-  [Symbol.dispose](): void {
-    this.#loan[Symbol.dispose]();
-  }
-}
-
-/** Agrees on the units of the vectors' scale groups, in one all-reduce. Throws a StepRefusedError on every rank if one rank refuses. */
-async function agree(requests: readonly FieldsRequest[], context: ExchangeContext): Promise<Agreed> {
-  const { rank, size, up, scratch } = context;
-  const layouts = requests.map(({ x, options }) => layoutOf(options.codec, x.length, size));
-  const agreed = new Agreed(
-    scratch,
-    layouts.map(({ groups }) => groups),
-  );
-  const { all, units } = agreed;
-  const last = all.length - 1;
-  try {
-    const failure = failureOf(() =>
-      watched(context.watch, "encode", () => {
-        for (const [i, { x, options }] of requests.entries()) options.codec.scales(x, units[i]!);
-      }),
-    );
-    const note = context.note || noteOf(failure);
-    if (note) all.fill(0);
-    // A lower rank has a larger number, so the maximum names the first rank that refuses.
-    all[last] = note ? notes * (size - rank) + note : 0;
-    await up.allReduce(all, "max");
-    const refusal = all[last]!;
-    const first = size - Math.floor(refusal / notes);
-    checkNotes(Array.from({ length: size }, (_, r) => (r === first ? refusal % notes : 0)));
-    for (const [v, { unitOf, largestField }] of layouts.entries()) {
-      const of = units[v]!;
+  /** All scales → units. Throws a StepRefusedError, on every rank alike, where a sum could be beyond fp32. */
+  #toUnits(): void {
+    for (const [v, { unitOf, largestField }] of this.#layouts.entries()) {
+      const of = this.units[v]!;
       for (let i = 0; i < of.length; i++) of[i] = unitOf(of[i]!);
       if (!of.every((unit) => unit * largestField <= largestFloat))
         throw new StepRefusedError(undefined, "a value is beyond what its codec can write");
     }
-    return agreed;
-  } catch (error) {
-    agreed[Symbol.dispose]();
-    throw error;
+  }
+
+  [Symbol.dispose](): void {
+    this.#loan[Symbol.dispose]();
   }
 }
 

@@ -30,10 +30,11 @@ import {
   sliceOf,
 } from "../owned-chunks.ts";
 import { bytesOf, PackedBits, Ternary } from "../packed-bits.ts";
-import { checkNotes, noteOf } from "../refusal.ts";
-import { scratchOf } from "../scratch.ts";
+import { runStages, type Stage } from "../run-stages.ts";
+import { type Loan, scratchOf } from "../scratch.ts";
+import { settled } from "../settled.ts";
 import { watched } from "../watch.ts";
-import { byOwners, byOwnersCost, failureOf, type OwnerScheme } from "./by-owners.ts";
+import { byOwners, byOwnersCost, type OwnerScheme } from "./by-owners.ts";
 import type { Coded } from "./fields.ts";
 
 export interface LevelsOptions extends EncodeOptions {
@@ -73,42 +74,75 @@ export function checkDirect({ size }: Group, x: Floats, options: SumOfLevelsOpti
 
 /** Several vectors: an all-reduce for all whose fields have elements of one size. */
 export async function carryDirect(requests: readonly DirectRequest[], context: ExchangeContext): Promise<void> {
-  const { up, rank, size, scratch, watch } = context;
-  const bySize = Map.groupBy(requests, ({ options }) => elementBytesOf(summable(options.codec, size)));
-  const sums = [...bySize].map(([elementBytes, together]) => {
-    const codecs = together.map(({ options }) => summable(options.codec, size));
-    const lengths = together.map(({ x }, i) => codecs[i]!.wireBytes(x.length));
-    const elements = directElements(lengths, elementBytes, size);
-    const loan = scratch.loan(elementBytes * elements);
-    const wire = loan.bytes.fill(0);
-    const summed = elementBytes === 1 ? wire : new Uint16Array(wire.buffer, wire.byteOffset, elements);
-    const notes = summed.subarray(elements - size);
-    let end = 0;
-    const parts = together.map(({ x, options }, i) => {
-      const begin = end;
-      end += lengths[i]!;
-      return { x, options, codec: codecs[i]!, fields: wire.subarray(begin, end) };
-    });
-    const failure = failureOf(() =>
-      watched(watch, "encode", () => {
-        for (const { x, options, codec, fields } of parts)
-          codec.encode(fields, x, ownedChunks(codec, x.length, 1).call(options, rank));
-      }),
-    );
-    notes[rank] = context.note || noteOf(failure);
-    return { loan, parts, notes, arrived: up.allReduce(summed, "sum") };
-  });
-  context.allCalled();
-  const outcomes = await Promise.allSettled(sums.map(({ arrived }) => arrived));
+  const bySize = Map.groupBy(requests, ({ options }) => elementBytesOf(summable(options.codec, context.size)));
+  const sums = [...bySize].map(([elementBytes, together]) => new DirectSum(elementBytes, together, context));
   try {
-    for (const outcome of outcomes) if (outcome.status === "rejected") throw outcome.reason;
-    for (const { notes } of sums) checkNotes([...notes]);
-    watched(watch, "decode", () => {
-      for (const { codec, options, fields } of sums.flatMap(({ parts }) => parts))
-        codec.decodeAdd(options.into, fields, { scale: options.scale ?? 1 });
+    const stage: Stage = {
+      on: "up",
+      encode() {
+        for (const sum of sums) sum.encode();
+      },
+      async call(group, note) {
+        await settled(sums.map((sum) => group.allReduce(sum.noted(note), "sum")));
+        return sums[0]!.notes;
+      },
+    };
+    await runStages([stage], context);
+    watched(context.watch, "decode", () => {
+      for (const sum of sums) sum.decode();
     });
   } finally {
-    for (const { loan } of sums) loan[Symbol.dispose]();
+    for (const sum of sums) sum[Symbol.dispose]();
+  }
+}
+
+/** The fields of several vectors, and after them one element for each rank's refusal. */
+class DirectSum implements Disposable {
+  readonly #parts: readonly (DirectRequest & { readonly codec: Codec; readonly fields: Uint8Array })[];
+  readonly #summed: Uint8Array | Uint16Array;
+  readonly #notes: Uint8Array | Uint16Array;
+  readonly #rank: number;
+  readonly #loan: Loan;
+
+  constructor(elementBytes: 1 | 2, requests: readonly DirectRequest[], { rank, size, scratch }: ExchangeContext) {
+    const codecs = requests.map(({ options }) => summable(options.codec, size));
+    const lengths = requests.map(({ x }, i) => codecs[i]!.wireBytes(x.length));
+    const elements = directElements(lengths, elementBytes, size);
+    this.#loan = scratch.loan(elementBytes * elements);
+    const wire = this.#loan.bytes.fill(0);
+    this.#summed = elementBytes === 1 ? wire : new Uint16Array(wire.buffer, wire.byteOffset, elements);
+    this.#notes = this.#summed.subarray(elements - size);
+    this.#rank = rank;
+    let end = 0;
+    this.#parts = requests.map((request, i) => {
+      const begin = end;
+      end += lengths[i]!;
+      return { ...request, codec: codecs[i]!, fields: wire.subarray(begin, end) };
+    });
+  }
+
+  encode(): void {
+    for (const { x, options, codec, fields } of this.#parts)
+      codec.encode(fields, x, ownedChunks(codec, x.length, 1).call(options, this.#rank));
+  }
+
+  /** What is added, with this rank's note. */
+  noted(note: number): Uint8Array | Uint16Array {
+    this.#notes[this.#rank] = note;
+    return this.#summed;
+  }
+
+  get notes(): number[] {
+    return [...this.#notes];
+  }
+
+  decode(): void {
+    for (const { codec, options, fields } of this.#parts)
+      codec.decodeAdd(options.into, fields, { scale: options.scale ?? 1 });
+  }
+
+  [Symbol.dispose](): void {
+    this.#loan[Symbol.dispose]();
   }
 }
 

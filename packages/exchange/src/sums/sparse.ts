@@ -20,10 +20,11 @@ import { type Cost, costOf } from "../cost.ts";
 import { type CallOptions, carryOver, type ExchangeContext } from "../exchange-context.ts";
 import { retainingOnHost } from "../on-host.ts";
 import { checkLength, checkOptions, type EncodeOptions, ownedChunks } from "../owned-chunks.ts";
-import { checkNotes, noteOf } from "../refusal.ts";
+import { readOrAbort } from "../refusal.ts";
+import { runStages, type Stage } from "../run-stages.ts";
 import type { Scratch } from "../scratch.ts";
 import { watched } from "../watch.ts";
-import { failureOf, readOrAbort, Wires } from "./by-owners.ts";
+import { nothing, Wires } from "../wires.ts";
 
 export interface SparseOptions extends EncodeOptions {
   /** The mean is added to these n floats. */
@@ -56,16 +57,17 @@ export async function carrySparse(requests: readonly SparseRequest[], context: E
   const { up, rank, size, watch } = context;
   const sizes = requests.map(({ x, options }) => new Array<number>(size).fill(wireBytes(options.codec, x.length)));
   using wires = new Wires(context.scratch, size, sizes);
-  const write = () => {
-    for (const [i, { x, options }] of requests.entries()) encode(options, x, wires.of(i)[rank]!, rank);
-  };
-  const failure = failureOf(() => watched(watch, "encode", write));
-  const note = context.note || noteOf(failure);
+  wires.take();
   const own = wires.byRank[rank]!;
-  const toAll = wires.byRank.map((_, r) => (r === rank ? own.subarray(0, 0) : own));
-  const notes = size === 1 ? [note] : up.allToAll(toAll, wires.except(rank), { note });
-  context.allCalled();
-  checkNotes(await notes);
+  const toAll = wires.byRank.map((_, r) => (r === rank ? nothing : own));
+  const stage: Stage = {
+    on: "up",
+    encode() {
+      for (const [i, { x, options }] of requests.entries()) encode(options, x, wires.of(i)[rank]!, rank);
+    },
+    call: (group, note) => group.allToAll(toAll, wires.except(rank), { note }),
+  };
+  await runStages([stage], context);
   const read = () => {
     for (const [i, { x, options }] of requests.entries()) {
       const { codec, into, over = "ranks" } = options;

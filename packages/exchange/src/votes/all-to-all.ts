@@ -18,8 +18,8 @@ import { allGatherBytes, allToAllBytes } from "@terse/collectives";
 import { costOf } from "../cost.ts";
 import { bytesOf } from "../packed-bits.ts";
 import { elementsOf, partBytes, partition, parts, signsOf } from "../partition.ts";
-import { checkNotes } from "../refusal.ts";
-import { watched } from "../watch.ts";
+import { type Piece, runPipeline } from "../run-stages.ts";
+import { settled } from "../settled.ts";
 import { decide, planesOf } from "./outcome.ts";
 import { ReceivedVotes, votesHeld } from "./received-votes.ts";
 import { noteOfVotes, type VoteScheme, voteScheme } from "./vote-scheme.ts";
@@ -40,48 +40,40 @@ export function allToAll({ chunk }: AllToAllOptions = {}): VoteScheme {
 
     async carry(planes, outcome, context) {
       const [u] = planes;
-      const { up, down, rank, size, scratch } = context;
+      const { rank, size, scratch } = context;
       const returns = size > 2; // two ranks both count everything, and nothing comes back
 
-      /** Encodes a chunk and sends it to the ranks that count it. */
-      const send = ({ from, n }: Chunk) => {
-        u!.fill(from + n);
+      /** A chunk goes to the ranks that count it, and its outcome to all. */
+      const pieceOf = ({ from, n }: Chunk): Piece => {
         const starts = partition(n, size);
         const chunks = planes.map(({ wire }) => {
           const whole = wire.subarray(from / 8, from / 8 + 8 * starts[size]!);
           return returns ? parts(whole, starts) : [whole, whole];
         }); // [plane][rank]
         const mine = returns ? elementsOf(n, starts, rank) : n;
+        u!.fill(from + n);
         const own = chunks[0]![rank]!;
         const received = new ReceivedVotes(own, mine, context, planes.length, scratch);
         const outgoing = received.copied ? chunks[0]! : chunks[0]!.with(rank, own.subarray(0, 0));
-        const arrived = up.allToAll(outgoing, received.incoming, { note: noteOfVotes(u!, context) });
-        arrived.catch(() => {}); // the loop below reports it
-        return { chunks, mine, received, arrived };
+        return {
+          up: {
+            on: "up",
+            call: (group, note) =>
+              group.allToAll(outgoing, received.incoming, { note: note || noteOfVotes(u!, context) }),
+          },
+          reduce() {
+            const here = chunks.map((of) => signsOf(of[rank]!, mine));
+            decide(outcome, here, received.votes, mine);
+          },
+          ...(returns && { down: (group) => settled(chunks.map((plane) => group.allGather(plane))) }),
+          [Symbol.dispose]: () => received[Symbol.dispose](),
+        };
       };
-
       const chunks = pipelineChunks(u!.length, chunk);
-      const gathers: Promise<void>[] = [];
-      let next: ReturnType<typeof send> | undefined = send(chunks[0]!);
-      try {
-        for (let k = 0; k < chunks.length; k++) {
-          const { chunks: pieces, mine, received, arrived } = next!;
-          using _ = received;
-          next = k + 1 < chunks.length ? send(chunks[k + 1]!) : undefined;
-          if (k + 2 >= chunks.length) returns ? context.upCalled() : context.allCalled(); // the last chunk has been sent
-
-          checkNotes(await arrived);
-          const here = pieces.map((of) => signsOf(of[rank]!, mine));
-          watched(context.watch, "decode", () => decide(outcome, here, received.votes, mine));
-          for (const plane of returns ? pieces : []) gathers.push(down.allGather(plane));
-          for (const gathered of gathers) gathered.catch(() => {}); // reported below
-        }
-        context.allCalled();
-        await Promise.all(gathers);
-      } finally {
-        await Promise.allSettled([...gathers, next?.arrived]); // until then the memory belongs to the group
-        next?.received[Symbol.dispose]();
-      }
+      await runPipeline(
+        chunks.map((of) => () => pieceOf(of)),
+        context,
+      );
     },
 
     cost(n, ranks, rank, outcome) {

@@ -11,7 +11,8 @@
 import { count as countCodec } from "@terse/codecs";
 import { allReduceBytes, allToAllBytes } from "@terse/collectives";
 import { costOf } from "../cost.ts";
-import { checkNotes } from "../refusal.ts";
+import { runStages, type Stage } from "../run-stages.ts";
+import { settled } from "../settled.ts";
 import { watched } from "../watch.ts";
 import { planesOfCount } from "./outcome.ts";
 import { noteOfVotes, type VoteScheme, voteScheme } from "./vote-scheme.ts";
@@ -34,19 +35,23 @@ export function count({ width }: CountOptions = {}): VoteScheme {
 
     async carry(planes, outcome, context) {
       const [u] = planes;
-      const { up, size, scratch } = context;
+      const { size, scratch } = context;
       const fields = fieldsFor(size);
-      u!.fill();
       using sums = scratch.loan(fields.bytes(u!.length));
       const added = fields.width === 16 ? new Uint16Array(sums.bytes.buffer, 0, u!.length) : sums.bytes;
-      watched(context.watch, "encode", () => setFields(added, u!.signs, fields.width));
-
-      const nothing = Array.from({ length: size }, () => u!.wire.subarray(0, 0));
-      const noted = up.allToAll(nothing, nothing, { note: noteOfVotes(u!, context) });
-      const reduced = up.allReduce(added, "sum");
-      context.allCalled();
-      const [notes] = await settled([noted, reduced]);
-      checkNotes(notes);
+      u!.fill();
+      const stage: Stage = {
+        on: "up",
+        encode: () => setFields(added, u!.signs, fields.width),
+        async call(group, note) {
+          const nothing = Array.from({ length: size }, () => u!.wire.subarray(0, 0));
+          const noted = group.allToAll(nothing, nothing, { note: note || noteOfVotes(u!, context) });
+          const reduced = group.allReduce(added, "sum");
+          await settled<unknown>([noted, reduced]);
+          return noted;
+        },
+      };
+      await runStages([stage], context);
 
       watched(context.watch, "decode", () => {
         for (const [k, bit] of planesOfCount(outcome, size).entries())
@@ -62,12 +67,6 @@ export function count({ width }: CountOptions = {}): VoteScheme {
       return costOf([notes, allReduceBytes(bytes / elementBytes, elementBytes, ranks, rank)], bytes);
     },
   });
-}
-
-/** Waits for both operations even if one fails, because the memory belongs to the group until both have ended. */
-async function settled<A, B>(operations: readonly [Promise<A>, Promise<B>]): Promise<[A, B]> {
-  await Promise.allSettled(operations);
-  return Promise.all(operations);
 }
 
 /** fields[i] ← 0 or 1. A byte holds 8 / width fields of neighbouring elements. */

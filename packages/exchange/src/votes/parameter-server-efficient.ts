@@ -16,8 +16,9 @@ import type { QueuedGroup } from "../collective-queue.ts";
 import { type Cost, costOf } from "../cost.ts";
 import { bytesOf, type PackedBits } from "../packed-bits.ts";
 import { partBytes, partition, parts } from "../partition.ts";
-import { checkNotes } from "../refusal.ts";
+import { runStages, type Stage } from "../run-stages.ts";
 import type { Scratch } from "../scratch.ts";
+import { settled } from "../settled.ts";
 import { watched } from "../watch.ts";
 import { decide, planesOf } from "./outcome.ts";
 import { noteOfVotes, type VoteScheme, voteScheme } from "./vote-scheme.ts";
@@ -30,29 +31,39 @@ export function parameterServerEfficient(): VoteScheme {
 
     async carry(planes, outcome, context) {
       const [u] = planes;
-      const { up, down: back, rank, size, scratch } = context;
+      const { rank, size, scratch, watch } = context;
       u!.fill();
-      await climb(up, u!, planes.length, scratch, (votes) => {
-        const signs = planes.map((plane) => plane.signs);
-        watched(context.watch, "decode", () => decide(outcome, signs, votes, u!.length));
-      });
-      context.upCalled();
-
       const starts = partition(u!.length, size);
-      const down = planes.flatMap(({ wire }) => {
-        const chunks = parts(wire, starts);
-        const own = chunks[rank]!;
-        const nothing = own.subarray(0, 0);
-        const outgoing = chunks.map((_, r) => (r === rank ? nothing : own));
-        const incoming = chunks.with(rank, nothing);
-        return [
-          back.scatter(own, server, rank === server ? chunks : undefined).then(() => []),
-          back.allToAll(outgoing, incoming, { note: noteOfVotes(u!, context) }),
-        ];
-      });
-      context.allCalled();
-      await Promise.allSettled(down);
-      for (const notes of await Promise.all(down)) checkNotes(notes);
+      const up: Stage = {
+        on: "up",
+        inTurn: true,
+        async call(group) {
+          await climb(group, u!, planes.length, scratch, (votes) => {
+            const signs = planes.map((plane) => plane.signs);
+            watched(watch, "decode", () => decide(outcome, signs, votes, u!.length));
+          });
+          return undefined;
+        },
+      };
+      const down: Stage = {
+        on: "down",
+        async call(group, note) {
+          const noted: Promise<number[]>[] = [];
+          const all = planes.flatMap(({ wire }) => {
+            const chunks = parts(wire, starts);
+            const own = chunks[rank]!;
+            const nothing = own.subarray(0, 0);
+            const outgoing = chunks.map((_, r) => (r === rank ? nothing : own));
+            const scattered = group.scatter(own, server, rank === server ? chunks : undefined);
+            const notes = note || noteOfVotes(u!, context);
+            noted.push(group.allToAll(outgoing, chunks.with(rank, nothing), { note: notes }));
+            return [scattered, noted.at(-1)!];
+          });
+          await settled<unknown>(all);
+          return noted[0];
+        },
+      };
+      await runStages([up, down], context);
     },
 
     cost(n, ranks, rank, outcome): Cost {
@@ -97,8 +108,7 @@ async function climb(
     const length = plane * subtree(rank + bit, size);
     arriving.push(group.recv(bundle.bytes.subarray(from, from + length), rank + bit));
   }
-  await Promise.allSettled(arriving);
-  await Promise.all(arriving);
+  await settled(arriving);
   if (rank !== server) {
     await group.send(bundle.bytes, rank - (rank & -rank)); // awaited here: the bundle is freed at the end of this block
     return;

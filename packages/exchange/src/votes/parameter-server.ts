@@ -10,8 +10,8 @@
 import { allToAllBytes, scatterBytes } from "@terse/collectives";
 import { costOf } from "../cost.ts";
 import { bytesOf } from "../packed-bits.ts";
-import { checkNotes } from "../refusal.ts";
-import { watched } from "../watch.ts";
+import { runStages, type Stage } from "../run-stages.ts";
+import { settled } from "../settled.ts";
 import { decide, planesOf } from "./outcome.ts";
 import { ReceivedVotes, votesHeld } from "./received-votes.ts";
 import { noteOfVotes, type VoteScheme, voteScheme } from "./vote-scheme.ts";
@@ -24,31 +24,35 @@ export function parameterServer(): VoteScheme {
 
     async carry(planes, outcome, context) {
       const [u] = planes;
-      const { up, down: back, rank, size, scratch } = context;
+      const { rank, size, scratch } = context;
       u!.fill();
-      const note = noteOfVotes(u!, context);
       const nothing = Array.from({ length: size }, () => u!.wire.subarray(0, 0));
-      if (rank === server) {
-        using received = new ReceivedVotes(u!.wire, u!.length, context, planes.length, scratch);
-        const outgoing = received.copied ? nothing.with(rank, u!.wire) : nothing;
-        const arrived = up.allToAll(outgoing, received.incoming, { note });
-        context.upCalled();
-        checkNotes(await arrived);
-        const signs = planes.map((plane) => plane.signs);
-        watched(context.watch, "decode", () => decide(outcome, signs, received.votes, u!.length));
-      } else {
-        const arrived = up.allToAll(nothing.with(server, u!.wire), nothing, { note });
-        context.upCalled();
-        checkNotes(await arrived);
-      }
-
-      const down = planes.map(({ wire }) => {
-        const parts = rank === server ? Array.from({ length: size }, () => wire) : undefined;
-        return back.scatter(wire, server, parts);
-      });
-      context.allCalled();
-      await Promise.allSettled(down);
-      await Promise.all(down);
+      using received =
+        rank === server ? new ReceivedVotes(u!.wire, u!.length, context, planes.length, scratch) : undefined;
+      const outgoing = received && !received.copied ? nothing : nothing.with(server, u!.wire);
+      const up: Stage = {
+        on: "up",
+        call: (group, note) =>
+          group.allToAll(outgoing, received?.incoming ?? nothing, { note: note || noteOfVotes(u!, context) }),
+      };
+      const down: Stage = {
+        on: "down",
+        ...(received && {
+          decode() {
+            const signs = planes.map((plane) => plane.signs);
+            decide(outcome, signs, received.votes, u!.length);
+          },
+        }),
+        async call(group) {
+          const scattered = planes.map(({ wire }) => {
+            const parts = rank === server ? Array.from({ length: size }, () => wire) : undefined;
+            return group.scatter(wire, server, parts);
+          });
+          await settled(scattered);
+          return undefined;
+        },
+      };
+      await runStages([up, down], context);
     },
 
     cost(n, ranks, rank, outcome) {
