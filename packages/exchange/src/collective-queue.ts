@@ -1,8 +1,9 @@
 /**
- * The order in which exchanges call a group's collectives. Several exchanges are under way at the same time. Each calls its next
- * collective when its own data has arrived, and that moment differs between ranks. But all ranks must call the collectives of a group
- * in the same order. So every exchange has a place in the group's queue: its calls start when the exchange before it has made its last
- * one. The program decides in which order exchanges enter, not the clock, so it is the same on every rank.
+ * The order in which exchanges call a group's collectives. Several exchanges are under way at the same time. Each calls
+ * its next collective when its own data has arrived, and that moment differs between ranks. But all ranks must call the
+ * collectives of a group in the same order. So every exchange has a place in the group's queue: its calls start when
+ * the exchange before it has made its last one. The program decides in which order exchanges enter, not the clock, so
+ * it is the same on every rank.
  */
 import type { BufferLike, Collectives, Group, OperationOptions, PointToPoint, Reduction } from "@terse/collectives";
 import type { Watch } from "./watch.ts";
@@ -16,9 +17,14 @@ export function enterQueue(group: Group, watch?: Watch): QueuedGroup {
   return place;
 }
 
-/** A group as one exchange sees it. All calls keep their order, and none is made before the place is the first of the queue. */
+/**
+ * A group as one exchange sees it. All calls keep their order, and none is made before the place is the first of the
+ * queue.
+ */
 export class QueuedGroup implements Collectives, PointToPoint {
-  /** The group itself, for `abort`, the counters, and as a key of maps. Operations between ranks go through this class. */
+  /**
+   * The group itself, for `abort`, the counters, and as a key of maps. Operations between ranks go through this class.
+   */
   readonly group: Group;
   readonly rank: number;
   readonly size: number;
@@ -39,7 +45,9 @@ export class QueuedGroup implements Collectives, PointToPoint {
     else before.#next = this;
   }
 
-  /** Resolves when this place is the first of the queue, for an exchange whose collectives go over groups of its own. */
+  /**
+   * Resolves when this place is the first of the queue, for an exchange whose collectives go over groups of its own.
+   */
   get begins(): Promise<void> {
     return this.#begins.promise;
   }
@@ -49,7 +57,10 @@ export class QueuedGroup implements Collectives, PointToPoint {
     return !this.#isFirst;
   }
 
-  /** The exchange has made its last call. A place may leave while it waits: its calls are still made, before those of the next place. */
+  /**
+   * The exchange has made its last call. A place may leave while it waits: its calls are still made, before those of
+   * the next place.
+   */
   leave(): void {
     if (this.#leaves) return;
     this.#leaves = true;

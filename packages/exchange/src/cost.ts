@@ -1,4 +1,7 @@
-/** The cost of a scheme on one rank, in closed form: documents, tests, logs and the choice between schemes use the same formula. */
+/**
+ * The cost of a scheme on one rank, in closed form: documents, tests, logs and the choice between schemes use the same
+ * formula.
+ */
 import type { Volume } from "@terse/collectives";
 
 /** The cost of one exchange on one rank. */
@@ -7,7 +10,10 @@ export interface Cost {
   readonly bytes: number;
   /** Messages that it sends; each has a header of `headerBytes`. */
   readonly messages: number;
-  /** The most memory that the scheme holds at once besides its input. Separate results count, the engine's memory does not. */
+  /**
+   * The most memory that the scheme holds at once besides its input. Separate results count, the engine's memory does
+   * not.
+   */
   readonly peakBytes: number;
 }
 

@@ -1,6 +1,5 @@
 /** What a scheme needs besides its vectors: the groups that carry them, and this rank's refusal. */
-import type { Group } from "@terse/collectives";
-import { enterQueue, type QueuedGroup } from "./collective-queue.ts";
+import type { QueuedGroup } from "./collective-queue.ts";
 import { noteOf, type RefusalReason } from "./refusal.ts";
 import { type Scratch, scratchOf } from "./scratch.ts";
 import type { Watch } from "./watch.ts";
@@ -8,7 +7,10 @@ import type { Watch } from "./watch.ts";
 export class ExchangeContext {
   /** Carries vectors up, to the ranks that reduce them. */
   readonly up: QueuedGroup;
-  /** Carries results down, to all ranks: a second group of the same ranks, so that it runs beside the next exchange's `up`; or `up` itself. */
+  /**
+   * Carries results down, to all ranks: a second group of the same ranks, so that it runs beside the next exchange's
+   * `up`; or `up` itself.
+   */
   readonly down: QueuedGroup;
   /** Why this rank will not take the step. The headers of its messages carry the reason to the other ranks. */
   readonly refusal: RefusalReason | undefined;
@@ -57,29 +59,5 @@ export class ExchangeContext {
     if (this.#callsLater !== "none") return;
     this.up.leave();
     this.down.leave();
-  }
-}
-
-/** Options of a scheme that is called by itself, without an exchange. */
-export interface CallOptions {
-  /** Why this rank will not take the step; all ranks then throw the same StepRefusedError. */
-  readonly refusal?: RefusalReason | undefined;
-  /** A second group of the same ranks, for results. */
-  readonly down?: Group | undefined;
-}
-
-/** Enters the queues of the groups, and runs a scheme there. */
-export async function carryOver<T>(
-  group: Group,
-  { refusal, down = group }: CallOptions,
-  carry: (context: ExchangeContext) => Promise<T>,
-): Promise<T> {
-  const up = enterQueue(group);
-  const places = { up, down: down === group ? up : enterQueue(down) };
-  try {
-    return await carry(new ExchangeContext(places, refusal));
-  } finally {
-    places.up.leave();
-    places.down.leave();
   }
 }

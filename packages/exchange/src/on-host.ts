@@ -1,13 +1,17 @@
 /**
- * Memory of a GPU as codecs and engines take it. Codecs work on the CPU, and only nccl sends a GPU's memory. What they do not take is
- * copied to the host, and what they have written is copied back before anything else happens: so optimizers see the same results, and
- * results are the same bits, wherever their tensors are. Memory on the CPU is used as it is.
+ * Memory of a GPU as codecs and engines take it. Codecs work on the CPU, and only nccl sends a GPU's memory. What they
+ * do not take is copied to the host, and what they have written is copied back before anything else happens: so
+ * optimizers see the same results, and results are the same bits, wherever their tensors are. Memory on the CPU is used
+ * as it is.
  */
 import { type BufferLike, copy } from "@terse/collectives";
 import { isNativeBuffer, retaining } from "./retaining.ts";
 import { type Loan, uncounted } from "./scratch.ts";
 
-/** As `retaining`, with the vector and the buffers among the options on the host. The options are written, the vector is not. */
+/**
+ * As `retaining`, with the vector and the buffers among the options on the host. The options are written, the vector is
+ * not.
+ */
 export function retainingOnHost<X extends BufferLike, O extends object, R>(
   vector: X,
   given: O,

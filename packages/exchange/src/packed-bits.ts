@@ -8,7 +8,9 @@ import { type Watch, watched } from "./watch.ts";
 export class PackedBits implements Disposable {
   readonly length: number; // elements
   readonly wire: Uint8Array; // 8 · ⌈length / 64⌉ bytes
-  /** Index of the first element that is NaN or ±∞ and so has no sign. The exchange then refuses the step on every rank. */
+  /**
+   * Index of the first element that is NaN or ±∞ and so has no sign. The exchange then refuses the step on every rank.
+   */
   firstNonFinite: number | undefined;
   /** Is told how long encoding takes. */
   watch: Watch | undefined;
@@ -19,8 +21,8 @@ export class PackedBits implements Disposable {
   #disposed = false;
 
   /**
-   * `encode` writes the signs when `fill` calls it; without `encode` the caller writes them into `signs` or `wire`. `signed` gives the
-   * values themselves, for schemes that send values.
+   * `encode` writes the signs when `fill` calls it; without `encode` the caller writes them into `signs` or `wire`.
+   * `signed` gives the values themselves, for schemes that send values.
    */
   constructor(length: number, scratch: Scratch = uncounted, encode?: Encode, signed?: Signed) {
     if (!Number.isSafeInteger(length) || length < 0)
@@ -47,7 +49,10 @@ export class PackedBits implements Disposable {
     return this.#signed?.zero;
   }
 
-  /** The values whose signs these are; ±1 if only the signs are known. Call either `fill` or `values`: both update the momentum. */
+  /**
+   * The values whose signs these are; ±1 if only the signs are known. Call either `fill` or `values`: both update the
+   * momentum.
+   */
   values(into: Float32Array): void {
     if (this.#signed) this.#signed.write(into, this);
     else {

@@ -1,8 +1,8 @@
 import { wordsOf } from "./packed-bits.ts";
 
 /**
- * The words of a packed vector that each rank owns in a vote: rank r owns words [starts[r], starts[r + 1]). Parts differ by at most one
- * word and may be empty. All ranks compute the same starts.
+ * The words of a packed vector that each rank owns in a vote: rank r owns words [starts[r], starts[r + 1]). Parts
+ * differ by at most one word and may be empty. All ranks compute the same starts.
  */
 export function partition(n: number, ranks: number): number[] {
   const words = wordsOf(n);

@@ -1,7 +1,7 @@
 /**
- * A rank's reason for not taking the step. All ranks receive it and stop together, before any of them has changed a parameter. The
- * headers of votes and encoded sums carry it as a number, the note, so it needs no message of its own. A mean in f32 has no such header:
- * it carries NaN.
+ * A rank's reason for not taking the step. All ranks receive it and stop together, before any of them has changed a
+ * parameter. The headers of votes and encoded sums carry it as a number, the note, so it needs no message of its own. A
+ * mean in f32 has no such header: it carries NaN.
  */
 import { BadWireError, NotFiniteError } from "@terse/codecs";
 import type { Group } from "@terse/collectives";
@@ -27,8 +27,8 @@ export function checkNotes(notes: readonly number[]): void {
 }
 
 /**
- * For messages without notes. If a mean is not finite, it is not finite on every rank, and the ranks then gather their notes here.
- * Always throws, the same error on every rank.
+ * For messages without notes. If a mean is not finite, it is not finite on every rank, and the ranks then gather their
+ * notes here. Always throws, the same error on every rank.
  */
 export async function throwRefusal(group: Pick<Group, "rank" | "size" | "allGather">, note: number): Promise<never> {
   const notes = Array.from({ length: group.size }, () => new Uint8Array(1));
@@ -68,8 +68,8 @@ export function failureOf(write: () => void): RefusalReason | undefined {
 }
 
 /**
- * Reads wires. Only this rank knows of a wire that cannot be read, so it aborts the group; otherwise the other ranks would
- * wait for it.
+ * Reads wires. Only this rank knows of a wire that cannot be read, so it aborts the group; otherwise the other ranks
+ * would wait for it.
  */
 export function readOrAbort(group: Group, read: () => void): void {
   try {

@@ -1,8 +1,8 @@
 import { type BufferLike, retain } from "@terse/collectives";
 
 /**
- * Runs `use` with the same vector and options. The memory of `x`, and of every buffer among the options, stays until the promise settles,
- * even if a tensor is disposed meanwhile.
+ * Runs `use` with the same vector and options. The memory of `x`, and of every buffer among the options, stays until
+ * the promise settles, even if a tensor is disposed meanwhile.
  */
 export async function retaining<X extends BufferLike, O extends object, R>(
   x: X,

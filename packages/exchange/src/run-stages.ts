@@ -1,5 +1,6 @@
 /**
- * Runs an exchange, stage by stage: one place for the queues, the notes, the watch's times and the release of the groups.
+ * Runs an exchange, stage by stage: one place for the queues, the notes, the watch's times and the release of the
+ * groups.
  *
  *   work     this rank encodes, or reduces what has come; a value that a codec cannot write is this rank's refusal
  *   call     the collectives leave, in the order of the group's queue, with this rank's note in their headers
@@ -18,8 +19,8 @@ export interface Stage {
   readonly encode?: (() => void) | undefined;
   readonly decode?: (() => void) | undefined;
   /**
-   * Calls the collectives. Resolves when they have come: to the ranks' notes, or to nothing where no header carries them. Not called for a
-   * single rank.
+   * Calls the collectives. Resolves when they have come: to the ranks' notes, or to nothing where no header carries
+   * them. Not called for a single rank.
    */
   call(group: QueuedGroup, note: number): Promise<readonly number[] | undefined>;
   /** Reads what has come and all ranks have alike, before the next stage. An error here is every rank's. */

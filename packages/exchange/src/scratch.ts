@@ -1,6 +1,7 @@
 /**
- * Temporary memory of schemes. It comes from one pool of the process and returns to it, so that every training step uses the same memory.
- * Each rank counts the bytes that it holds; a test compares that count with a scheme's `peakBytes`.
+ * Temporary memory of schemes. It comes from one pool of the process and returns to it, so that every training step
+ * uses the same memory. Each rank counts the bytes that it holds; a test compares that count with a scheme's
+ * `peakBytes`.
  */
 import type { Group } from "@terse/collectives";
 

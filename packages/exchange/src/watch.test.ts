@@ -1,9 +1,9 @@
 import { int8, l1, scaledSign, topK } from "@terse/codecs";
 import { expect, it } from "vitest";
 import { type Exchange, openExchange } from "./exchange.ts";
+import { ownedElements } from "./kinds/mean-error-compensated.ts";
 import { dense } from "./means/dense.ts";
 import { PackedBits } from "./packed-bits.ts";
-import { ownedElements } from "./sums/mean-error-compensated.ts";
 import { onRanks } from "./testing/on-ranks.ts";
 import { type VoteSchemeName, voteSchemes } from "./votes/vote-schemes.ts";
 import type { Part, Watch } from "./watch.ts";
@@ -36,7 +36,9 @@ class Recorder implements Watch {
 
 const floats = (rank: number) => Float32Array.from({ length: n }, (_, i) => Math.sin(i * (rank + 1)));
 
-/** Votes that are encoded when the scheme asks for them: plus where the bit pattern 0b0101 has a 1, shifted by the rank. */
+/**
+ * Votes that are encoded when the scheme asks for them: plus where the bit pattern 0b0101 has a 1, shifted by the rank.
+ */
 const votes = (rank: number) =>
   new PackedBits(n, undefined, (bits, from, to) => bits.signs.fill(0x55 << rank, from / 8, Math.ceil(to / 8)));
 

@@ -1,6 +1,6 @@
 /** Tensors that are gone before the operation that uses them has ended. */
 import { type Group, loopback } from "@terse/collectives";
-import { mean as meanOf, openExchange } from "@terse/exchange";
+import { carryAlone, mean, openExchange } from "@terse/exchange";
 import { call, full, memory, ones, scope, type Tensor, TensorDisposedError, zeros } from "@terse/tensor";
 import { afterAll, describe, expect, it } from "vitest";
 import { lionVote } from "./algorithms/kernels.ts";
@@ -81,7 +81,7 @@ describe("an exchange of tensors", () => {
     exchanged((group, x) => openExchange(group).mean(x)));
 
   it("keeps the memory of a scheme that waits for the exchanges before it", () =>
-    exchanged((group, x) => Promise.all([openExchange(group).mean(new Float32Array(5)), meanOf(group, x)])));
+    exchanged((group, x) => Promise.all([openExchange(group).mean(new Float32Array(5)), carryAlone(mean, group, x)])));
 });
 
 it("signs of a momentum that is disposed before they are encoded are an error, and no read of freed memory", () => {

@@ -1,9 +1,11 @@
 /** The exchanges whose times are predicted and measured. */
 import type { Group } from "@terse/collectives";
 import {
+  carryAlone,
   dense,
   hierarchical,
   type Measured,
+  mean,
   PackedBits,
   type Prediction,
   predictedVotes,
@@ -32,7 +34,7 @@ const votes = predictedVotes.map((scheme): Exchange => {
     predict: (n, ranks, measured) => predictVote(scheme, { n, ranks }, measured),
     prepare(group, n) {
       const u = new PackedBits(n);
-      return () => vote(votes, group, u, { outcome: "plus" });
+      return () => carryAlone(vote, group, u, { outcome: "plus" }, { schemes: { votes } });
     },
   };
 });
@@ -45,7 +47,7 @@ const ofHosts: Exchange = {
   predict: (n, ranks, measured) => predictVoteOfHosts({ n, ranks, ranksPerHost: 2 }, measured),
   prepare(group, n) {
     const u = new PackedBits(n);
-    return () => vote(votesOfHosts, group, u, { outcome: "plus" });
+    return () => carryAlone(vote, group, u, { outcome: "plus" }, { schemes: { votes: votesOfHosts } });
   },
   close: (group) => votesOfHosts.close(group),
 };
@@ -56,7 +58,7 @@ const means = (["f32", "bf16", "int8"] as const).map(
     predict: (n, ranks, measured) => predictMean(type, { n, ranks }, measured),
     prepare(group, n) {
       const x = new Float32Array(n).fill(1);
-      return () => dense(type).mean(group, x);
+      return () => carryAlone(mean, group, x, {}, { schemes: { means: dense(type) } });
     },
   }),
 );

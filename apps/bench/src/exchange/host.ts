@@ -2,7 +2,7 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import { sign } from "@terse/codecs";
 import { type Group, joinWorld } from "@terse/collectives";
-import { majority, PackedBits } from "@terse/exchange";
+import { carryAlone, PackedBits, vote } from "@terse/exchange";
 import { applySigns } from "@terse/native-optimizers";
 import { bytesOnLink, serve } from "../hosts/serve.ts";
 import { Peer } from "../peer.ts";
@@ -59,7 +59,7 @@ const methods: Record<"f32" | "1-bit", (x: Float32Array, group: Group) => Promis
       const signs = bits.signs.subarray(from / 8, Math.ceil(to / 8));
       clock.encode(() => sign.encode(signs, x.subarray(from, to), { zero: "plus" }));
     });
-    using v = await majority(clock.group, u, "plus");
+    using v = (await carryAlone(vote, clock.group, u, { outcome: "plus" })) as PackedBits;
     clock.decode(() => applySigns(x, v.signs, { keep: 0, scale: 1 }));
     return clock.phases;
   },

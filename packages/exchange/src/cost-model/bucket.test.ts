@@ -21,7 +21,8 @@ it("weighs latencies against overlap", () => {
   const { exposedSeconds } = bestBuckets({ elements: 1024, backwardSeconds: 100, exchangeSeconds: wire(1, 1 / 64) });
   expect(exposedSeconds).toBeGreaterThanOrEqual(1 + 16 / 64);
   expect(exposedSeconds).toBeLessThanOrEqual(1.01 * (100 + 1 + 16 / 64) - 100);
-  // If the wire takes longer, the first bucket's backward and all exchanges are sequential: T / B + B α + N β, least at B = √(T / α).
+  // If the wire takes longer, the first bucket's backward and all exchanges are sequential: T / B + B α + N β, least at
+  // B = √(T / α).
   const slow = bestBuckets({ elements: 2 ** 20, backwardSeconds: 16, exchangeSeconds: wire(1, 17 / 2 ** 20) });
   expect(slow.count).toBe(4);
   expect(slow.exposedSeconds).toBeCloseTo(16 / 4 + 4 + 17 - 16, 9);

@@ -1,6 +1,7 @@
 /**
- * The best size of the buckets of a gradient, which are exchanged one after the other while backward still runs. Backward finishes N
- * elements at a constant rate in T seconds, so bucket k of B is complete at T k / B. The wire carries them one by one, t(N / B) seconds each:
+ * The best size of the buckets of a gradient, which are exchanged one after the other while backward still runs.
+ * Backward finishes N elements at a constant rate in T seconds, so bucket k of B is complete at T k / B. The wire
+ * carries them one by one, t(N / B) seconds each:
  *
  *   e₀ = 0,  eₖ = max(eₖ₋₁, T k / B) + t(N / B)        the step waits e_B − T for messages
  *
@@ -28,8 +29,8 @@ export interface BucketQuestion {
 }
 
 /**
- * The fewest buckets whose step is at most a hundredth slower than that of the best number. Fewer are better, because every bucket takes
- * some of the processor's time from backward, which the formula above leaves out.
+ * The fewest buckets whose step is at most a hundredth slower than that of the best number. Fewer are better, because
+ * every bucket takes some of the processor's time from backward, which the formula above leaves out.
  */
 export function bestBuckets({ elements, backwardSeconds, exchangeSeconds, most = 64 }: BucketQuestion): Buckets {
   const all: (Buckets & { end: number })[] = [];

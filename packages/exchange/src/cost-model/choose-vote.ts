@@ -1,4 +1,6 @@
-/** Chooses the fastest vote scheme from measurements. All ranks have the same measurements, and so make the same choice. */
+/**
+ * Chooses the fastest vote scheme from measurements. All ranks have the same measurements, and so make the same choice.
+ */
 import { count } from "@terse/codecs";
 import type { Measured } from "./measure-link.ts";
 import {

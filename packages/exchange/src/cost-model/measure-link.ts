@@ -1,31 +1,40 @@
 /**
- * Measures α and β of a group's network, and the speed at which its machines encode, count and add, in less than a second.
+ * Measures α and β of a group's network, and the speed at which its machines encode, count and add, in less than a
+ * second.
  *
- * All ranks work at the same time, as in an exchange, and take the times of the slowest rank. So all ranks have the same measurements, bit
- * for bit, and make the same choices from them.
+ * All ranks work at the same time, as in an exchange, and take the times of the slowest rank. So all ranks have the
+ * same measurements, bit for bit, and make the same choices from them.
  */
 import { bf16, count, majority, sign } from "@terse/codecs";
 import type { Group } from "@terse/collectives";
+import { carryAlone } from "../kinds/carry-alone.ts";
+import { fieldsScheme } from "../kinds/sum-of-fields.ts";
+import { vote } from "../kinds/vote.ts";
 import { int8Codec } from "../means/int8-mean.ts";
 import { PackedBits } from "../packed-bits.ts";
-import { fieldsScheme } from "../sums/fields.ts";
 import { allToAll } from "../votes/all-to-all.ts";
 import { compareFields, setFields } from "../votes/count.ts";
-import { vote } from "../votes/vote.ts";
 
 /** The costs of messages, in seconds. */
 export interface LinkCost {
-  /** α: from the call to its result on the last rank, for a message that is sent together with its header (up to 8 KiB). */
+  /**
+   * α: from the call to its result on the last rank, for a message that is sent together with its header (up to 8 KiB).
+   */
   readonly alpha: number;
   /** The same for a longer message, without its bytes: the receiver first provides memory. */
   readonly alphaLong: number;
   /** Each further message that a rank sends at the same time; 0 in effect while the wire still has bytes to carry. */
   readonly perMessage: number;
-  /** The overhead of an exchange besides its messages: sleeping threads wake up, the scheme takes memory and lays out the parts. */
+  /**
+   * The overhead of an exchange besides its messages: sleeping threads wake up, the scheme takes memory and lays out
+   * the parts.
+   */
   readonly perExchange: number;
   /** β: one byte. */
   readonly beta: number;
-  /** Bytes that a shaped link lets through without delay after it was idle: the size of its token bucket. 0 without one. */
+  /**
+   * Bytes that a shaped link lets through without delay after it was idle: the size of its token bucket. 0 without one.
+   */
   readonly burst: number;
 }
 
@@ -42,7 +51,10 @@ export interface CodecCost {
   /** Per float: to 16 bits, and back. */
   readonly encodeHalf: number;
   readonly decodeHalf: number;
-  /** Per float of a mean in int8: to scale and write it, to add all ranks' levels as an owner, and to read the sum. 0 if there are too many ranks. */
+  /**
+   * Per float of a mean in int8: to scale and write it, to add all ranks' levels as an owner, and to read the sum. 0 if
+   * there are too many ranks.
+   */
   readonly encodeInt8: number;
   readonly sumInt8: number;
   readonly decodeInt8: number;
@@ -62,12 +74,14 @@ const codecSeconds = 0.12; // all rounds of the codecs except the first, which i
 const leastBurstSeconds = 1e-3; // shapers work in ticks of a clock; a shorter burst is noise
 
 /**
- * Measures a group; all its ranks call it at the same point. Takes less than a second, a third of it for the codecs. It takes longer if
- * ranks share cores, and on links of 1 Mbit/s or less, where it still makes some transfers of 16 and 32 KiB.
+ * Measures a group; all its ranks call it at the same point. Takes less than a second, a third of it for the codecs. It
+ * takes longer if ranks share cores, and on links of 1 Mbit/s or less, where it still makes some transfers of 16 and 32
+ * KiB.
  */
 export async function measureLink(group: Group): Promise<Measured> {
   if (group.size === 1) return { link: noLink, codec: (await measureCodec(group))(0) };
-  // Short messages are measured before and after the others, so that a temporary disturbance does not affect all of them.
+  // Short messages are measured before and after the others, so that a temporary disturbance does not affect all of
+  // them.
   const short = new ShortMessages(group);
   await short.warmUp(10);
   await short.run(4);
@@ -77,7 +91,8 @@ export async function measureLink(group: Group): Promise<Measured> {
   const { alpha, perMessage, perExchange, waking, barrier } = await short.costs();
   const awake = first - waking;
   const others = (group.size - 2) * perMessage; // the empty messages, which matter only if the bytes take less time
-  // If the first transfer took almost no time for its bytes, they passed a token bucket without delay. Longer transfers show its size.
+  // If the first transfer took almost no time for its bytes, they passed a token bucket without delay. Longer transfers
+  // show its size.
   const atOnce = knee ? Math.max(0, knee.bytes - (knee.seconds - first + others) / beta) : 0;
   const firstIsFree = awake - others - alpha < (firstBytes * beta) / 2;
   const shaped = (firstIsFree || atOnce > 1.5 * firstBytes) && atOnce * beta > leastBurstSeconds;
@@ -141,11 +156,15 @@ class ShortMessages {
   }
 
   #vote(): Promise<unknown> {
-    return vote(this.#scheme, this.#group, new PackedBits(64 * this.#group.size), { outcome: "plus" });
+    const u = new PackedBits(64 * this.#group.size);
+    return carryAlone(vote, this.#group, u, { outcome: "plus" }, { schemes: { votes: this.#scheme } });
   }
 }
 
-/** β from transfers of several lengths: T(S) = α + β S. The bytes that a token bucket lets through without delay cancel out. */
+/**
+ * β from transfers of several lengths: T(S) = α + β S. The bytes that a token bucket lets through without delay cancel
+ * out.
+ */
 async function longMessages(group: Group): Promise<{ first: number; beta: number; knee: Transfer | undefined }> {
   const [out, into] = [touched(mostBytes), touched(mostBytes)];
   const { rank, size } = group;
@@ -205,7 +224,10 @@ export function secondsPerByte(first: Transfer, from: Transfer, longest: Transfe
 
 const pause = (milliseconds: number) => new Promise((done) => setTimeout(done, milliseconds));
 
-/** The costs of the codecs: local work, but with the times of the slowest rank. The result takes the time of a barrier, to subtract it. */
+/**
+ * The costs of the codecs: local work, but with the times of the slowest rank. The result takes the time of a barrier,
+ * to subtract it.
+ */
 async function measureCodec(group: Group): Promise<(barrier: number) => CodecCost> {
   const n = 2 ** 22; // packed votes
   const many = 2 ** (group.size > 2 ? 21 : 22); // floats: more than a core's cache holds, like a model
@@ -237,8 +259,8 @@ async function measureCodec(group: Group): Promise<(barrier: number) => CodecCos
   for (let call = 0; call < 64; call++) for (const work of [set, compare]) work(few);
   const names = Object.keys(works) as (keyof CodecCost)[];
   const took = names.map((): number[] => []);
-  // The works alternate, so that each finds the caches as others have left them, as in an exchange. Each is measured until all ranks have
-  // done it, because ranks that share cores wait for each other.
+  // The works alternate, so that each finds the caches as others have left them, as in an exchange. Each is measured
+  // until all ranks have done it, because ranks that share cores wait for each other.
   const run = async (rounds: number) => {
     for (let round = 0; round < rounds; round++)
       for (const [i, name] of names.entries()) {
@@ -303,7 +325,10 @@ function int8Of(group: Group, x: Float32Array) {
   }
 }
 
-/** The maximum over ranks of every single time; all kinds have equally many. The rank that begins last does not wait, so its time is too short. */
+/**
+ * The maximum over ranks of every single time; all kinds have equally many. The rank that begins last does not wait, so
+ * its time is too short.
+ */
 async function slowest(group: Group, times: readonly (readonly number[])[]): Promise<number[][]> {
   const all = Float64Array.from(times.flat());
   await group.allReduce(all, "max");

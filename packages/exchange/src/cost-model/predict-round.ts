@@ -1,18 +1,22 @@
 /**
- * Predicts the time of a round of requests, which an optimizer's step makes at the same time (exchange.ts): all means as one, all votes with
- * one outcome as one, by predict.ts; and everything else by its bytes, up to owners and down again:
+ * Predicts the time of a round of requests, which an optimizer's step makes at the same time (exchange.ts): all means
+ * as one, all votes with one outcome as one, by predict.ts; and everything else by its bytes, up to owners and down
+ * again:
  *
  *   2 α + bytes of the rank that sends most · β
  *
- * For computed means, of which one rank may own all, up and down are apart, each with the bytes of the rank that sends or receives most; 4 α
- * where they are carried by slices (sums/computed-mean.ts). Where only one way is taken, it is half of that.
+ * For computed means, of which one rank may own all, up and down are apart, each with the bytes of the rank that sends
+ * or receives most; 4 α where they are carried by slices (kinds/computed-mean.ts). Where only one way is taken, it is
+ * half of that.
  *
- * They share the wire, so their times are added. Computing is left out where predict.ts does not know it, but for the signs of votes, which every
- * scheme writes and reads.
+ * They share the wire, so their times are added. Computing is left out where predict.ts does not know it, but for the
+ * signs of votes, which every scheme writes and reads.
  */
-import { bytesOfRound, joinedMeans, joinedVotes, type Message, ownedVectors } from "../messages.ts";
+import { busiestBytes, ownedVectors, takesSlices } from "../kinds/computed-mean.ts";
+import { joinedMeans } from "../kinds/mean.ts";
+import { joinedVotes } from "../kinds/vote.ts";
+import { bytesOfRound, type Message, ofKind } from "../messages.ts";
 import type { ChosenSchemes } from "../schemes.ts";
-import { busiestBytes, takesSlices } from "../sums/computed-mean.ts";
 import type { AutoVoteScheme } from "../votes/auto.ts";
 import { planesOf } from "../votes/outcome.ts";
 import type { Measured } from "./measure-link.ts";
@@ -30,9 +34,9 @@ export function predictRound(
     if (messages.length === 0) return 0;
     return 2 * measured.link.alphaLong + mostBytes(messages, ranks, schemes) * measured.link.beta;
   };
-  const n = joinedMeans(round).reduce((sum, length) => sum + length, 0);
+  const n = joinedMeans(ofKind(round, "mean")).reduce((sum, length) => sum + length, 0);
   let seconds = n > 0 ? predictMean(schemes.means.type, { n, ranks }, measured).seconds : 0;
-  for (const [outcome, elements] of joinedVotes(round)) {
+  for (const [outcome, elements] of joinedVotes(ofKind(round, "vote"))) {
     const { votes } = schemes;
     const name = "choice" in votes ? (votes as AutoVoteScheme).choice(elements, ranks, outcome).scheme : votes.name;
     seconds += predictedVotes.includes(name as PredictedVote)
@@ -54,13 +58,15 @@ export function predictRound(
 const isPredicted = (message: Message) => message.kind === "mean" || message.kind === "vote" || "owner" in message;
 
 /**
- * The share of a round's time in which a server sends outcomes and receives nothing. Votes of the next round come to it meanwhile: its link
- * carries both directions at once. 0 where a round is not of such votes alone.
+ * The share of a round's time in which a server sends outcomes and receives nothing. Votes of the next round come to it
+ * meanwhile: its link carries both directions at once. 0 where a round is not of such votes alone.
  */
 export function returningShare(round: readonly Message[], ranks: number, { votes }: ChosenSchemes): number {
   const share = returning[votes.name];
   if (share === undefined || round.length === 0 || round.some(({ kind }) => kind !== "vote")) return 0;
-  return Math.min(...[...joinedVotes(round).keys()].map((outcome) => share(planesOf(outcome, ranks), ranks)));
+  return Math.min(
+    ...[...joinedVotes(ofKind(round, "vote")).keys()].map((outcome) => share(planesOf(outcome, ranks), ranks)),
+  );
 }
 
 /** By scheme: of N bits from each other rank up, and d planes of N bits down. */

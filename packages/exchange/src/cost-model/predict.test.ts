@@ -1,11 +1,12 @@
 import { loopback } from "@terse/collectives";
 import { describe, expect, it } from "vitest";
-import { dense } from "../means/dense.ts";
+import { meanIn } from "../testing/alone.ts";
 import { noComputing } from "../testing/on-ranks.ts";
 import type { Measured } from "./measure-link.ts";
 import { predictedVotes, predictMean, predictVote, predictVoteOfHosts } from "./predict.ts";
 
-// Times of different sizes, so that a sum shows its terms: α 1, a long message 2, a further message 0.01, a byte 10⁻⁶, no computing.
+// Times of different sizes, so that a sum shows its terms: α 1, a long message 2, a further message 0.01, a byte 10⁻⁶,
+// no computing.
 const measured: Measured = {
   link: { alpha: 1, alphaLong: 2, perMessage: 0.01, perExchange: 0, beta: 1e-6, burst: 0 },
   codec: noComputing,
@@ -136,7 +137,8 @@ describe("a vote", () => {
     expect(of(each, beta)).toBeCloseTo(0.02 + (each - 2020) * beta, 6); // the first operation is free, the second has the refill
     expect(of(3 * each, beta)).toBeCloseTo(2 * 0.02, 9);
     expect(of(1000, beta)).toBeCloseTo((2 * each - 2000) * beta, 6); // the bucket holds no more than 1000
-    // The root of a tree receives from two children. Each has a link of its own, and both share the root's incoming link.
+    // The root of a tree receives from two children. Each has a link of its own, and both share the root's incoming
+    // link.
     const tree = predictVote("parameter-server-efficient", { n: mebi, ranks: 3 }, shaped(4000, beta)).seconds;
     const own = 8 * Math.ceil(mebi / 64 / 3);
     expect(tree).toBeCloseTo(2 + (256 * kibi - 4000) * beta + 2 * 2 + (4 * own - 4000 - 2000) * beta, 6);
@@ -158,7 +160,8 @@ describe("a mean", () => {
   });
 
   it("waits for 2 · 3 steps of a segment if latency dominates", () => {
-    // 256 Ki floats are 1 MiB, a chunk 256 KiB, a segment 128 KiB: the first segment takes all steps, the other follows the last step.
+    // 256 Ki floats are 1 MiB, a chunk 256 KiB, a segment 128 KiB: the first segment takes all steps, the other follows
+    // the last step.
     const { seconds } = predictMean("f32", { n: 256 * kibi, ranks: 4 }, measured);
     expect(seconds).toBeCloseTo(6 * (1 + 128 * kibi * 1e-6) + 128 * kibi * 1e-6, 9);
     // No segment is longer than 256 KiB: with 4 MiB one takes all steps and three follow.
@@ -215,7 +218,7 @@ describe("a mean", () => {
     it.each([2, 3, 4])("carries as many bytes as the counters of %i ranks show", async (ranks) => {
       const n = 24 * 4096; // equal chunks for all owners, in whole blocks
       const groups = loopback(ranks);
-      await Promise.all(groups.map((group) => dense(type).mean(group, new Float32Array(n).fill(1))));
+      await Promise.all(groups.map((group) => meanIn(type, group, new Float32Array(n).fill(1))));
       const bytes = Math.max(...groups.map((group) => group.sent().bytes));
       const onlyBytes = { alpha: 0, alphaLong: 0, perMessage: 0, perExchange: 0, beta: 1, burst: 0 };
       expect(predictMean(type, { n, ranks }, { ...measured, link: onlyBytes }).wire).toBeCloseTo(bytes, 6);

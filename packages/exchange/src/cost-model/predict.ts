@@ -1,18 +1,20 @@
 /**
- * Predicts the time of an exchange on a measured network and machine (`measure-link.ts`), on its slowest rank: from its call, just after a
- * barrier, to its result. The counts of bytes are those of the schemes' closed forms; the predictions add which operations overlap.
+ * Predicts the time of an exchange on a measured network and machine (`measure-link.ts`), on its slowest rank: from its
+ * call, just after a barrier, to its result. The counts of bytes are those of the schemes' closed forms; the
+ * predictions add which operations overlap.
  *
  *   P ranks, n elements, W = 8 ⌈n / 64⌉ bytes of signs, d planes of the outcome
  *   α: latency of a message; β: seconds per byte; o: each further message; h: overhead of an exchange
  *   t(m, k, s) = α(s) + max((k − 1) o, (m − b) β)   a rank sends m bytes in k messages, the longest of s bytes; α(s) is larger for long ones
- *   b: bytes that the token bucket of a shaped link lets through without delay: its contents, refilled while the link is idle
+ *   b: bytes that the token bucket of a shaped link lets through without delay: its contents, refilled while the link
+ *   is idle
  *
  *   all-to-all (P, S)   t((P − 1)/P S, P − 1, S / P)               also an all-gather
  *   ring (P, S)         the larger of 2 (P − 1)/P S β + α, all its bytes, and 2 (P − 1) steps of a segment: see `allReduce`
  *   server (P, S)       t((P − 1) S, P − 1, S)                     all ranks to one, or one to all
  *
- * The paper's Table 1 counts α for every message of an all-to-all. Here these messages are concurrent: each further one costs
- * only o, and nothing while the wire still has bytes to carry.
+ * The paper's Table 1 counts α for every message of an all-to-all. Here these messages are concurrent: each further one
+ * costs only o, and nothing while the wire still has bytes to carry.
  */
 import { count as countCodec } from "@terse/codecs";
 import type { DenseType } from "../means/dense.ts";
@@ -193,7 +195,9 @@ export type PredictedVote = keyof typeof votes;
 
 export const predictedVotes = Object.keys(votes) as PredictedVote[];
 
-/** The time of a vote, from packed signs to the packed outcome. RangeError if there are too many ranks for the scheme. */
+/**
+ * The time of a vote, from packed signs to the packed outcome. RangeError if there are too many ranks for the scheme.
+ */
 export function predictVote(scheme: PredictedVote, question: Question, measured: Measured): Prediction {
   return predicted(votes[scheme], question, measured, true);
 }
@@ -204,8 +208,8 @@ export function predictMean(type: DenseType, question: Question, measured: Measu
 }
 
 /**
- * The time of `hierarchical`, with equally many ranks on every host. `inside`: the link between ranks of one host, if it differs from the
- * measured one.
+ * The time of `hierarchical`, with equally many ranks on every host. `inside`: the link between ranks of one host, if
+ * it differs from the measured one.
  */
 export function predictVoteOfHosts(
   { ranksPerHost: L, ...question }: Question & { readonly ranksPerHost: number },

@@ -5,7 +5,8 @@ const of = (implementation: Implementation, workers: number, parameters: number,
   timeOf(implementation, { workers, parameters }, { alpha, beta });
 
 describe("Table 1 of the Lion Cub paper", () => {
-  // P = 8, N = 1000, b = 32, with α = 1 and β = 8 s a byte, so that latency is the number of messages and bandwidth the number of bits.
+  // P = 8, N = 1000, b = 32, with α = 1 and β = 8 s a byte, so that latency is the number of messages and bandwidth the
+  // number of bits.
   it.each([
     ["parameter-server", 14, 512_000], //           2 · 7         2 · 8 · 1000 · 32
     ["parameter-server-efficient", 6, 84_000], //    2 · 3         3 · 7/8 · 1000 · 32

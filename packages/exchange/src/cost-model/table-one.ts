@@ -15,8 +15,8 @@
  *   all-reduce, recursive halving      2 log₂ P             2 (P − 1)/P N b      Thakur et al. 2005, §4.5
  *   all-reduce, ring                   2 (P − 1)            2 (P − 1)/P N b      Patarasuk and Yuan 2009
  *
- * Table 1 leaves out the time of computing and does not round logarithms. predict.ts predicts the times of our own schemes on a measured
- * network.
+ * Table 1 leaves out the time of computing and does not round logarithms. predict.ts predicts the times of our own
+ * schemes on a measured network.
  */
 
 /** A network in the α-β model. */
@@ -98,8 +98,8 @@ export function timeOf(
 }
 
 /**
- * The number of parameters at which two implementations take equally long. With fewer parameters the one with fewer messages is faster,
- * with more the one with fewer bits. `undefined` if one of them is never slower.
+ * The number of parameters at which two implementations take equally long. With fewer parameters the one with fewer
+ * messages is faster, with more the one with fewer bits. `undefined` if one of them is never slower.
  */
 export function crossing(
   a: Implementation,

@@ -1,8 +1,8 @@
 import type { BufferLike, NativeBuffer } from "@terse/collectives";
 
 /**
- * Joins vectors that are neighbours in the same memory: in one ArrayBuffer, or in `memory`. Other vectors stay separate even if they happen
- * to be neighbours, because on another rank they may not be.
+ * Joins vectors that are neighbours in the same memory: in one ArrayBuffer, or in `memory`. Other vectors stay separate
+ * even if they happen to be neighbours, because on another rank they may not be.
  */
 export function adjacent(vectors: readonly BufferLike[], memory?: NativeBuffer): BufferLike[] {
   const merged: BufferLike[] = [];

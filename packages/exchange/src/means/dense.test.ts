@@ -1,7 +1,9 @@
 /** Dense means, compared with an oracle in float64 that rounds to 16 bits as IEEE 754 defines it. */
 import { type Group, loopback } from "@terse/collectives";
 import { describe, expect, it } from "vitest";
-import { type DenseType, dense, openExchange, StepRefusedError, scratchOf } from "../index.ts";
+import { type DenseType, dense, openExchange, StepRefusedError } from "../index.ts";
+import { scratchOf } from "../scratch.ts";
+import { meanIn } from "../testing/alone.ts";
 import { onRanks } from "../testing/on-ranks.ts";
 
 const lengths = [0, 1, 63, 64, 65, 1000, 100_003];
@@ -36,7 +38,7 @@ describe.each(["bf16", "f16"] as const)("a mean in %s", (type) => {
         });
         const got = await onRanks(ranks, async (group) => {
           const x = Float32Array.from({ length: n }, (_, i) => value(group.rank, i));
-          await dense(type).mean(group, x);
+          await meanIn(type, group, x);
           return x;
         });
         for (const x of got) expect(x.every((v, i) => v === expected[i])).toBe(true);
@@ -51,9 +53,7 @@ describe.each(["bf16", "f16"] as const)("a mean in %s", (type) => {
     const outcomes = await onRanks(3, async (group) => {
       const x = new Float32Array(1000).fill(1);
       if (group.rank === 1) x[700] = bad;
-      const error = await dense(type)
-        .mean(group, x)
-        .catch((error: unknown) => error);
+      const error = await meanIn(type, group, x).catch((error: unknown) => error);
       return { error, live: scratchOf(group).live };
     });
     for (const { error, live } of outcomes) {
@@ -101,7 +101,7 @@ describe("a mean in int8", () => {
       });
       const got = await onRanks(ranks, async (group) => {
         const x = Float32Array.from({ length: n }, (_, i) => value(group.rank, i));
-        await dense("int8").mean(group, x);
+        await meanIn("int8", group, x);
         return x;
       });
       for (const x of got) expect(x).toEqual(expected);
@@ -117,9 +117,7 @@ describe("a mean in int8", () => {
         const x = new Float32Array(1000).fill(1);
         if (group.rank === 1) x[700] = bad;
         const mine = group.rank === 1 ? refusal : undefined;
-        const error = await dense("int8")
-          .mean(group, x, { refusal: mine })
-          .catch((error: unknown) => error);
+        const error = await meanIn("int8", group, x, { refusal: mine }).catch((error: unknown) => error);
         return { error, live: scratchOf(group).live };
       });
       for (const { error, live } of outcomes) {
@@ -153,7 +151,7 @@ describe.each(["f32", "bf16", "f16", "int8"] as const)("the closed form of a mea
   it.each(worlds)("equals the counters of %i ranks", async (ranks) => {
     for (const n of lengths) {
       const groups = loopback(ranks);
-      await Promise.all(groups.map((group: Group) => dense(type).mean(group, new Float32Array(n))));
+      await Promise.all(groups.map((group: Group) => meanIn(type, group, new Float32Array(n))));
       for (const group of groups) {
         const { bytes, messages } = group.sent();
         const { peak: peakBytes, live } = scratchOf(group);

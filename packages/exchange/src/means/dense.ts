@@ -1,9 +1,8 @@
 /** The mean of vectors of f32, sent as f32, bf16, f16 or int8. */
-import type { BufferLike, Group } from "@terse/collectives";
+import type { BufferLike } from "@terse/collectives";
 import type { Cost, CostOf } from "../cost.ts";
-import { type CallOptions, carryOver, type ExchangeContext } from "../exchange-context.ts";
+import type { ExchangeContext } from "../exchange-context.ts";
 import { onHost } from "../on-host.ts";
-import { retaining } from "../retaining.ts";
 import { carryMeans, meanCost, meansCost } from "./f32-mean.ts";
 import { carryHalfMeans, halfMeanCost } from "./half-mean.ts";
 import { carryInt8Means, int8MeansCost } from "./int8-mean.ts";
@@ -12,12 +11,11 @@ import { carryInt8Means, int8MeansCost } from "./int8-mean.ts";
 export interface DenseScheme {
   readonly type: DenseType;
   /**
-   * x ← mean over ranks of x, for several vectors, the same bits on every rank. In 8 and 16 bits all ranks throw a StepRefusedError if a
-   * rank refuses or a value does not fit. In f32 a value that is not finite spreads to all ranks; so does a refusal, as NaN.
+   * x ← mean over ranks of x, for several vectors, the same bits on every rank. In 8 and 16 bits all ranks throw a
+   * StepRefusedError if a rank refuses or a value does not fit. In f32 a value that is not finite spreads to all ranks;
+   * so does a refusal, as NaN.
    */
   carry(vectors: readonly BufferLike[], context: ExchangeContext): Promise<void>;
-  /** Carries one vector by itself, without an exchange. */
-  mean(group: Group, x: BufferLike, call?: CallOptions): Promise<void>;
   /** The cost of one vector. */
   readonly cost: CostOf;
   /** The cost of several vectors that are carried together. */
@@ -32,14 +30,7 @@ function scheme(
   cost: CostOf,
   costTogether: DenseScheme["costTogether"] = (lengths, ranks, rank) => added(lengths.map((n) => cost(n, ranks, rank))),
 ): DenseScheme {
-  return {
-    type,
-    carry,
-    cost,
-    costTogether,
-    mean: (group, vector, call = {}) =>
-      retaining(vector, {}, (x) => carryOver(group, call, (context) => carry([x], context))),
-  };
+  return { type, carry, cost, costTogether };
 }
 
 /** Codecs encode these means, on the host. */

@@ -1,26 +1,21 @@
 /**
- * The mean of vectors over the ranks, sent in their own type by an all-reduce.
- * Patarasuk and Yuan 2009, "Bandwidth optimal all-reduce algorithms for clusters of workstations", doi:10.1016/j.jpdc.2008.09.002
+ * The mean of vectors over the ranks, sent in their own type by an all-reduce. Patarasuk and Yuan 2009, "Bandwidth
+ * optimal all-reduce algorithms for clusters of workstations", doi:10.1016/j.jpdc.2008.09.002
  *
  * Several vectors of one round that are not neighbours in memory are copied into one, so that they are one message.
  *
- * Sent by a rank: one message, streamed in 2 (P − 1) steps, about 2 (P − 1)/P · 4 n bytes; P − 1 messages of 4 n bytes if the vector
- * has at most 8 KiB. Held: 4 n bytes for vectors that are copied.
+ * Sent by a rank: one message, streamed in 2 (P − 1) steps, about 2 (P − 1)/P · 4 n bytes; P − 1 messages of 4 n bytes
+ * if the vector has at most 8 KiB. Held: 4 n bytes for vectors that are copied.
  */
-import { allReduceBytes, type BufferLike, copy, type Group } from "@terse/collectives";
+import { allReduceBytes, type BufferLike, copy } from "@terse/collectives";
 import { type Cost, costOf } from "../cost.ts";
-import { type CallOptions, carryOver, type ExchangeContext } from "../exchange-context.ts";
+import type { ExchangeContext } from "../exchange-context.ts";
 import { onHost } from "../on-host.ts";
-import { retaining } from "../retaining.ts";
 import { runStages, type Stage } from "../run-stages.ts";
 import { settled } from "../settled.ts";
 import { watched } from "../watch.ts";
 
-/** x ← mean over ranks of x, the same bits on every rank. A value that is not finite on one rank makes the mean not finite on all. */
-export function mean(group: Group, vector: BufferLike, call: CallOptions = {}): Promise<void> {
-  return retaining(vector, {}, (x) => carryOver(group, call, (context) => carryMeans([x], context)));
-}
-
+/** A value that is not finite on one rank makes the mean not finite on all. */
 export function carryMeans(vectors: readonly BufferLike[], context: ExchangeContext): Promise<void> {
   return onHost(vectors, (here) => carryHere(here, context), context.up.group.device);
 }

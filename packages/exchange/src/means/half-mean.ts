@@ -1,23 +1,23 @@
 /**
- * The mean of a vector of f32, sent in 16 bits, bf16 or f16. It is rounded once on the way up and once on the way down, and added in f32
- * in between. A ring in 16 bits would round at each of its P − 1 steps.
+ * The mean of a vector of f32, sent in 16 bits, bf16 or f16. It is rounded once on the way up and once on the way down,
+ * and added in f32 in between. A ring in 16 bits would round at each of its P − 1 steps.
  *
  *   h_r ← round(x_r)              every rank, to nearest even
  *   s ← Σ_r h_r · (1/P)           each chunk's owner, in f32, in the order of the ranks
  *   x ← round(s)                  the same 16 bits on every rank, the owner included
  *
- * Sent by a rank that owns c ≈ n / P of the n elements: 2 (P − 1) messages, 2 ((n − c) + (P − 1) c) bytes, half of f32. Chunks begin at
- * multiples of 8 elements.
- * Held: the wires of by-owners.ts, 2 bytes an element, and 4 bytes for each element of a chunk.
+ * Sent by a rank that owns c ≈ n / P of the n elements: 2 (P − 1) messages, 2 ((n − c) + (P − 1) c) bytes, half of f32.
+ * Chunks begin at multiples of 8 elements. Held: the wires of by-owners.ts, 2 bytes an element, and 4 bytes for each
+ * element of a chunk.
  */
 import { bf16, type Codec, f16 } from "@terse/codecs";
 import { type BufferLike, copy, type Group } from "@terse/collectives";
+import { byOwners, byOwnersCost, type OwnerScheme } from "../by-owners/by-owners.ts";
+import { ownedChunks, sliceOf } from "../by-owners/owned-chunks.ts";
 import { type Cost, costOf } from "../cost.ts";
 import type { ExchangeContext } from "../exchange-context.ts";
-import { ownedChunks, sliceOf } from "../owned-chunks.ts";
 import { checkNotes } from "../refusal.ts";
 import { scratchOf } from "../scratch.ts";
-import { byOwners, byOwnersCost, type OwnerScheme } from "../sums/by-owners.ts";
 import { floatsOf } from "./floats-of.ts";
 
 const codecs = { bf16, f16 };

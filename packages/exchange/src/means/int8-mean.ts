@@ -1,21 +1,21 @@
 /**
- * The mean of a vector of f32, sent as whole numbers of 8 bits, in units that the ranks share for each block of 512 elements. It is rounded
- * once, on the way up, and added exactly (fields.ts).
+ * The mean of a vector of f32, sent as whole numbers of 8 bits, in units that the ranks share for each block of 512
+ * elements. It is rounded once, on the way up, and added exactly (fields.ts).
  *
  *   u = max over ranks of max |x_r| in the block / 127          rounded up to fp32
  *   x ← (1/P) u Σ_r round(x_r / u)                              the same bits on every rank; the error is at most u/2, and fp32's rounding
  *
- * Sent by a rank, about 2 (P − 1)/P times: 4 bytes a block for u, and 1.5 bytes an element (1 up and 2 down, for 2 to 257 ranks), three
- * quarters of 16 bits. Messages: those of the small all-reduce, and 2 (P − 1).
- * Held: as `sumOfFields`; or, if that is more, the received wires and 4 bytes an element of the largest chunk.
+ * Sent by a rank, about 2 (P − 1)/P times: 4 bytes a block for u, and 1.5 bytes an element (1 up and 2 down, for 2 to
+ * 257 ranks), three quarters of 16 bits. Messages: those of the small all-reduce, and 2 (P − 1). Held: as
+ * `sumOfFields`; or, if that is more, the received wires and 4 bytes an element of the largest chunk.
  */
 import { int8 } from "@terse/codecs";
 import type { BufferLike } from "@terse/collectives";
+import { ownedChunks } from "../by-owners/owned-chunks.ts";
 import { type Cost, costOf } from "../cost.ts";
 import type { ExchangeContext } from "../exchange-context.ts";
-import { ownedChunks } from "../owned-chunks.ts";
+import { carryFields, checkFields, sumsOfFieldsCost, sumsOfFieldsHeld } from "../kinds/sum-of-fields.ts";
 import { checkNotes } from "../refusal.ts";
-import { carryFields, checkFields, sumsOfFieldsCost, sumsOfFieldsHeld } from "../sums/fields.ts";
 import { floatsOf } from "./floats-of.ts";
 
 export const int8Codec = int8({ block: 512 });

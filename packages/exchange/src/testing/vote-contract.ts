@@ -1,24 +1,22 @@
-/** The contract of vote schemes, tested on up to nine ranks of one process. The oracle counts plain numbers, and packs and unpacks by itself. */
+/**
+ * The contract of vote schemes, tested on up to nine ranks of one process. The oracle counts plain numbers, and packs
+ * and unpacks by itself.
+ */
 import { type Group, loopback } from "@terse/collectives";
 import { describe, expect, it } from "vitest";
-import {
-  type Outcome,
-  openExchange,
-  PackedBits,
-  type Result,
-  Scratch,
-  StepRefusedError,
-  scratchOf,
-  Tally,
-  vote,
-} from "../index.ts";
+import { openExchange, PackedBits, StepRefusedError, Tally } from "../index.ts";
 import { Ternary } from "../packed-bits.ts";
+import { Scratch, scratchOf } from "../scratch.ts";
+import type { Outcome, Result } from "../votes/outcome.ts";
 import type { VoteScheme } from "../votes/vote-scheme.ts";
+import { vote } from "./alone.ts";
 
 export interface VoteContract {
   /** The scheme for a number of ranks. */
   scheme: (ranks: number) => VoteScheme;
-  /** The outcome of the ranks' votes (±1, one for each rank) on one element: −1, 0 or 1, or the number of plus votes. */
+  /**
+   * The outcome of the ranks' votes (±1, one for each rank) on one element: −1, 0 or 1, or the number of plus votes.
+   */
   oracle?: (votes: readonly number[], outcome: Outcome) => number;
 }
 

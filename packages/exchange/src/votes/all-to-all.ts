@@ -1,18 +1,20 @@
 /**
- * Every rank counts a part of the vector. Ishikawa et al. 2024, §3.1 "1-bit compressed allreduce", https://arxiv.org/abs/2411.16462
+ * Every rank counts a part of the vector. Ishikawa et al. 2024, §3.1 "1-bit compressed allreduce",
+ * https://arxiv.org/abs/2411.16462
  *
  *   1. all-to-all    every rank receives all ranks' signs for the words that it owns
  *   2. vote          it counts them in the packed domain
  *   3. all-gather    and sends the outcome to all ranks
  *
- * Two ranks exchange all their signs, and both count all of them: for a majority that takes as many bytes, in one message instead of two.
+ * Two ranks exchange all their signs, and both count all of them: for a majority that takes as many bytes, in one
+ * message instead of two.
  *
- * Long vectors are sent in chunks, and the work on them overlaps: while chunk k is on the wire, chunk k + 1 is encoded, and chunk k − 1 is
- * counted and sent back.
+ * Long vectors are sent in chunks, and the work on them overlaps: while chunk k is on the wire, chunk k + 1 is encoded,
+ * and chunk k − 1 is counted and sent back.
  *
- * Sent by a rank, for each chunk of W = ⌈n / 64⌉ words of which it owns w ≈ W / P, and d planes of the outcome: (1 + d)(P − 1) messages,
- * 8 ((W − w) + d (P − 1) w) bytes; with two ranks 1 message of 8 W bytes, and w = W. Held: the votes on its words of two chunks,
- * 8 (P − 1) w bytes each (8 P w if d > 1), and the outcome's planes above the first.
+ * Sent by a rank, for each chunk of W = ⌈n / 64⌉ words of which it owns w ≈ W / P, and d planes of the outcome: (1 +
+ * d)(P − 1) messages, 8 ((W − w) + d (P − 1) w) bytes; with two ranks 1 message of 8 W bytes, and w = W. Held: the
+ * votes on its words of two chunks, 8 (P − 1) w bytes each (8 P w if d > 1), and the outcome's planes above the first.
  */
 import { allGatherBytes, allToAllBytes } from "@terse/collectives";
 import { costOf } from "../cost.ts";
@@ -25,7 +27,10 @@ import { ReceivedVotes, votesHeld } from "./received-votes.ts";
 import { noteOfVotes, type VoteScheme, voteScheme } from "./vote-scheme.ts";
 
 export interface AllToAllOptions {
-  /** Elements of a chunk, in whole words of 64; by default a sixteenth of the vector, and at least 1 Mi (128 KiB of signs). */
+  /**
+   * Elements of a chunk, in whole words of 64; by default a sixteenth of the vector, and at least 1 Mi (128 KiB of
+   * signs).
+   */
   readonly chunk?: number;
 }
 

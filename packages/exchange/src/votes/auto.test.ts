@@ -2,7 +2,8 @@ import { sign } from "@terse/codecs";
 import { loopback } from "@terse/collectives";
 import { describe, expect, it } from "vitest";
 import { type Measured, measureLink } from "../cost-model/measure-link.ts";
-import { allToAll, PackedBits, vote } from "../index.ts";
+import { allToAll, PackedBits } from "../index.ts";
+import { vote } from "../testing/alone.ts";
 import { noComputing } from "../testing/on-ranks.ts";
 import { voteContract } from "../testing/vote-contract.ts";
 import { type AutoVoteScheme, auto } from "./auto.ts";
@@ -17,7 +18,8 @@ voteContract("auto, where every message costs", { scheme: () => auto({ measured:
 
 describe("auto", () => {
   it("takes the scheme with the fewest bytes where bytes cost most, and reports the times of the others", () => {
-    // 2²⁰ signs are 128 KiB; at 8 µs a byte (1 Mbit/s) all-to-all carries 2 · 3/4 of them: 1.57 s. Fields of 4 bits: 6.3 s.
+    // 2²⁰ signs are 128 KiB; at 8 µs a byte (1 Mbit/s) all-to-all carries 2 · 3/4 of them: 1.57 s. Fields of 4 bits:
+    // 6.3 s.
     const { scheme, why } = auto({ measured: network(1e-3, 8e-6) }).choice(2 ** 20, 4);
     expect(scheme).toBe("all-to-all");
     expect(why).toBe(
@@ -32,8 +34,9 @@ describe("auto", () => {
   });
 
   it("takes another scheme where each message costs, until the bytes cost more", () => {
-    // 16 ranks, 10 ms a message. All-to-all goes in 16 chunks, each there and back: 480 messages, 4.8 s. Counts take 15 empty messages
-    // and one pass of the ring. 2²⁶ elements: 8-bit fields carry 126 MB, 1 s at 8 ns a byte. 2³¹: 4 GB, 32 s, against 0.5 GB.
+    // 16 ranks, 10 ms a message. All-to-all goes in 16 chunks, each there and back: 480 messages, 4.8 s. Counts take 15
+    // empty messages and one pass of the ring. 2²⁶ elements: 8-bit fields carry 126 MB, 1 s at 8 ns a byte. 2³¹: 4 GB,
+    // 32 s, against 0.5 GB.
     const of = auto({ measured: network(1e-3, 8e-9, 1e-2) });
     expect([2 ** 26, 2 ** 31].map((n) => of.choice(n, 16).scheme)).toEqual(["count", "all-to-all"]);
   });

@@ -1,7 +1,8 @@
 /**
- * Takes the fastest vote scheme for the length of the vector, predicted from measurements of the network and the machine. All ranks have the
- * same measurements, bit for bit, so they make the same choice without a message. All these schemes give the same bits, so the choice does
- * not change the result. `hierarchical` gives another result and is never chosen.
+ * Takes the fastest vote scheme for the length of the vector, predicted from measurements of the network and the
+ * machine. All ranks have the same measurements, bit for bit, so they make the same choice without a message. All these
+ * schemes give the same bits, so the choice does not change the result. `hierarchical` gives another result and is
+ * never chosen.
  *
  * Sent by a rank, and held: as the chosen scheme.
  */

@@ -1,12 +1,14 @@
 /**
- * All ranks count all votes: signs become the numbers 0 and 1 in fields of b bits, an ordinary all-reduce adds the fields, and every rank
- * compares the sums with P/2. Ishikawa et al. 2024, §3.1 "direct allreduce", https://arxiv.org/abs/2411.16462
+ * All ranks count all votes: signs become the numbers 0 and 1 in fields of b bits, an ordinary all-reduce adds the
+ * fields, and every rank compares the sums with P/2. Ishikawa et al. 2024, §3.1 "direct allreduce",
+ * https://arxiv.org/abs/2411.16462
  *
- * The fields are those of the codec `count`: b is 2, 4, 8 or 16, by default the narrowest with P ≤ 2^b − 1, so that no sum carries into
- * the next field. A narrower b is a RangeError. The paper uses log2(P) + 1 bits, "in practice" packed into 8-bit words.
+ * The fields are those of the codec `count`: b is 2, 4, 8 or 16, by default the narrowest with P ≤ 2^b − 1, so that no
+ * sum carries into the next field. A narrower b is a RangeError. The paper uses log2(P) + 1 bits, "in practice" packed
+ * into 8-bit words.
  *
- * Sent by a rank: an all-reduce of F = ⌈b n / 8⌉ bytes, about 2 (P − 1)/P · F, and P − 1 empty messages that carry the notes.
- * Held: F bytes, and the outcome's planes above the first.
+ * Sent by a rank: an all-reduce of F = ⌈b n / 8⌉ bytes, about 2 (P − 1)/P · F, and P − 1 empty messages that carry the
+ * notes. Held: F bytes, and the outcome's planes above the first.
  */
 import { count as countCodec } from "@terse/codecs";
 import { allReduceBytes, allToAllBytes } from "@terse/collectives";
@@ -18,7 +20,10 @@ import { planesOfCount } from "./outcome.ts";
 import { noteOfVotes, type VoteScheme, voteScheme } from "./vote-scheme.ts";
 
 export interface CountOptions {
-  /** Bits of a field: 2, 4, 8 or 16. Unless given, the narrowest that holds the number of ranks; a narrower one is a RangeError. */
+  /**
+   * Bits of a field: 2, 4, 8 or 16. Unless given, the narrowest that holds the number of ranks; a narrower one is a
+   * RangeError.
+   */
   readonly width?: number;
 }
 

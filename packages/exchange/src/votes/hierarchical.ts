@@ -1,30 +1,32 @@
 /**
- * Hosts vote: each host has one vote, the majority of its ranks. So only one copy of the vector leaves a host, for any number of ranks
- * on it.
+ * Hosts vote: each host has one vote, the majority of its ranks. So only one copy of the vector leaves a host, for any
+ * number of ranks on it.
  *
  *   h_k ← sign(Σ_{ranks of host k} u)      a tie is `tie`
  *   v   ← sign(Σ_k h_k)                    a tie is `tie`
  *
- * That is not the majority of all ranks: a host with many ranks has one vote, as every other host, and minority votes inside a host are
- * lost. With one host, or with one rank on each host, it is the majority. The arrangement is that of ZeRO++ (Wang et al. 2023,
- * https://arxiv.org/abs/2306.10209): inside the hosts, between ranks with the same place in their hosts, inside the hosts again.
+ * That is not the majority of all ranks: a host with many ranks has one vote, as every other host, and minority votes
+ * inside a host are lost. With one host, or with one rank on each host, it is the majority. The arrangement is that of
+ * ZeRO++ (Wang et al. 2023,
+ * https://arxiv.org/abs/2306.10209): inside the hosts, between ranks with the same place in their hosts, inside the
+ * hosts again.
  *
  *   1. all-to-all inside     owner l of a host receives its host's signs for part l of the vector; as many owners as the smallest host has ranks
  *   2. all-to-all between    the H owners of a part, one on each host, divide it among them and vote on it
  *   3. all-gather between
  *   4. all-to-all inside     the owner sends the part to the other ranks of its host, with the notes
  *
- * `inside: "dense"`: inside a host the ranks send the values themselves in f32, not their signs. So a host votes as the mean of its ranks
- * would, and noise is averaged before values become one bit. With one host, Lion Cub is Lion.
+ * `inside: "dense"`: inside a host the ranks send the values themselves in f32, not their signs. So a host votes as the
+ * mean of its ranks would, and noise is averaged before values become one bit. With one host, Lion Cub is Lion.
  *
  *   h_k ← sign(Σ_{ranks of host k} c)      added in the order of the ranks, in f32; the sign of 0 is that of the ranks' own zeros
  *   1. all-to-all inside                   owner l of a host receives its host's c for part l: a reduce-scatter that also carries the notes
  *
- * Sent by a rank that owns w of W words (w = 0, and nothing between hosts, for a rank that owns no part) and w' of those between hosts,
- * with L ranks on its host: 2 (L − 1) messages, 8 ((W − w) + (L − 1) w) bytes inside; 2 (H − 1) messages, 8 ((w − w') + (H − 1) w') bytes
- * between.
- * Held: the larger of 8 (L − 1) w and 8 (H − 1) w' bytes.
- * Dense, for p owned elements of n: 4 (n − p) + 8 (L − 1) w bytes inside; held is the larger of 4 n + 4 (L − 1) p and 8 (H − 1) w'.
+ * Sent by a rank that owns w of W words (w = 0, and nothing between hosts, for a rank that owns no part) and w' of
+ * those between hosts, with L ranks on its host: 2 (L − 1) messages, 8 ((W − w) + (L − 1) w) bytes inside; 2 (H − 1)
+ * messages, 8 ((w − w') + (H − 1) w') bytes between. Held: the larger of 8 (L − 1) w and 8 (H − 1) w' bytes. Dense, for
+ * p owned elements of n: 4 (n − p) + 8 (L − 1) w bytes inside; held is the larger of 4 n + 4 (L − 1) p and 8 (H − 1)
+ * w'.
  */
 import { NotFiniteError, sign } from "@terse/codecs";
 import { allGatherBytes, allToAllBytes, type Group } from "@terse/collectives";
@@ -170,7 +172,9 @@ async function signOfSum(
   }
 }
 
-/** A group of the ranks of this host, and, for a rank that owns a part, one of the owners of the same part on all hosts. */
+/**
+ * A group of the ranks of this host, and, for a rank that owns a part, one of the owners of the same part on all hosts.
+ */
 async function open(group: QueuedGroup, hostOf: HostOf): Promise<readonly Group[]> {
   const { place, owners, host } = layoutOf(hostOf, group.size, group.rank);
   const inside = await group.split(host);
@@ -207,7 +211,9 @@ function layoutOf(hosts: HostOf, ranks: number, rank: number): Layout {
   };
 }
 
-/** The words where the parts of one host's ranks begin. Owners share the vector, the parts of the other ranks are empty. */
+/**
+ * The words where the parts of one host's ranks begin. Owners share the vector, the parts of the other ranks are empty.
+ */
 function ownedParts(n: number, owners: number, ranksHere: number): number[] {
   const starts = partition(n, owners);
   return [...starts, ...Array.from({ length: ranksHere - owners }, () => starts[owners]!)];

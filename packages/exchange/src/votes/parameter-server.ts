@@ -1,11 +1,13 @@
 /**
- * One rank counts: every rank sends it all its signs, and it sends the outcome to every rank in turn. Liu et al. 2024, Algorithm 1,
+ * One rank counts: every rank sends it all its signs, and it sends the outcome to every rank in turn. Liu et al. 2024,
+ * Algorithm 1,
  * https://arxiv.org/abs/2404.00438; the naive server of Ishikawa et al. 2024, Table 1, https://arxiv.org/abs/2411.16462
  *
- * The server is rank 0. Sent by a rank: 8 W bytes up; the server d (P − 1) 8 W bytes down. Messages: P − 1 from each rank, which carry
- * the notes (only those to the server have a payload); then d (P − 1) from the server, and d bare headers from each other rank (scatter in
- * bytes.ts of @terse/collectives). The server's link carries (1 + d)(P − 1) 8 W bytes, so this scheme does not scale.
- * Held: by the server (P − 1) 8 W bytes of votes (P 8 W if d > 1); and the outcome's planes above the first.
+ * The server is rank 0. Sent by a rank: 8 W bytes up; the server d (P − 1) 8 W bytes down. Messages: P − 1 from each
+ * rank, which carry the notes (only those to the server have a payload); then d (P − 1) from the server, and d bare
+ * headers from each other rank (scatter in bytes.ts of @terse/collectives). The server's link carries (1 + d)(P − 1) 8
+ * W bytes, so this scheme does not scale. Held: by the server (P − 1) 8 W bytes of votes (P 8 W if d > 1); and the
+ * outcome's planes above the first.
  */
 import { allToAllBytes, scatterBytes } from "@terse/collectives";
 import { costOf } from "../cost.ts";

@@ -3,8 +3,8 @@ import { signsOf } from "../partition.ts";
 import type { Scratch } from "../scratch.ts";
 
 /**
- * The votes of all ranks on the same n elements: memory for the votes that arrive, and this rank's own votes in place. If the outcome has
- * several planes, the own votes are copied, because the first plane overwrites them.
+ * The votes of all ranks on the same n elements: memory for the votes that arrive, and this rank's own votes in place.
+ * If the outcome has several planes, the own votes are copied, because the first plane overwrites them.
  */
 export class ReceivedVotes implements Disposable {
   /** The votes that arrive, by rank; this rank's entry is empty unless its votes are copied. */

@@ -1,4 +1,7 @@
-/** The contract of vote schemes. A scheme decides which ranks count which votes, and how the outcome reaches all ranks, with the same bits on each. */
+/**
+ * The contract of vote schemes. A scheme decides which ranks count which votes, and how the outcome reaches all ranks,
+ * with the same bits on each.
+ */
 import type { Group } from "@terse/collectives";
 import type { Cost } from "../cost.ts";
 import type { ExchangeContext } from "../exchange-context.ts";
@@ -12,7 +15,10 @@ export interface VoteScheme {
   readonly outcomes: readonly Outcome[];
   /** Whether it reads the values of the votes (`PackedBits.values`) instead of their signs. */
   readonly dense: boolean;
-  /** Only on more than one rank. Takes this rank's votes in planes[0], and leaves the outcome in all planes, the same bits on every rank. */
+  /**
+   * Only on more than one rank. Takes this rank's votes in planes[0], and leaves the outcome in all planes, the same
+   * bits on every rank.
+   */
   carry(planes: readonly PackedBits[], outcome: Outcome, context: ExchangeContext): Promise<void>;
   /** The cost on one rank. RangeError if this number of ranks cannot use the scheme, with the reason. */
   cost(n: number, ranks: number, rank: number, outcome?: Outcome): Cost;
@@ -74,7 +80,9 @@ export function checkOutcome({ name, outcomes }: Pick<VoteScheme, "name" | "outc
     );
 }
 
-/** This rank's refusal as the note of a header. Encoding, which goes piece by piece, may find the first reason for it. */
+/**
+ * This rank's refusal as the note of a header. Encoding, which goes piece by piece, may find the first reason for it.
+ */
 export function noteOfVotes(u: PackedBits, { note }: ExchangeContext): number {
   return note || (u.firstNonFinite === undefined ? 0 : noteOf("the gradient is not finite"));
 }

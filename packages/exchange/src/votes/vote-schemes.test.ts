@@ -4,15 +4,14 @@ import {
   allToAll,
   count,
   hierarchical,
-  majorityCost,
   openExchange,
   PackedBits,
   parameterServer,
   parameterServerEfficient,
   StepRefusedError,
-  scratchOf,
-  vote,
 } from "../index.ts";
+import { scratchOf } from "../scratch.ts";
+import { majorityCost, vote } from "../testing/alone.ts";
 import { onRanks } from "../testing/on-ranks.ts";
 import { outcomeOf, packed, voteContract } from "../testing/vote-contract.ts";
 

@@ -1,6 +1,7 @@
 /**
- * A function of the mean of a vector over the ranks, computed once, by the vector's owner, who sends the result to all. The ranks share the
- * work of several vectors, and have the same bits even where the function's last bits depend on the processor, as QR and matrix products do.
+ * A function of the mean of a vector over the ranks, computed once, by the vector's owner, who sends the result to all.
+ * The ranks share the work of several vectors, and have the same bits even where the function's last bits depend on the
+ * processor, as QR and matrix products do.
  *
  *   x̄ ← (1/P) Σ_r x_r        in rank order, added in fp64 and rounded once
  *   into ← f(x̄)              the owner; the other ranks take its bytes
@@ -13,27 +14,28 @@
  * The vectors of a round are carried together, in one of two ways that give the same bits:
  *
  *   by owners   every rank sends its vectors to their owners, who send the results to all ranks (by-owners.ts). Sent by a rank, for n
- *               elements up and k down: the owner 4 k bytes to each other rank, the others 4 n bytes to the owner. With owners of equal
- *               shares this is (P − 1)/P · 4 (n + k) bytes a rank, as an all-reduce sends. Messages: 2 (P − 1).
- *               Held: 4 n bytes, at the owner of more ranks than one 4 (P + 1) n bytes; and 4 k bytes.
+ *               elements up and k down: the owner 4 k bytes to each other rank, the others 4 n bytes to the owner. With
+ *               owners of equal shares this is (P − 1)/P · 4 (n + k) bytes a rank, as an all-reduce sends. Messages: 2
+ *               (P − 1). Held: 4 n bytes, at the owner of more ranks than one 4 (P + 1) n bytes; and 4 k bytes.
  *   by slices   every rank averages a slice of all vectors for the owners (by-slices.ts): about twice the bytes of equal shares, whatever the
- *               shares, and 4 (P − 1) messages. Taken where the busiest rank saves 32 KiB each way, as with fewer vectors than ranks.
+ *               shares, and 4 (P − 1) messages. Taken where the busiest rank saves 32 KiB each way, as with fewer
+ *               vectors than ranks.
  */
 import type { Floats } from "@terse/codecs";
 import { copy, type Group } from "@terse/collectives";
+import { byOwners, byOwnersCost, type OneWay, type OwnerScheme } from "../by-owners/by-owners.ts";
+import { bySlices, bySlicesCost, type OwnedSizes, type OwnedVector } from "../by-owners/by-slices.ts";
+import { averageFloats, checkFinite, floatsAt, writeFloats } from "../by-owners/f32-wires.ts";
 import type { Cost } from "../cost.ts";
-import { type CallOptions, carryOver, type ExchangeContext } from "../exchange-context.ts";
-import { retaining } from "../retaining.ts";
-import { byOwners, byOwnersCost, type OneWay, type OwnerScheme } from "./by-owners.ts";
-import { bySlices, bySlicesCost, type OwnedSizes, type OwnedVector } from "./by-slices.ts";
-import { averageFloats, checkFinite, floatsAt, writeFloats } from "./f32-wires.ts";
+import type { ExchangeContext } from "../exchange-context.ts";
+import { type Kind, nothing } from "./kind.ts";
 
 export interface ComputedMeanOptions {
   /** The rank that computes, the same on every rank. */
   readonly owner: number;
   /**
-   * f: reads the mean of n elements and writes all of the result. It is called on the owner alone, once, and may change the mean. If it
-   * throws, the group is aborted; if its result is not finite, all ranks throw a StepRefusedError.
+   * f: reads the mean of n elements and writes all of the result. It is called on the owner alone, once, and may change
+   * the mean. If it throws, the group is aborted; if its result is not finite, all ranks throw a StepRefusedError.
    */
   readonly compute: (mean: Float32Array, result: Float32Array) => void;
   /** The result, of any length that is the same on every rank; x unless given. */
@@ -52,23 +54,60 @@ export interface FromOwnerOptions {
   readonly owner: number;
 }
 
-/**
- * into ← f(mean over ranks of x), the same bits on every rank. RangeError if there is no such owner. After a NaN in x all ranks throw a
- * StepRefusedError.
- */
-export function computedMean(
-  group: Group,
-  vector: Floats,
-  given: ComputedMeanOptions,
-  call: CallOptions = {},
-): Promise<void> {
-  return retaining(vector, given, async (x, options) => {
-    const vector = computedVector(group, x, options);
-    await carryOver(group, call, (context) => carryOwned([vector], context));
-  });
+/** `result`: the elements of the result, n unless given. */
+export interface ComputedMeanMessage {
+  readonly kind: "computedMean";
+  readonly n: number;
+  readonly owner: number;
+  readonly result?: number | undefined;
 }
 
-export function computedVector(group: Group, x: Floats, given: ComputedMeanOptions): OwnedVector {
+/** The halves of a computed mean, where something else happens between them. */
+export interface OneWayMessage {
+  readonly kind: "meanAtOwner" | "fromOwner";
+  readonly n: number;
+  readonly owner: number;
+}
+
+const owned = <O, M>(
+  name: string,
+  only: OneWay | undefined,
+  ask: Kind<Floats, O, OwnedVector, void, M>["ask"],
+  sizesOf: (message: M) => OwnedSizes,
+): Kind<Floats, O, OwnedVector, void, M> => ({
+  name,
+  memory: "stays",
+  ask,
+  carry: (vectors, context) => carryOwned(vectors, context, only),
+  result: nothing,
+  cost: (messages, ranks, rank) => (messages.length > 0 ? ownedCosts(messages.map(sizesOf), ranks, rank, only) : []),
+});
+
+/** into ← f(mean over ranks of x), computed once, by its owner, who sends it to all; into is x unless given. */
+export const computedMean = owned<ComputedMeanOptions, ComputedMeanMessage>(
+  "computedMean",
+  undefined,
+  (x, options, { group }) => computedVector(group, x, options),
+  (message) => sizes.computedMean(message),
+);
+
+/** x ← mean over ranks of x, on its owner alone. The other ranks keep their x. */
+export const meanAtOwner = owned<MeanAtOwnerOptions, OneWayMessage>(
+  "meanAtOwner",
+  "up",
+  (x, options, { group }) => vectorToOwner(group, x, options),
+  (message) => sizes.meanAtOwner(message),
+);
+
+/** x ← the owner's x. If that is not finite, all ranks throw a StepRefusedError. */
+export const fromOwner = owned<FromOwnerOptions, OneWayMessage>(
+  "fromOwner",
+  "down",
+  (x, options, { group }) => vectorFromOwner(group, x, options),
+  (message) => sizes.fromOwner(message),
+);
+
+function computedVector(group: Group, x: Floats, given: ComputedMeanOptions): OwnedVector {
   const { owner, compute, into = x } = given;
   checkOwner("computedMean", owner, group);
   return {
@@ -89,7 +128,7 @@ export function computedVector(group: Group, x: Floats, given: ComputedMeanOptio
   };
 }
 
-export function vectorToOwner(group: Group, x: Floats, { owner, arrived }: MeanAtOwnerOptions): OwnedVector {
+function vectorToOwner(group: Group, x: Floats, { owner, arrived }: MeanAtOwnerOptions): OwnedVector {
   checkOwner("meanAtOwner", owner, group);
   return {
     owner,
@@ -104,7 +143,7 @@ export function vectorToOwner(group: Group, x: Floats, { owner, arrived }: MeanA
   };
 }
 
-export function vectorFromOwner(group: Group, x: Floats, { owner }: FromOwnerOptions): OwnedVector {
+function vectorFromOwner(group: Group, x: Floats, { owner }: FromOwnerOptions): OwnedVector {
   checkOwner("fromOwner", owner, group);
   return {
     owner,
@@ -123,8 +162,27 @@ function checkOwner(where: string, owner: number, { size }: Group): void {
     );
 }
 
+/** The vectors of a round that go to owners, or from them: those that are carried together, and the one way they go. */
+export function ownedVectors(
+  round: readonly { readonly kind: string }[],
+): readonly { readonly vectors: readonly OwnedSizes[]; readonly only: OneWay | undefined }[] {
+  const of = <M extends { kind: string }>(kind: M["kind"]) =>
+    round.filter((message) => message.kind === kind) as unknown as M[];
+  return [
+    { vectors: of<ComputedMeanMessage>("computedMean").map(sizes.computedMean), only: undefined },
+    { vectors: of<OneWayMessage>("meanAtOwner").map(sizes.meanAtOwner), only: "up" as const },
+    { vectors: of<OneWayMessage>("fromOwner").map(sizes.fromOwner), only: "down" as const },
+  ].filter(({ vectors }) => vectors.length > 0);
+}
+
+const sizes = {
+  computedMean: ({ owner, n, result = n }: ComputedMeanMessage): OwnedSizes => ({ owner, n, k: result }),
+  meanAtOwner: ({ owner, n }: OneWayMessage): OwnedSizes => ({ owner, n, k: 0 }),
+  fromOwner: ({ owner, n }: OneWayMessage): OwnedSizes => ({ owner, n: 0, k: n }),
+};
+
 /** Carries all vectors of a round: both ways, or only up to their owners, or only down from them. */
-export function carryOwned(vectors: readonly OwnedVector[], context: ExchangeContext, only?: OneWay): Promise<void> {
+function carryOwned(vectors: readonly OwnedVector[], context: ExchangeContext, only?: OneWay): Promise<void> {
   if (takesSlices(vectors, context.size, only)) return bySlices(vectors, context, only);
   const schemes = vectors.map((vector) => ownerScheme(vector, context, only));
   return byOwners(schemes, context);
@@ -143,7 +201,7 @@ function ownerScheme(
     encode: (outgoing) => vector.write(outgoing[owner]!),
     reduce(incoming, result) {
       if (rank !== owner) return;
-      if (only === "down") return vector.compute(nothing, result);
+      if (only === "down") return vector.compute(noFloats, result);
       using loan = size > 1 ? scratch.loan(4 * n) : undefined;
       const mean = loan?.floats ?? floatsAt(incoming[owner]!); // of one rank, its own wire
       if (loan) averageFloats(mean, incoming);
@@ -161,8 +219,8 @@ export function takesSlices(vectors: readonly OwnedSizes[], ranks: number, only?
 }
 
 /**
- * Bytes on the wire one after the other, by owners and by slices: up, and then down, each of the rank that sends or receives most. What a rank
- * sends and receives at once shares nothing.
+ * Bytes on the wire one after the other, by owners and by slices: up, and then down, each of the rank that sends or
+ * receives most. What a rank sends and receives at once shares nothing.
  */
 export function busiestBytes(vectors: readonly OwnedSizes[], ranks: number): { owners: number; slices: number } {
   const way = (key: "n" | "k") => {
@@ -179,18 +237,8 @@ export function busiestBytes(vectors: readonly OwnedSizes[], ranks: number): { o
   return { owners: up.owners + down.owners, slices: up.slices + down.slices };
 }
 
-/** The cost of n elements up and k down, carried alone. */
-export function computedMeanCost(n: number, ranks: number, rank: number, owner: number, k: number = n): Cost {
-  return ownedCosts([{ owner, n, k }], ranks, rank)[0]!;
-}
-
 /** The costs of vectors that are carried together: of each, or of all. */
-export function ownedCosts(
-  vectors: readonly OwnedSizes[],
-  ranks: number,
-  rank: number,
-  only?: OneWay,
-): readonly Cost[] {
+function ownedCosts(vectors: readonly OwnedSizes[], ranks: number, rank: number, only?: OneWay): readonly Cost[] {
   if (takesSlices(vectors, ranks, only)) return [bySlicesCost(vectors, ranks, rank, only)];
   return vectors.map(({ owner, n, k }) => {
     const reducing = rank === owner && ranks > 1 ? 4 * n : 0;
@@ -199,7 +247,7 @@ export function ownedCosts(
   });
 }
 
-const nothing = new Float32Array(0);
+const noFloats = new Float32Array(0);
 
 const ownedBy = (owner: number, bytes: number, ranks: number): number[] =>
   Array.from({ length: ranks }, (_, r) => (r === owner ? bytes : 0));

@@ -1,14 +1,14 @@
 import { describe, expect, it } from "vitest";
 import {
   bytesOfRound,
-  computedMean,
   type Message,
   memoryOfRound,
   openExchange,
   StepRefusedError,
-  scratchOf,
   standardSchemes,
 } from "../index.ts";
+import { scratchOf } from "../scratch.ts";
+import { computedMean } from "../testing/alone.ts";
 import { onRanks } from "../testing/on-ranks.ts";
 import { takesSlices } from "./computed-mean.ts";
 

@@ -1,26 +1,28 @@
 /**
- * The mean of a vector over the ranks, compressed on the way up and on the way down, with error feedback: the rest that a wire cannot carry
- * is added at the next step. 1-bit Adam, Tang et al. 2021, Algorithm 1, https://arxiv.org/abs/2102.02888; 1-bit LAMB, Li et al. 2021,
- * Algorithm 1, lines 7 to 11, https://arxiv.org/abs/2104.06069; Seide et al. 2014, "1-Bit Stochastic Gradient Descent"
+ * The mean of a vector over the ranks, compressed on the way up and on the way down, with error feedback: the rest that
+ * a wire cannot carry is added at the next step. 1-bit Adam, Tang et al. 2021, Algorithm 1,
+ * https://arxiv.org/abs/2102.02888; 1-bit LAMB, Li et al. 2021, Algorithm 1, lines 7 to 11,
+ * https://arxiv.org/abs/2104.06069; Seide et al. 2014, "1-Bit Stochastic Gradient Descent"
  *
  *   e ← e + x,  a = C(e),  e ← e − a              every rank, for the whole vector     e: its own error, n floats
  *   f ← f + (1/P) Σ a,  b = C(f),  f ← f − b      each chunk's owner                   f: the chunk's error
  *   into += b                                     the same on every rank
  *
  * For any codec C and at any time:  Σ_t b + mean(e) + f = Σ_t mean(x). With the default C, scaled-sign, a rank writes one scale for its
- * whole vector and an owner one for its chunk: √mean x², over real elements only, without padding. A single rank has no f: b = a.
+ * whole vector and an owner one for its chunk: √mean x², over real elements only, without padding. A single rank has no
+ * f: b = a.
  *
- * Sent by a rank, scaled-sign, chunks of c ≈ n/P elements: 2 (P − 1) messages, Σ_{r ≠ rank} (4 + ⌈c_r/8⌉) + (P − 1)(4 + ⌈c/8⌉) bytes.
- * Held: three wires of the whole, so 3 n/8 bytes.
+ * Sent by a rank, scaled-sign, chunks of c ≈ n/P elements: 2 (P − 1) messages, Σ_{r ≠ rank} (4 + ⌈c_r/8⌉) + (P − 1)(4 +
+ * ⌈c/8⌉) bytes. Held: three wires of the whole, so 3 n/8 bytes.
  */
 import { type Codec, type Floats, scaledSign } from "@terse/codecs";
 import type { Group } from "@terse/collectives";
+import { byOwnersCost, type OwnerScheme } from "../by-owners/by-owners.ts";
+import { checkLength, checkOptions, type EncodeOptions, ownedChunks, sliceOf } from "../by-owners/owned-chunks.ts";
 import type { Cost } from "../cost.ts";
-import { type CallOptions, carryOver } from "../exchange-context.ts";
-import { retainingOnHost } from "../on-host.ts";
-import { checkLength, checkOptions, type EncodeOptions, ownedChunks, sliceOf } from "../owned-chunks.ts";
 import { scratchOf } from "../scratch.ts";
-import { byOwners, byOwnersCost, type OwnerScheme } from "./by-owners.ts";
+import { type Kind, nothing } from "./kind.ts";
+import { viaOwners } from "./via-owners.ts";
 
 export interface ErrorCompensation extends EncodeOptions {
   /** The mean is added to these n floats. */
@@ -37,30 +39,19 @@ const oneBit = scaledSign() as Codec;
 const where = "meanErrorCompensated";
 
 /**
- * into += the error-compensated mean over ranks of x, the same bits on every rank. RangeError for wrong lengths. After a NaN in x all ranks
- * throw a StepRefusedError, and the errors may have changed.
+ * The same mean of vectors whose errors are the caller's: it writes each wire by itself, and knows what the wire leaves
+ * of the error.
  */
-export async function meanErrorCompensated(
-  group: Group,
-  vector: Floats,
-  given: ErrorCompensation,
-  call: CallOptions = {},
-): Promise<void> {
-  await retainingOnHost(vector, given, async (x, options) => {
-    const scheme = errorCompensatedScheme(group, x, options);
-    await carryOver(group, call, (context) => byOwners([scheme], context));
-  });
-}
-
-/** The same mean of vectors whose errors are the caller's: it writes each wire by itself, and knows what the wire leaves of the error. */
 export interface MeanOfWires {
   /** Elements of each vector. */
   readonly n: number;
-  /** Writes the wire of this rank's whole vector. A NotFiniteError in here or in `reduce` refuses the step on all ranks. */
+  /**
+   * Writes the wire of this rank's whole vector. A NotFiniteError in here or in `reduce` refuses the step on all ranks.
+   */
   readonly encode: (wire: Uint8Array) => void;
   /**
-   * Writes the wire of the mean of the chunk that this rank owns, from all ranks' wires of it. Not called where the chunk is empty, and not for
-   * a single rank. A BadWireError in here ends the group.
+   * Writes the wire of the mean of the chunk that this rank owns, from all ranks' wires of it. Not called where the
+   * chunk is empty, and not for a single rank. A BadWireError in here ends the group.
    */
   readonly reduce: (wires: readonly Uint8Array[], result: Uint8Array) => void;
   /** A codec whose scales may reach beyond a chunk (`layout`), the same on every rank. scaled-sign unless given. */
@@ -74,7 +65,37 @@ export interface ChunkWire {
   readonly wire: Uint8Array;
 }
 
-export function errorCompensatedScheme(group: Group, x: Floats, options: ErrorCompensation): OwnerScheme {
+export interface CompensatedMessage {
+  readonly kind: "meanErrorCompensated";
+  readonly n: number;
+  readonly codec?: Codec | undefined;
+}
+
+/** into += the error-compensated mean over ranks of x. After a NaN in x the errors may have changed. */
+export const meanErrorCompensated: Kind<Floats, ErrorCompensation, OwnerScheme, void, CompensatedMessage> = {
+  ...viaOwners,
+  name: "meanErrorCompensated",
+  ask: (x, options, { group }) => schemeOf(group, x, options),
+  result: nothing,
+  cost: (messages, ranks, rank) => messages.map(({ n, codec }) => costOfOne(n, ranks, rank, codec)),
+};
+
+type WiresPart = OwnerScheme & { readonly found: ChunkWire[] };
+
+/** The same message of vectors that the ranks have encoded themselves. */
+export const meanOfWires: Kind<undefined, MeanOfWires, WiresPart, readonly ChunkWire[], never> = {
+  ...viaOwners,
+  memory: "own",
+  name: "meanOfWires",
+  ask(_, options, { group }) {
+    const found: ChunkWire[] = [];
+    return { ...schemeOfWires(group, options, found), found };
+  },
+  result: ({ found }) => found,
+  cost: () => [], // its messages are those of meanErrorCompensated
+};
+
+function schemeOf(group: Group, x: Floats, options: ErrorCompensation): OwnerScheme {
   const { into, workerError, codec = oneBit } = options;
   const n = x.length;
   const chunks = ownedChunks(codec, n, group.size);
@@ -93,8 +114,8 @@ export function errorCompensatedScheme(group: Group, x: Floats, options: ErrorCo
   };
 }
 
-/** As `errorCompensatedScheme`, with `found` in place of `into`: the mean's wires, in memory of their own. */
-export function meanOfWiresScheme(group: Group, options: MeanOfWires, found: ChunkWire[]): OwnerScheme {
+/** As `schemeOf`, with `found` in place of `into`: the mean's wires, in memory of their own. */
+function schemeOfWires(group: Group, options: MeanOfWires, found: ChunkWire[]): OwnerScheme {
   const { n, encode, reduce, codec = oneBit } = options;
   const { rank, size } = group;
   const chunks = ownedChunks(codec, n, size);
@@ -138,7 +159,10 @@ export function ownedElements(n: number, ranks: number, rank: number, codec: Cod
   return end - begin;
 }
 
-/** The elements [begin, end) of a vector whose server error this rank keeps: the chunk that it owns, none for a single rank. */
+/**
+ * The elements [begin, end) of a vector whose server error this rank keeps: the chunk that it owns, none for a single
+ * rank.
+ */
 export function ownedRange(
   n: number,
   ranks: number,
@@ -150,7 +174,7 @@ export function ownedRange(
   return [starts[rank]!, starts[rank + 1]!];
 }
 
-export function meanErrorCompensatedCost(n: number, ranks: number, rank: number, codec: Codec = oneBit): Cost {
+function costOfOne(n: number, ranks: number, rank: number, codec: Codec = oneBit): Cost {
   const chunks = ownedChunks(codec, n, ranks);
   return byOwnersCost(chunks.sizes, chunks.sizes, rank, { encoding: chunks.wholeBytes, reducing: 0 });
 }

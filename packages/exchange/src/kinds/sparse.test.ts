@@ -1,6 +1,8 @@
 import { type Codec, dctTopK, linf, scaledSign, topK } from "@terse/codecs";
 import { describe, expect, it } from "vitest";
-import { StepRefusedError, scratchOf, sparse, sparseCost } from "../index.ts";
+import { StepRefusedError } from "../index.ts";
+import { scratchOf } from "../scratch.ts";
+import { sparse, sparseCost } from "../testing/alone.ts";
 import { onRanks } from "../testing/on-ranks.ts";
 
 const worlds = [1, 2, 3, 4, 5, 6, 7, 8, 9];
@@ -245,7 +247,8 @@ describe("the sparse mean", () => {
     expect(first!.elsewhere).not.toEqual(first!.whole);
     expect(first!.withoutPlaces).not.toEqual(first!.whole);
     expect(first!.wrong).toContain("sparse: offset is 32, and must be a multiple of 64");
-    // Both ranks sent the same vector: with the same draws each mean would be one of the 7 levels of its block, and not between two.
+    // Both ranks sent the same vector: with the same draws each mean would be one of the 7 levels of its block, and not
+    // between two.
     const level = (i: number) =>
       Math.max(...x.subarray(64 * Math.floor(i / 64), 64 * Math.floor(i / 64) + 64).map(Math.abs)) / 3;
     expect(first!.whole.some((value, i) => Math.abs(((Math.abs(value) / level(i)) % 1) - 0.5) < 1e-3)).toBe(true);

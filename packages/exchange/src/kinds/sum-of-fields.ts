@@ -1,32 +1,30 @@
 /**
- * The exact sum over the ranks of their quantised vectors. The ranks first agree on a unit, so that a level has the same value on every
- * rank and levels are added as whole numbers. Vectors are quantised once, on the way up, and not again on the way down.
+ * The exact sum over the ranks of their quantised vectors. The ranks first agree on a unit, so that a level has the
+ * same value on every rank and levels are added as whole numbers. Vectors are quantised once, on the way up, and not
+ * again on the way down.
  *
  *   S = max over ranks of scale(x_r)                         for each scale group: a vector, a block or a segment
  *   u = the least fp32 with s u ≥ reach S                    s = 2^(p − 1) − 1;  reach is 2 for l1, 1 for the others
  *   q_r = Q(x_r / u)                                         −s … s: rounded to the nearest (l1, int8) or randomly (linf, qsgd)
  *   into += scale · fp32(u Σ q_r)                            the same bits on every rank, for any order of the additions
  *
- * The error of int8 is at most P u/2 = P S/254, and the rounding of Σ to fp32, however different the ranks' maxima are; that of l1 is P u/2
- * if no |x| exceeds 2 S, where it clips. Random rounding has no bias, and a variance of at most P u²/4.
+ * The error of int8 is at most P u/2 = P S/254, and the rounding of Σ to fp32, however different the ranks' maxima are;
+ * that of l1 is P u/2 if no |x| exceeds 2 S, where it clips. Random rounding has no bias, and a variance of at most P
+ * u²/4.
  *
- * Two ways give the same bits:
+ * Levels of p bits go up; each chunk's owner adds them, and its whole numbers come down in the narrowest fields that
+ * hold P s.
  *
- *   owners         p bits up; each chunk's owner adds, and its whole numbers come down in the narrowest fields that hold P s
- *   direct         one summing all-reduce of fields that are wide enough for the sum: P (2^p − 1) ≤ 2^w − 1
- *
- * Sent by a rank: an all-reduce of 4 (R + 1) bytes for R scale groups, whose last element carries refusals; then, in bits an element times
- * (P − 1)/P, owners p + w′, direct 2 w. For 8 ranks and 5 bits that is 13 and 16, for int8 24 and 32. Messages: those of the all-reduce,
- * then 2 (P − 1), or those of another all-reduce. Held: 4 (R + 1) bytes, and the memory of levels.ts.
- * Papers: Mishchenko, Wang, Kovalev, Richtárik 2022, "IntSGD", https://arxiv.org/abs/2102.08374, sums whole numbers with a
- * factor that every rank knows; Xin, Canini, Richtárik, Horváth 2023, "Global-QSGD", https://arxiv.org/abs/2305.18627, shares a norm;
- * Sapio et al. 2021, "SwitchML", https://arxiv.org/abs/1903.06701, agrees on a maximum before each block
+ * Sent by a rank, about, in bits an element times (P − 1)/P: p + w′. For 8 ranks and 5 bits that is 13, for int8 24.
+ * Messages: those of the all-reduce of R scales, then 2 (P − 1). Held: 4 (R + 1) bytes, and the memory of
+ * sum-of-levels.ts. Papers: Mishchenko, Wang, Kovalev, Richtárik 2022, "IntSGD", https://arxiv.org/abs/2102.08374, sums
+ * whole numbers with a factor that every rank knows; Xin, Canini, Richtárik, Horváth 2023, "Global-QSGD",
+ * https://arxiv.org/abs/2305.18627, shares a norm; Sapio et al. 2021, "SwitchML", https://arxiv.org/abs/1903.06701,
+ * agrees on a maximum before each block
  */
 import { type Codec, type Floats, l1, type Summable, scaleGroupsWithin } from "@terse/codecs";
 import { allReduceBytes, copy, type Group } from "@terse/collectives";
-import { type Cost, costOf } from "../cost.ts";
-import { type CallOptions, carryOver, type ExchangeContext } from "../exchange-context.ts";
-import { retainingOnHost } from "../on-host.ts";
+import { byOwnersCost, OwnerPhases, type OwnerScheme } from "../by-owners/by-owners.ts";
 import {
   checkLength,
   checkOptions,
@@ -34,11 +32,14 @@ import {
   type OwnedChunks,
   ownedChunks,
   sliceOf,
-} from "../owned-chunks.ts";
+} from "../by-owners/owned-chunks.ts";
+import { type Cost, costOf } from "../cost.ts";
+import type { ExchangeContext } from "../exchange-context.ts";
 import { StepRefusedError } from "../refusal.ts";
 import { runStages, type Stage } from "../run-stages.ts";
 import { type Loan, scratchOf } from "../scratch.ts";
-import { byOwnersCost, OwnerPhases, type OwnerScheme } from "./by-owners.ts";
+import { type Kind, nothing } from "./kind.ts";
+import type { CodecMessage } from "./via-owners.ts";
 
 export interface SumOfFieldsOptions extends EncodeOptions {
   /** Σ x, times `scale`, is added to these n floats. */
@@ -57,20 +58,21 @@ export interface FieldsRequest {
 }
 
 /**
- * into += scale · Σ x, by owners. RangeError if no field can hold the sum of this many ranks. All ranks throw a StepRefusedError, before any
- * level is sent, if one rank has a NaN or if the sum may exceed fp32.
+ * into += scale · Σ x. RangeError if no field can hold the sum of this many ranks. All ranks throw a StepRefusedError,
+ * before any level is sent, if one rank has a NaN or if the sum may exceed fp32.
  */
-export function sumOfFields(
-  group: Group,
-  vector: Floats,
-  given: SumOfFieldsOptions,
-  call: CallOptions = {},
-): Promise<void> {
-  return retainingOnHost(vector, given, async (x, options) => {
-    checkFields("sumOfFields", group, { x, options });
-    await carryOver(group, call, (context) => carryFields([{ x, options }], context));
-  });
-}
+export const sumOfFields: Kind<Floats, SumOfFieldsOptions, FieldsRequest, void, CodecMessage<"sumOfFields">> = {
+  name: "sumOfFields",
+  memory: "host",
+  ask(x, options, { group }) {
+    const request = { x, options };
+    checkFields("sumOfFields", group, request);
+    return request;
+  },
+  carry: carryFields,
+  result: nothing,
+  cost: (messages, ranks, rank) => (messages.length > 0 ? [sumsOfFieldsCost(messages, ranks, rank)] : []),
+};
 
 /** Several vectors: one all-reduce for all scales, and one message for all fields. */
 export async function carryFields(requests: readonly FieldsRequest[], context: ExchangeContext): Promise<void> {
@@ -81,42 +83,10 @@ export async function carryFields(requests: readonly FieldsRequest[], context: E
   phases.handOut();
 }
 
-/** into += scale · Σ x by a summing all-reduce of fields; the same bits and the same errors as `sumOfFields`. */
-export function sumOfFieldsDirect(
-  group: Group,
-  vector: Floats,
-  given: SumOfFieldsOptions,
-  call: CallOptions = {},
-): Promise<void> {
-  return retainingOnHost(vector, given, async (x, options) => {
-    checkFields("sumOfFieldsDirect", group, { x, options });
-    await carryOver(group, call, async (context) => {
-      using agreed = new AgreedUnits([{ x, options }], context);
-      const [units] = agreed.units as [Float32Array];
-      const { wide, elementBytes, elements } = layoutOf(options.codec, x.length, group.size);
-      using loan = context.scratch.loan(elementBytes * elements);
-      const wire = loan.bytes;
-      const fields = elementBytes === 1 ? wire : new Uint16Array(wire.buffer, wire.byteOffset, elements);
-      const sum: Stage = {
-        on: "up",
-        encode: () =>
-          wide.encode(wire, x, { ...(ownedChunks(wide, x.length, 1).call(options, group.rank) as object), units }),
-        call: (up) => up.allReduce(fields, "sum").then(() => undefined),
-      };
-      await runStages([agreed.stage, sum], context);
-      wide.decodeAdd(options.into, wire, { scale: options.scale, units });
-    });
-  });
-}
-
 /** The parts of a request that its cost depends on: n elements and a codec. */
 export interface Coded {
   readonly n: number;
   readonly codec: Codec;
-}
-
-export function sumOfFieldsCost(n: number, ranks: number, rank: number, codec: Codec): Cost {
-  return sumsOfFieldsCost([{ n, codec }], ranks, rank);
 }
 
 /** Of vectors that are carried together. */
@@ -135,12 +105,6 @@ export function sumsOfFieldsCost(vectors: readonly Coded[], ranks: number, rank:
   };
   const peakBytes = owners.reduce((sum, cost) => sum + cost.peakBytes, 4 * scales);
   return costOf([allReduceBytes(scales, 4, ranks, rank), fields], peakBytes);
-}
-
-export function sumOfFieldsDirectCost(n: number, ranks: number, rank: number, codec: Codec): Cost {
-  const { groups, elementBytes, elements } = layoutOf(codec, n, ranks);
-  const reduced = [allReduceBytes(groups + 1, 4, ranks, rank), allReduceBytes(elements, elementBytes, ranks, rank)];
-  return costOf(reduced, 4 * (groups + 1) + elementBytes * elements);
 }
 
 /** Bytes held when the wires of all owners have arrived. */
@@ -269,10 +233,6 @@ interface Layout {
   readonly sumsStartAt: number;
   /** Writes a chunk's sums. */
   writeSums(wire: Uint8Array, Σq: Float32Array): void;
-  /** Direct: fields that hold the sum over all ranks. */
-  readonly wide: Codec;
-  readonly elementBytes: 1 | 2;
-  readonly elements: number;
 }
 
 /** The layout, cached as owned chunks are. */
@@ -296,8 +256,7 @@ function newLayout(codec: Codec, n: number, ranks: number): Layout {
       `sumOfFields: ${ranks} ranks of ${bits} bits sum up to ${room}, and a field of 16 bits holds ${widest}: take fewer bits, or \`sum\` (in a recipe, another exchange.dense than int8).`,
     );
   const chunks = ownedChunks(withRoomFor(1) as Codec, n, ranks);
-  const wide = withRoomFor(ranks) as Codec;
-  const width = wide.parameters.width ?? bits;
+  const width = withRoomFor(ranks).parameters.width ?? bits; // of fields that hold the sum of all ranks
 
   const narrow = [2, 3, 4, 5, 6, 7, 8].find((w) => ranks * s <= 2 ** (w - 1) - 1);
   const shape = narrow ? { bits: narrow } : { bits, side: s, ranks, width: 16 };
@@ -306,7 +265,6 @@ function newLayout(codec: Codec, n: number, ranks: number): Layout {
     const of = { ...(parameters.segments ? { segments: parameters.segments } : { block }) };
     return l1({ ...shape, ...of, unscaled: true }) as Codec;
   });
-  const elementBytes = width === 16 ? 2 : 1;
   return {
     groups: segments?.length ?? scaleGroupsWithin(codec.parameters, 0, n)[1],
     unitOf: (scale) => leastUnit(scale, reach, s),
@@ -316,9 +274,6 @@ function newLayout(codec: Codec, n: number, ranks: number): Layout {
     downSizes: down.map((of, r) => (chunks.lengthOf(r) === 0 ? 0 : of.wireBytes(chunks.lengthOf(r)))),
     sumsStartAt: whole ? 0 : lowBits + ranks * s,
     writeSums: (wire, Σq) => (whole ? whole.encode(wire, Σq, { units: one }) : writeLow16(wire, Σq)),
-    wide,
-    elementBytes,
-    elements: wide.wireBytes(n) / elementBytes,
   };
 }
 
@@ -327,7 +282,10 @@ const one = Float32Array.of(1);
 
 const lowBits = 2 ** 23; // between 2²³ and 2²⁴ the mantissa of an fp32 number is the whole number less 2²³
 
-/** Writes whole numbers, to each of which `lowBits` was added, as 16-bit fields of unscaled l1; the wire may begin at an odd byte. */
+/**
+ * Writes whole numbers, to each of which `lowBits` was added, as 16-bit fields of unscaled l1; the wire may begin at an
+ * odd byte.
+ */
 function writeLow16(wire: Uint8Array, { buffer, byteOffset, length }: Float32Array): void {
   const even = wire.byteOffset % 2 === 0 ? wire : new Uint8Array(wire.length);
   new Uint16Array(even.buffer, even.byteOffset, length).set(new Uint32Array(buffer, byteOffset, length));

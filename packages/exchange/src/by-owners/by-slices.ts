@@ -1,6 +1,7 @@
 /**
- * Brings the means of vectors to their owners, and what the owners compute from them to all ranks, in slices of equal length. Where few
- * vectors are there for many ranks, an owner would receive P − 1 copies of each of its vectors directly; here it receives one.
+ * Brings the means of vectors to their owners, and what the owners compute from them to all ranks, in slices of equal
+ * length. Where few vectors are there for many ranks, an owner would receive P − 1 copies of each of its vectors
+ * directly; here it receives one.
  *
  *   reduce       an all-to-all: slice r of all vectors, as one, from every rank to rank r, which averages it
  *   collect      an all-to-all: the averaged slices to the owners of their elements
@@ -8,10 +9,9 @@
  *   scatter      an all-to-all: the results in slices, slice r to rank r, whose headers carry the refusal of an owner
  *   gather       an all-gather of these slices, sent as an all-to-all
  *
- * Sent by a rank, for N elements up and K down, of which it owns N_o and K_o, and about 1/P of which are its slices: at most
- * 4 (P − 1)/P · N + 4 N/P + 4 K_o + 4 (P − 1)/P · K bytes, and it receives at most 4 (P − 1)/P · N + 4 N_o + 4 K/P + 4 (P − 1)/P · K.
- * Messages: 4 (P − 1).
- * Held: 4 N bytes, and 4 (P − 1)/P · N of other ranks or 4 K.
+ * Sent by a rank, for N elements up and K down, of which it owns N_o and K_o, and about 1/P of which are its slices: at
+ * most 4 (P − 1)/P · N + 4 N/P + 4 K_o + 4 (P − 1)/P · K bytes, and it receives at most 4 (P − 1)/P · N + 4 N_o + 4 K/P
+ * + 4 (P − 1)/P · K. Messages: 4 (P − 1). Held: 4 N bytes, and 4 (P − 1)/P · N of other ranks or 4 K.
  */
 import { allToAllBytes } from "@terse/collectives";
 import type { QueuedGroup } from "../collective-queue.ts";
@@ -19,9 +19,9 @@ import { type Cost, costOf } from "../cost.ts";
 import type { ExchangeContext } from "../exchange-context.ts";
 import { runStages, type Stage } from "../run-stages.ts";
 import { watched } from "../watch.ts";
-import { nothing } from "../wires.ts";
 import type { OneWay } from "./by-owners.ts";
 import { averageFloats, floatsAt } from "./f32-wires.ts";
+import { noBytes } from "./wires.ts";
 
 /** The elements of a vector, and of what its owner computes from their means. */
 export interface OwnedSizes {
@@ -39,13 +39,16 @@ export interface OwnedVector extends OwnedSizes {
   handOut(result: Uint8Array): void;
 }
 
-/** Runs all phases for several vectors together; `only` up, those before the owners compute and that, only down, that and those after it. */
+/**
+ * Runs all phases for several vectors together; `only` up, those before the owners compute and that, only down, that
+ * and those after it.
+ */
 export async function bySlices(given: readonly OwnedVector[], context: ExchangeContext, only?: OneWay): Promise<void> {
   const { rank, size, scratch, watch } = context;
   const vectors = given.toSorted((a, b) => a.owner - b.owner); // then what a rank owns is in one piece
   const [means, results] = [layOut(vectors, "n", size), layOut(vectors, "k", size)];
   const ranks = Array.from({ length: size }, (_, r) => r);
-  const fromOthers = (part: (r: number) => Uint8Array) => ranks.map((r) => (r === rank ? nothing : part(r)));
+  const fromOthers = (part: (r: number) => Uint8Array) => ranks.map((r) => (r === rank ? noBytes : part(r)));
 
   using whole = scratch.loan(4 * means.total);
   using others = scratch.loan(4 * Math.max((size - 1) * means.sliceLength(rank), results.total));

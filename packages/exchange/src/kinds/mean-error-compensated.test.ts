@@ -1,14 +1,7 @@
 import { type Codec, dctTopK, f16, int8, l1, linf, qsgd, scaledSign, terngrad, topK } from "@terse/codecs";
 import { describe, expect, it } from "vitest";
-import {
-  dense,
-  meanErrorCompensated,
-  meanErrorCompensatedCost,
-  openExchange,
-  ownedElements,
-  ownedRange,
-  StepRefusedError,
-} from "../index.ts";
+import { dense, openExchange, ownedElements, ownedRange, StepRefusedError } from "../index.ts";
+import { meanErrorCompensated, meanErrorCompensatedCost } from "../testing/alone.ts";
 import { onRanks } from "../testing/on-ranks.ts";
 
 /** Distinct values between −1 and 1, none near 0. */
@@ -27,8 +20,9 @@ const worlds = [1, 2, 3, 4, 5, 6, 7, 8, 9];
 const lengths = [0, 1, 63, 64, 65, 1000];
 
 describe("the error-compensated mean", () => {
-  // Of 16 elements, which DeepSpeed does not pad. It pads 10 to 16, and its scales shrink by √(10/16): scaled-sign.test.ts has its numbers, with
-  // pads that are sent. Here no pad is sent, and scales are over real elements (the test below).
+  // Of 16 elements, which DeepSpeed does not pad. It pads 10 to 16, and its scales shrink by √(10/16):
+  // scaled-sign.test.ts has its numbers, with pads that are sent. Here no pad is sent, and scales are over real
+  // elements (the test below).
   it("gives DeepSpeed's scales, signs and errors for two steps on two ranks", async () => {
     const results = await onRanks(2, async (group) => {
       const x = Float32Array.from({ length: 16 }, (_, k) => Math.sin(k + 1 + 0.5 * group.rank));
@@ -87,7 +81,8 @@ describe("the error-compensated mean", () => {
     for (const n of ranks === 3 ? [...lengths, 100_003] : lengths) {
       const owned = Array.from({ length: ranks }, (_, r) => ownedElements(n, ranks, r));
       const starts = [0, ...owned.map((_, r) => owned.slice(0, r + 1).reduce((a, b) => a + b, 0))];
-      // Owners' errors so large, compared with the ranks' scales, that no sum comes near 0, where fp32 could have the other sign.
+      // Owners' errors so large, compared with the ranks' scales, that no sum comes near 0, where fp32 could have the
+      // other sign.
       const before = Float32Array.from({ length: n }, (_, i) => 3 * value(77, 0, i) + Math.sign(value(77, 0, i)));
       const got = await onRanks(ranks, async (group) => {
         const into = new Float32Array(n);
@@ -322,7 +317,8 @@ describe("the error-compensated mean", () => {
   it("sends a 32nd of the bytes of a 32-bit mean, a 16th of a 16-bit one", () => {
     expect(dense("f16").cost(124_000_000, 8, 0).bytes).toBe(434_000_000);
     expect(dense("f16").cost(768, 8, 0).bytes).toBe(2688);
-    // Chunks begin at multiples of 8, which 340,000,000/64 is not: ranks own 4 floats more or less, and send 2 · 2 (P − 2) bytes for each.
+    // Chunks begin at multiples of 8, which 340,000,000/64 is not: ranks own 4 floats more or less, and send 2 · 2 (P −
+    // 2) bytes for each.
     const bytes = Array.from({ length: 64 }, (_, rank) => dense("f16").cost(340_000_000, 64, rank).bytes);
     expect(bytes.reduce((sum, each) => sum + each, 0) / 64).toBe(1_338_750_000);
     for (const each of bytes) expect(Math.abs(each - 1_338_750_000)).toBe(4 * 2 * 62);

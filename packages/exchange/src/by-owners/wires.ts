@@ -1,7 +1,7 @@
-import type { Loan, Scratch } from "./scratch.ts";
+import type { Loan, Scratch } from "../scratch.ts";
 
 /** The part of a message for a rank that gets none. */
-export const nothing = new Uint8Array(0);
+export const noBytes = new Uint8Array(0);
 
 /** The wires of several vectors, one after the other for each rank. */
 export class Wires implements Disposable {
@@ -37,9 +37,9 @@ export class Wires implements Disposable {
     });
   }
 
-  /** The parts of a message: all wires, and an empty part for this rank, which sends nothing to itself. */
+  /** The parts of a message: all wires, and an empty part for this rank, which sends noBytes to itself. */
   except(rank: number): Uint8Array[] {
-    return this.byRank.map((all, r) => (r === rank ? nothing : all));
+    return this.byRank.map((all, r) => (r === rank ? noBytes : all));
   }
 
   [Symbol.dispose](): void {

@@ -1,5 +1,6 @@
 /**
- * Reduces vectors by owners: each rank owns a chunk of every vector. Several vectors are carried together, as one message each way.
+ * Reduces vectors by owners: each rank owns a chunk of every vector. Several vectors are carried together, as one
+ * message each way.
  *
  *   lay out      the number of bytes to each owner (up) and from each owner (down)
  *   encode       every rank writes a wire for each owner
@@ -8,8 +9,8 @@
  *   carry down   an all-gather, sent as an all-to-all, whose headers carry the refusal of an owner that cannot write its result
  *   hand out     every rank reads the owners' wires, which are the same bytes on every rank
  *
- * Sent by a rank, with up[r] bytes to owner r and down[r] bytes from it: 2 (P − 1) messages, Σ up − up[rank] + (P − 1) down[rank] bytes.
- * Held: Σ up + (P − 1) up[rank] + Σ down, and the memory of encoding or reducing.
+ * Sent by a rank, with up[r] bytes to owner r and down[r] bytes from it: 2 (P − 1) messages, Σ up − up[rank] + (P − 1)
+ * down[rank] bytes. Held: Σ up + (P − 1) up[rank] + Σ down, and the memory of encoding or reducing.
  */
 import { allToAllBytes } from "@terse/collectives";
 import { type Cost, costOf } from "../cost.ts";
@@ -17,20 +18,23 @@ import type { ExchangeContext } from "../exchange-context.ts";
 import { readOrAbort } from "../refusal.ts";
 import { runStages, type Stage } from "../run-stages.ts";
 import { watched } from "../watch.ts";
-import { nothing, Wires } from "../wires.ts";
+import { noBytes, Wires } from "./wires.ts";
 
 /** The one way that wires go, where no result comes down, or nothing is reduced. */
 export type OneWay = "up" | "down";
 
-/** The phases of one vector. If a codec fails in `encode` or `reduce`, this rank refuses the step, and every rank throws a StepRefusedError. */
+/**
+ * The phases of one vector. If a codec fails in `encode` or `reduce`, this rank refuses the step, and every rank throws
+ * a StepRefusedError.
+ */
 export interface OwnerScheme {
   /** Bytes to each owner, the same from every rank. */
   readonly up: readonly number[];
   /** Bytes of each owner's result. */
   readonly down: readonly number[];
   /**
-   * The ranks that this rank exchanges vectors with, itself among them; all ranks unless given. `up` and `down` are 0 for the others. All
-   * schemes that are carried together have the same members.
+   * The ranks that this rank exchanges vectors with, itself among them; all ranks unless given. `up` and `down` are 0
+   * for the others. All schemes that are carried together have the same members.
    */
   readonly members?: readonly number[] | undefined;
   /** With `down`, `reduce` writes this rank's wire. */
@@ -92,7 +96,7 @@ export class OwnerPhases implements Disposable {
       [only === "down" ? "encode" : "decode"]: () => this.#reduce(),
       call: (group, note) => {
         const own = this.#results.byRank[rank]!;
-        const toAll = this.#results.byRank.map((_, r) => (r === rank || !isMember(r) ? nothing : own));
+        const toAll = this.#results.byRank.map((_, r) => (r === rank || !isMember(r) ? noBytes : own));
         return group.allToAll(toAll, this.#results.except(rank), { note });
       },
     };

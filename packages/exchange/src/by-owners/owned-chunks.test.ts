@@ -1,7 +1,7 @@
 import { bf16, type Codec, dctTopK, f16, int8, l1, linf, qsgd, scaledSign, sign, terngrad, topK } from "@terse/codecs";
 import { describe, expect, it } from "vitest";
+import { Scratch } from "../scratch.ts";
 import { ownedChunks } from "./owned-chunks.ts";
-import { Scratch } from "./scratch.ts";
 
 const x = (n: number) => Float32Array.from({ length: n }, (_, i) => Math.sin(1 + i * 12.9898) * (1 + (i % 5)));
 

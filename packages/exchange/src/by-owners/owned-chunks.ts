@@ -4,11 +4,11 @@
  *   wire of the whole     | scales of all scale groups | fields of chunk 0 | fields of chunk 1 | …
  *   wire of a chunk       | scales of its scale groups | its fields |            a wire of `codecs[r]`
  *
- * Chunks begin at multiples of the codec's `alignment`: whole bytes of fields, and whole blocks where blocks share a scale. A segment
- * that lies in two chunks has its scale in both wires.
+ * Chunks begin at multiples of the codec's `alignment`: whole bytes of fields, and whole blocks where blocks share a
+ * scale. A segment that lies in two chunks has its scale in both wires.
  */
 import { type Codec, type Floats, scaleGroupsWithin } from "@terse/codecs";
-import type { Scratch } from "./scratch.ts";
+import type { Scratch } from "../scratch.ts";
 
 /** Options of one encoding. A codec uses those that its `takes` lists. */
 export interface EncodeOptions {
@@ -16,14 +16,22 @@ export interface EncodeOptions {
   readonly zero?: "plus" | "minus" | undefined;
   /** A mask of ⌈n / 8⌉ bytes, the same on every rank. Masked elements are not sent and do not count in the scales. */
   readonly hold?: Uint8Array | undefined;
-  /** For random rounding: the same on every rank, with a new `step` at each step. Each rank still draws its own random numbers. */
+  /**
+   * For random rounding: the same on every rank, with a new `step` at each step. Each rank still draws its own random
+   * numbers.
+   */
   readonly seed?: number | undefined;
   readonly step?: number | undefined;
-  /** Of x[0] in a longer vector, a multiple of 64: random numbers then belong to its elements, however it is cut into requests. */
+  /**
+   * Of x[0] in a longer vector, a multiple of 64: random numbers then belong to its elements, however it is cut into
+   * requests.
+   */
   readonly offset?: number | undefined;
 }
 
-/** The chunks of a vector of n floats. They are cached, because creating a chunk's codec can take longer than using it. */
+/**
+ * The chunks of a vector of n floats. They are cached, because creating a chunk's codec can take longer than using it.
+ */
 export function ownedChunks(codec: Codec, n: number, ranks: number): OwnedChunks {
   let known = cached.get(codec);
   if (!known) {
@@ -51,7 +59,9 @@ export class OwnedChunks {
   readonly starts: readonly number[];
   /** The codec of each chunk's wire. */
   readonly codecs: readonly Codec[];
-  /** Whether the vector is encoded as a whole, with scales that reach beyond a chunk, and its wire is cut afterwards. */
+  /**
+   * Whether the vector is encoded as a whole, with scales that reach beyond a chunk, and its wire is cut afterwards.
+   */
   readonly encodedWhole: boolean;
 
   constructor(codec: Codec, n: number, ranks: number) {
@@ -112,7 +122,10 @@ export class OwnedChunks {
       this.add(r, [wire], sliceOf(into, this.starts[r]!, this.starts[r + 1]!), options, scale);
   }
 
-  /** The codec's options for the elements [begin, end). Each rank and each owner has a `stream` of its own, and so its own random numbers. */
+  /**
+   * The codec's options for the elements [begin, end). Each rank and each owner has a `stream` of its own, and so its
+   * own random numbers.
+   */
   call(options: EncodeOptions, stream: number, begin = 0, end = this.n): never {
     const { zero, hold, random } = this.codec.takes;
     const drawn = options.offset === undefined ? 64 * Math.ceil(this.n / 64) : 2 ** 40; // numbers of one stream
@@ -141,7 +154,10 @@ export function sliceOf(x: Floats, begin: number, end: number): Floats {
   return { pointer: x.pointer + BigInt(4 * begin), length: end - begin, dtype: x.dtype, device: x.device };
 }
 
-/** Checks options before anything is sent. Later their RangeError would be taken for a value that the codec cannot write. */
+/**
+ * Checks options before anything is sent. Later their RangeError would be taken for a value that the codec cannot
+ * write.
+ */
 export function checkOptions(where: string, { name, takes }: Codec, n: number, options: EncodeOptions): void {
   const { seed, step, hold, offset = 0 } = options;
   for (const [what, value] of Object.entries(takes.random ? { seed, step } : {}))

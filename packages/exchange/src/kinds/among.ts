@@ -1,7 +1,8 @@
 /**
- * Exchanges among some of the ranks: along one axis of a mesh. All ranks make the request, each for the group of ranks that it belongs to;
- * the groups share no rank and have the same size. Everything goes through collectives of all ranks, with empty parts for ranks of other
- * groups: so a refusal reaches all ranks, and one order of collectives is enough.
+ * Exchanges among some of the ranks: along one axis of a mesh. All ranks make the request, each for the group of ranks
+ * that it belongs to; the groups share no rank and have the same size. Everything goes through collectives of all
+ * ranks, with empty parts for ranks of other groups: so a refusal reaches all ranks, and one order of collectives is
+ * enough.
  *
  *   mean       x ← mean over the group of x                  each member owns a part, and sends its mean to the others
  *   reduce     shard ← mean over the group of its shard      x is one shard for each member, in the order of ranks
@@ -9,19 +10,23 @@
  *
  * Means are added in rank order in fp64 and rounded once. Groups that average the same numbers get the same bits.
  *
- * Sent by a rank in a group of k, for n elements: mean 2 (k − 1)/k · 4 n bytes, reduce and gather (k − 1)/k · 4 n, n of all shards together.
- * Messages: P − 1, mean 2 (P − 1), of which those to other groups are empty.
- * Held: mean 12 n − 4 n/k bytes, reduce 8 n, gather 4 n, about.
+ * Sent by a rank in a group of k, for n elements: mean 2 (k − 1)/k · 4 n bytes, reduce and gather (k − 1)/k · 4 n, n of
+ * all shards together. Messages: P − 1, mean 2 (P − 1), of which those to other groups are empty. Held: mean 12 n − 4
+ * n/k bytes, reduce 8 n, gather 4 n, about.
  */
 import type { Floats } from "@terse/codecs";
 import { copy, type Group } from "@terse/collectives";
+import { byOwners, byOwnersCost, type OwnerScheme } from "../by-owners/by-owners.ts";
+import { averageFloats, floatsAt, writeFloats } from "../by-owners/f32-wires.ts";
+import { checkLength, sliceOf } from "../by-owners/owned-chunks.ts";
 import type { Cost } from "../cost.ts";
-import { checkLength, sliceOf } from "../owned-chunks.ts";
 import { scratchOf } from "../scratch.ts";
-import { byOwnersCost, type OwnerScheme } from "./by-owners.ts";
-import { averageFloats, floatsAt, writeFloats } from "./f32-wires.ts";
+import { type Kind, nothing } from "./kind.ts";
 
-/** The requests of one group of ranks. Results are the same bits on all of its ranks; after a NaN all ranks throw a StepRefusedError. */
+/**
+ * The requests of one group of ranks. Results are the same bits on all of its ranks; after a NaN all ranks throw a
+ * StepRefusedError.
+ */
 export interface Among {
   /** x ← mean over the group of x. */
   mean(x: Floats): Promise<void>;
@@ -34,6 +39,43 @@ export interface Among {
 /** What `among` can do, as messages name it. */
 export type AmongKind = `${keyof Among} among`;
 
+export interface AmongMessage {
+  readonly kind: AmongKind;
+  /** Elements of x, or of all shards. */
+  readonly n: number;
+  /** Of this rank's group. */
+  readonly members: readonly number[];
+}
+
+interface Request {
+  readonly members: readonly number[];
+  /** Of reduce and gather. */
+  readonly into?: Floats | undefined;
+}
+
+type Part = OwnerScheme & { readonly key: string };
+
+/** Requests along another axis, whose members are other ranks, travel in a message of their own. */
+const along = (
+  what: keyof Among,
+  schemeOf: (group: Group, x: Floats, request: Request) => OwnerScheme,
+): Kind<Floats, Request, Part, void, AmongMessage> => ({
+  name: `${what} among`,
+  memory: "stays",
+  ask: (x, request, { group }) => ({
+    ...schemeOf(group, x, request),
+    key: `${what} among ${request.members.join()}`,
+  }),
+  key: ({ key }) => key,
+  carry: byOwners,
+  result: nothing,
+  cost: (messages, ranks, rank) => messages.map(({ kind, n, members }) => amongCost(kind, n, ranks, rank, members)),
+});
+
+export const meanAmong = along("mean", (group, x, { members }) => meanScheme(group, x, members));
+export const reduceAmong = along("reduce", (group, x, { members, into }) => reduceScheme(group, x, into!, members));
+export const gatherAmong = along("gather", (group, x, { members, into }) => gatherScheme(group, x, into!, members));
+
 /** RangeError unless the members are ranks in ascending order, this one among them. */
 export function checkMembers({ rank, size }: Group, members: readonly number[]): void {
   const ascend = members.every((r, i) => Number.isInteger(r) && r >= 0 && r < size && (i === 0 || r > members[i - 1]!));
@@ -43,7 +85,7 @@ export function checkMembers({ rank, size }: Group, members: readonly number[]):
     );
 }
 
-export function meanAmong(group: Group, x: Floats, members: readonly number[]): OwnerScheme {
+function meanScheme(group: Group, x: Floats, members: readonly number[]): OwnerScheme {
   const starts = startsOf(x.length, members.length);
   const sizes = sizesOf(group.size, members, (i) => starts[i + 1]! - starts[i]!);
   const partOf = (i: number) => sliceOf(x, starts[i]!, starts[i + 1]!);
@@ -59,7 +101,7 @@ export function meanAmong(group: Group, x: Floats, members: readonly number[]): 
   };
 }
 
-export function reduceAmong(group: Group, x: Floats, into: Floats, members: readonly number[]): OwnerScheme {
+function reduceScheme(group: Group, x: Floats, into: Floats, members: readonly number[]): OwnerScheme {
   const n = into.length;
   checkLength("among reduce", "x", x, members.length * n, `${members.length} shards of ${n}`);
   return {
@@ -78,7 +120,7 @@ export function reduceAmong(group: Group, x: Floats, into: Floats, members: read
   };
 }
 
-export function gatherAmong(group: Group, shard: Floats, into: Floats, members: readonly number[]): OwnerScheme {
+function gatherScheme(group: Group, shard: Floats, into: Floats, members: readonly number[]): OwnerScheme {
   const n = shard.length;
   checkLength("among gather", "into", into, members.length * n, `${members.length} shards of ${n}`);
   return {

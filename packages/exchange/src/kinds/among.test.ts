@@ -1,6 +1,7 @@
 import type { Group } from "@terse/collectives";
 import { describe, expect, it } from "vitest";
-import { type Exchange, openExchange, StepRefusedError, scratchOf } from "../index.ts";
+import { type Exchange, openExchange, StepRefusedError } from "../index.ts";
+import { scratchOf } from "../scratch.ts";
 import { onRanks } from "../testing/on-ranks.ts";
 import { type AmongKind, amongCost } from "./among.ts";
 

@@ -1,19 +1,8 @@
 import { type Codec, dctTopK, int8, l1, topK } from "@terse/codecs";
 import type { Group } from "@terse/collectives";
 import { describe, expect, it } from "vitest";
-import {
-  type Exchange,
-  meanErrorCompensated,
-  openExchange,
-  ownedElements,
-  PackedBits,
-  StepRefusedError,
-  signOfLevels,
-  sparse,
-  sum,
-  sumOfFields,
-  sumOfLevels,
-} from "../index.ts";
+import { type Exchange, openExchange, ownedElements, PackedBits, StepRefusedError } from "../index.ts";
+import { meanErrorCompensated, signOfLevels, sparse, sum, sumOfFields, sumOfLevels } from "../testing/alone.ts";
 import { onRanks } from "../testing/on-ranks.ts";
 
 type Sums = Pick<Exchange, "sum" | "sumOfFields" | "sumOfLevels" | "signOfLevels" | "meanErrorCompensated" | "sparse">;

@@ -1,6 +1,6 @@
 /**
- * The sum over the ranks of quantised levels, as whole numbers: Lion Cub's p-bit exchange. Ishikawa et al. 2024, Algorithm 1, line 5, §4.2
- * and §6, https://arxiv.org/abs/2411.16462
+ * The sum over the ranks of quantised levels, as whole numbers: Lion Cub's p-bit exchange. Ishikawa et al. 2024,
+ * Algorithm 1, line 5, §4.2 and §6, https://arxiv.org/abs/2411.16462
  *
  *   q_r = Q₁(x_r)        −s … s, s ≤ 2^(p − 1) − 1; each rank has its own scale, so all have equal weight   (l1 or linf, unscaled)
  *     or sign(x_r)       −1, 0 or 1, p = 2                                                                  (ternary; not direct)
@@ -12,15 +12,13 @@
  *   owners         p bits up; each chunk's owner adds, and its whole numbers come down in the narrowest fields that hold P s
  *   sign           p bits up; only the sign of the sum comes down, as two bit planes
  *
- * Sent by a rank, about, in bits an element times (P − 1)/P: direct 2 w, owners p + w′, sign p + 2. For 8 ranks and 5 bits: 16, 13, 7.
- * Messages: direct 1 (P − 1 if small), the others 2 (P − 1). The direct sum has no headers for refusals: they follow the fields, one
- * element for each rank.
+ * Sent by a rank, about, in bits an element times (P − 1)/P: direct 2 w, owners p + w′, sign p + 2. For 8 ranks and 5
+ * bits: 16, 13, 7. Messages: direct 1 (P − 1 if small), the others 2 (P − 1). The direct sum has no headers for
+ * refusals: they follow the fields, one element for each rank.
  */
 import { type Codec, count, type Floats, f16, ternary, type Zeros } from "@terse/codecs";
 import { allReduceBytes, type Group } from "@terse/collectives";
-import { type Cost, costOf } from "../cost.ts";
-import { type CallOptions, carryOver, type ExchangeContext } from "../exchange-context.ts";
-import { retainingOnHost } from "../on-host.ts";
+import { byOwnersCost, type OwnerScheme } from "../by-owners/by-owners.ts";
 import {
   checkLength,
   checkOptions,
@@ -28,14 +26,17 @@ import {
   type OwnedChunks,
   ownedChunks,
   sliceOf,
-} from "../owned-chunks.ts";
+} from "../by-owners/owned-chunks.ts";
+import { type Cost, costOf } from "../cost.ts";
+import type { ExchangeContext } from "../exchange-context.ts";
 import { bytesOf, PackedBits, Ternary } from "../packed-bits.ts";
 import { runStages, type Stage } from "../run-stages.ts";
 import { type Loan, scratchOf } from "../scratch.ts";
 import { settled } from "../settled.ts";
 import { watched } from "../watch.ts";
-import { byOwners, byOwnersCost, type OwnerScheme } from "./by-owners.ts";
-import type { Coded } from "./fields.ts";
+import { type Kind, nothing } from "./kind.ts";
+import type { Coded } from "./sum-of-fields.ts";
+import { type CodecMessage, viaOwners } from "./via-owners.ts";
 
 export interface LevelsOptions extends EncodeOptions {
   /** l1 or linf with `unscaled`, whose `ranks` and `width` the exchange sets; or ternary. */
@@ -48,32 +49,57 @@ export interface SumOfLevelsOptions extends LevelsOptions {
   readonly scale?: number | undefined;
 }
 
-/** into += scale · Σ q by a summing all-reduce. RangeError if no field can hold the sum of this many ranks. */
-export function sumOfLevelsDirect(
-  group: Group,
-  vector: Floats,
-  given: SumOfLevelsOptions,
-  { refusal }: CallOptions = {},
-): Promise<void> {
-  return retainingOnHost(vector, given, async (x, options) => {
-    checkDirect(group, x, options);
-    await carryOver(group, { refusal }, (context) => carryDirect([{ x, options }], context));
-  });
-}
+/**
+ * into += scale · Σ q. RangeError if the sum exceeds the fields on the way down: 8 bits, or f16's whole numbers up to
+ * 2048.
+ */
+export const sumOfLevels: Kind<Floats, SumOfLevelsOptions, OwnerScheme, void, CodecMessage<"sumOfLevels">> = {
+  ...viaOwners,
+  name: "sumOfLevels",
+  ask: (x, options, { group }) => sumScheme(group, x, options),
+  result: nothing,
+  cost: (messages, ranks, rank) =>
+    messages.map(({ n, codec }) => levelsCost(n, ranks, rank, codec, wholeNumbers(codec, ranks))),
+};
 
-export interface DirectRequest {
+type SignPart = OwnerScheme & { readonly sign: () => Ternary };
+
+/** sign(Σ q): −1, 0 or +1, for any number of ranks. */
+export const signOfLevels: Kind<Floats, LevelsOptions, SignPart, Ternary, CodecMessage<"signOfLevels">> = {
+  ...viaOwners,
+  name: "signOfLevels",
+  ask: (x, options, { group }) => signScheme(group, x, options),
+  result: ({ sign }) => sign(),
+  cost: (messages, ranks, rank) => messages.map(({ n, codec }) => signCost(n, ranks, rank, codec)),
+};
+
+/** into += scale · Σ q by a summing all-reduce. RangeError if no field can hold the sum of this many ranks. */
+export const sumOfLevelsDirect: Kind<
+  Floats,
+  SumOfLevelsOptions,
+  DirectRequest,
+  void,
+  CodecMessage<"sumOfLevelsDirect">
+> = {
+  name: "sumOfLevelsDirect",
+  memory: "host",
+  ask(x, options, { group }) {
+    checkOptions("levels", summable(options.codec, group.size), x.length, options);
+    checkLength("sumOfLevelsDirect", "into", options.into, x.length, "as x has");
+    return { x, options };
+  },
+  carry: carryDirect,
+  result: nothing,
+  cost: (messages, ranks, rank) => (messages.length > 0 ? [directCost(messages, ranks, rank)] : []),
+};
+
+interface DirectRequest {
   readonly x: Floats;
   readonly options: SumOfLevelsOptions;
 }
 
-/** RangeError if no field can hold the sum of this many ranks, or lengths differ. */
-export function checkDirect({ size }: Group, x: Floats, options: SumOfLevelsOptions): void {
-  checkOptions("levels", summable(options.codec, size), x.length, options);
-  checkLength("sumOfLevelsDirect", "into", options.into, x.length, "as x has");
-}
-
 /** Several vectors: an all-reduce for all whose fields have elements of one size. */
-export async function carryDirect(requests: readonly DirectRequest[], context: ExchangeContext): Promise<void> {
+async function carryDirect(requests: readonly DirectRequest[], context: ExchangeContext): Promise<void> {
   const bySize = Map.groupBy(requests, ({ options }) => elementBytesOf(summable(options.codec, context.size)));
   const sums = [...bySize].map(([elementBytes, together]) => new DirectSum(elementBytes, together, context));
   try {
@@ -146,12 +172,8 @@ class DirectSum implements Disposable {
   }
 }
 
-export function sumOfLevelsDirectCost(n: number, ranks: number, rank: number, codec: Codec): Cost {
-  return sumsOfLevelsDirectCost([{ n, codec }], ranks, rank);
-}
-
 /** Of vectors that are carried together. */
-export function sumsOfLevelsDirectCost(vectors: readonly Coded[], ranks: number, rank: number): Cost {
+function directCost(vectors: readonly Coded[], ranks: number, rank: number): Cost {
   const fields = vectors.map(({ n, codec }) => ({ n, codec: summable(codec, ranks) }));
   const sums = [...Map.groupBy(fields, ({ codec }) => elementBytesOf(codec))].map(([elementBytes, together]) => {
     const lengths = together.map(({ n, codec }) => codec.wireBytes(n));
@@ -163,20 +185,7 @@ export function sumsOfLevelsDirectCost(vectors: readonly Coded[], ranks: number,
   );
 }
 
-/** into += scale · Σ q by owners. RangeError if the sum exceeds the fields on the way down: 8 bits, or f16's whole numbers up to 2048. */
-export function sumOfLevels(
-  group: Group,
-  vector: Floats,
-  given: SumOfLevelsOptions,
-  call: CallOptions = {},
-): Promise<void> {
-  return retainingOnHost(vector, given, async (x, options) => {
-    const scheme = sumOfLevelsScheme(group, x, options);
-    await carryOver(group, call, (context) => byOwners([scheme], context));
-  });
-}
-
-export function sumOfLevelsScheme(group: Group, x: Floats, options: SumOfLevelsOptions): OwnerScheme {
+function sumScheme(group: Group, x: Floats, options: SumOfLevelsOptions): OwnerScheme {
   const { into, scale = 1 } = options;
   checkLength("sumOfLevels", "into", into, x.length, "as x has");
   const { phases, chunks, down } = levelsUp(group, x, options, wholeNumbers(options.codec, group.size));
@@ -189,50 +198,26 @@ export function sumOfLevelsScheme(group: Group, x: Floats, options: SumOfLevelsO
   };
 }
 
-export function sumOfLevelsCost(n: number, ranks: number, rank: number, codec: Codec): Cost {
-  return levelsCost(n, ranks, rank, codec, wholeNumbers(codec, ranks));
-}
-
-/** sign(Σ q): −1, 0 or +1, the same bits on every rank, for any number of ranks. */
-export function signOfLevels(
-  group: Group,
-  vector: Floats,
-  given: LevelsOptions,
-  call: CallOptions = {},
-): Promise<Ternary> {
-  return retainingOnHost(vector, given, async (x, options) => {
-    const { scheme, result } = signOfLevelsScheme(group, x, options);
-    await carryOver(group, call, (context) => byOwners([scheme], context));
-    return result();
-  });
-}
-
-/** The scheme, and its result, which exists after `handOut`. */
-export function signOfLevelsScheme(
-  group: Group,
-  x: Floats,
-  options: LevelsOptions,
-): { scheme: OwnerScheme; result: () => Ternary } {
+/** The sign exists after `handOut`. */
+function signScheme(group: Group, x: Floats, options: LevelsOptions): SignPart {
   const { phases, chunks } = levelsUp(group, x, options, ternary);
   let voted: Ternary | undefined;
   return {
-    scheme: {
-      ...phases,
-      handOut(results) {
-        const scratch = scratchOf(group);
-        voted = new Ternary(new PackedBits(x.length, scratch), new PackedBits(x.length, scratch));
-        for (const [r, wire] of results.entries()) {
-          const at = chunks.starts[r]! / 8;
-          voted.plus.wire.set(wire.subarray(0, wire.length / 2), at);
-          voted.nonzero.wire.set(wire.subarray(wire.length / 2), at);
-        }
-      },
+    ...phases,
+    handOut(results) {
+      const scratch = scratchOf(group);
+      voted = new Ternary(new PackedBits(x.length, scratch), new PackedBits(x.length, scratch));
+      for (const [r, wire] of results.entries()) {
+        const at = chunks.starts[r]! / 8;
+        voted.plus.wire.set(wire.subarray(0, wire.length / 2), at);
+        voted.nonzero.wire.set(wire.subarray(wire.length / 2), at);
+      }
     },
-    result: () => voted!,
+    sign: () => voted!,
   };
 }
 
-export function signOfLevelsCost(n: number, ranks: number, rank: number, codec: Codec): Cost {
+function signCost(n: number, ranks: number, rank: number, codec: Codec): Cost {
   const cost = levelsCost(n, ranks, rank, codec, ternary);
   const wires = 2 * Math.ceil(n / 8); // the owners' wires, held while they are copied into planes
   return { ...cost, peakBytes: Math.max(cost.peakBytes, wires + 2 * bytesOf(n)) };

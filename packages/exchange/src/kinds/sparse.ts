@@ -1,65 +1,86 @@
 /**
- * The mean of sparse vectors: each rank sends only a few elements of its vector, to all other ranks.
- * DeMo, Peng, Quesnelle and Kingma 2024, Algorithm 1, https://arxiv.org/abs/2411.19870; Deep Gradient Compression, Lin et al. 2018,
- * https://arxiv.org/abs/1712.01887; Aji and Heafield 2017, "Sparse Communication for Distributed Gradient Descent", https://arxiv.org/abs/1704.05021
+ * The mean of sparse vectors: each rank sends only a few elements of its vector, to all other ranks. DeMo, Peng,
+ * Quesnelle and Kingma 2024, Algorithm 1, https://arxiv.org/abs/2411.19870; Deep Gradient Compression, Lin et al. 2018,
+ * https://arxiv.org/abs/1712.01887; Aji and Heafield 2017, "Sparse Communication for Distributed Gradient Descent",
+ * https://arxiv.org/abs/1704.05021
  *
  *   e ← e + x,  a = C(e),  e ← e − a        with an error; otherwise a = C(x)    C: top-k, dct-top-k, or any codec
  *   into += (1/P) Σ a                       on every rank, in rank order
- *     or, over senders, each kept element (for DeMo, each cosine) by the number of ranks that sent it instead of P. The reference code of
- *     DeMo does this; its values are then up to P times as large, where few ranks keep the same element
+ *     or, over senders, each kept element (for DeMo, each cosine) by the number of ranks that sent it instead of P. The
+ *     reference code of DeMo does this; its values are then up to P times as large, where few ranks keep the same
+ *     element
  *
- * Sums of sparse vectors become denser with every rank, so nothing is summed on the way. The scheme saves bytes if (P − 1) wires are smaller
- * than a dense mean: for top-k about k (P − 1)(32 + log2 n) bits against 64 n (P − 1)/P.
+ * Sums of sparse vectors become denser with every rank, so nothing is summed on the way. The scheme saves bytes if (P −
+ * 1) wires are smaller than a dense mean: for top-k about k (P − 1)(32 + log2 n) bits against 64 n (P − 1)/P.
  *
- * Sent by a rank: P − 1 messages, (P − 1) b bytes for wires of b bytes, as an all-to-all with the same wire for every rank, whose headers
- * carry refusals. Held: P b bytes; over senders 2 more for each element of a chunk of the codec (for top-k, of the vector).
+ * Sent by a rank: P − 1 messages, (P − 1) b bytes for wires of b bytes, as an all-to-all with the same wire for every
+ * rank, whose headers carry refusals. Held: P b bytes; over senders 2 more for each element of a chunk of the codec
+ * (for top-k, of the vector).
  */
 import { type Codec, divideBySenders, type Floats, type KeptElements } from "@terse/codecs";
-import { allGatherBytes, type Group } from "@terse/collectives";
+import { allGatherBytes } from "@terse/collectives";
+import { checkLength, checkOptions, type EncodeOptions, ownedChunks } from "../by-owners/owned-chunks.ts";
+import { noBytes, Wires } from "../by-owners/wires.ts";
 import { type Cost, costOf } from "../cost.ts";
-import { type CallOptions, carryOver, type ExchangeContext } from "../exchange-context.ts";
-import { retainingOnHost } from "../on-host.ts";
-import { checkLength, checkOptions, type EncodeOptions, ownedChunks } from "../owned-chunks.ts";
+import type { ExchangeContext } from "../exchange-context.ts";
 import { readOrAbort } from "../refusal.ts";
 import { runStages, type Stage } from "../run-stages.ts";
 import type { Scratch } from "../scratch.ts";
 import { watched } from "../watch.ts";
-import { nothing, Wires } from "../wires.ts";
+import { type Kind, nothing } from "./kind.ts";
 
 export interface SparseOptions extends EncodeOptions {
   /** The mean is added to these n floats. */
   readonly into: Floats;
   /** topK, dctTopK, or any other codec; the same on every rank. */
   readonly codec: Codec;
-  /** n floats, 0 at first: the rest that this rank has not sent yet. Without it the rest is lost, unless the caller keeps it. */
+  /**
+   * n floats, 0 at first: the rest that this rank has not sent yet. Without it the rest is lost, unless the caller
+   * keeps it.
+   */
   readonly error?: Floats | undefined;
-  /** What a sum is divided by: all ranks, or the ranks that sent this element. "senders" only for topK and dctTopK; "ranks" unless given. */
+  /**
+   * What a sum is divided by: all ranks, or the ranks that sent this element. "senders" only for topK and dctTopK;
+   * "ranks" unless given.
+   */
   readonly over?: Over | undefined;
 }
 
 export type Over = "ranks" | "senders";
 
-export interface SparseRequest {
+interface Part {
   readonly x: Floats;
   readonly options: SparseOptions;
 }
 
-/** into += the mean over ranks of the elements that each sends, the same bits on every rank. After a NaN in x all ranks throw a StepRefusedError. */
-export function sparse(group: Group, vector: Floats, given: SparseOptions, call: CallOptions = {}): Promise<void> {
-  return retainingOnHost(vector, given, async (x, options) => {
-    checkSparse(x, options);
-    await carryOver(group, call, (context) => carrySparse([{ x, options }], context));
-  });
+export interface SparseMessage {
+  readonly kind: "sparse";
+  readonly n: number;
+  readonly codec: Codec;
+  readonly over?: Over | undefined;
 }
 
+/** into += the mean over ranks of the elements that each sends. */
+export const sparse: Kind<Floats, SparseOptions, Part, void, SparseMessage> = {
+  name: "sparse",
+  memory: "host",
+  ask(x, options) {
+    check(x, options);
+    return { x, options };
+  },
+  carry,
+  result: nothing,
+  cost: (messages, ranks, rank) => messages.map(({ n, codec, over }) => costOfOne(n, ranks, rank, codec, over)),
+};
+
 /** Several vectors in one message. */
-export async function carrySparse(requests: readonly SparseRequest[], context: ExchangeContext): Promise<void> {
+async function carry(requests: readonly Part[], context: ExchangeContext): Promise<void> {
   const { up, rank, size, watch } = context;
   const sizes = requests.map(({ x, options }) => new Array<number>(size).fill(wireBytes(options.codec, x.length)));
   using wires = new Wires(context.scratch, size, sizes);
   wires.take();
   const own = wires.byRank[rank]!;
-  const toAll = wires.byRank.map((_, r) => (r === rank ? nothing : own));
+  const toAll = wires.byRank.map((_, r) => (r === rank ? noBytes : own));
   const stage: Stage = {
     on: "up",
     encode() {
@@ -91,7 +112,7 @@ const countBytes = (chunks: readonly KeptElements[]): number =>
   2 * chunks.reduce((most, { length }) => Math.max(most, length), 0);
 
 /** RangeError if the lengths of x and the other vectors differ, or the codec cannot write x. */
-export function checkSparse(x: Floats, options: SparseOptions): void {
+function check(x: Floats, options: SparseOptions): void {
   checkOptions("sparse", options.codec, x.length, options);
   checkLength("sparse", "into", options.into, x.length, "as x has");
   if (options.error) checkLength("sparse", "error", options.error, x.length, "as x has");
@@ -102,7 +123,7 @@ export function checkSparse(x: Floats, options: SparseOptions): void {
     );
 }
 
-export function sparseCost(n: number, ranks: number, rank: number, codec: Codec, over: Over = "ranks"): Cost {
+function costOfOne(n: number, ranks: number, rank: number, codec: Codec, over: Over = "ranks"): Cost {
   const bytes = wireBytes(codec, n);
   const counts = over === "senders" ? countBytes(codec.kept!(n)) : 0;
   return costOf([allGatherBytes(new Array<number>(ranks).fill(bytes), rank)], ranks * bytes + counts);

@@ -1,18 +1,17 @@
 import { type Codec, int8, l1, linf, ternary } from "@terse/codecs";
 import { describe, expect, it } from "vitest";
+import { openExchange, type PackedBits, StepRefusedError } from "../index.ts";
+import { bytesOfRound } from "../messages.ts";
+import { standardSchemes } from "../schemes.ts";
 import {
-  openExchange,
-  type PackedBits,
-  StepRefusedError,
   signOfLevels,
   signOfLevelsCost,
   sumOfLevels,
   sumOfLevelsCost,
   sumOfLevelsDirect,
   sumOfLevelsDirectCost,
-} from "../index.ts";
+} from "../testing/alone.ts";
 import { onRanks } from "../testing/on-ranks.ts";
-import { sumsOfLevelsDirectCost } from "./levels.ts";
 
 const worlds = [1, 2, 3, 4, 5, 6, 7, 8, 9];
 const lengths = [0, 1, 63, 64, 65, 1000];
@@ -182,7 +181,14 @@ describe("the sum of levels", () => {
       expect(together).toEqual(alone);
       const { bytes, messages } = group.sent();
       expect(messages - before.messages).toBe(2 * 3);
-      expect(bytes - before.bytes).toBe(sumsOfLevelsDirectCost(of, 4, group.rank).bytes);
+      expect(bytes - before.bytes).toBe(
+        bytesOfRound(
+          of.map((each) => ({ kind: "sumOfLevelsDirect", ...each })),
+          4,
+          group.rank,
+          standardSchemes,
+        ),
+      );
       expect(bytes - before.bytes).toBe(3 * (65 + 7 + 4 + 2 * (33 + 1 + 4)));
 
       const bad = group.rank === 2 ? new Float32Array(7).fill(Number.NaN) : undefined;

@@ -1,20 +1,13 @@
 /** Sums of fields, compared with the formulas of fields.ts in float64. */
 import { type Codec, f16, int8, l1, linf, qsgd } from "@terse/codecs";
 import { describe, expect, it } from "vitest";
-import {
-  openExchange,
-  StepRefusedError,
-  scratchOf,
-  sumOfFields,
-  sumOfFieldsCost,
-  sumOfFieldsDirect,
-  sumOfFieldsDirectCost,
-} from "../index.ts";
+import { openExchange, StepRefusedError } from "../index.ts";
+import { scratchOf } from "../scratch.ts";
+import { sumOfFields, sumOfFieldsCost } from "../testing/alone.ts";
 import { onRanks } from "../testing/on-ranks.ts";
 
 const worlds = [1, 2, 3, 4, 5, 6, 7, 8, 9];
 const lengths = [0, 1, 63, 64, 65, 1000];
-const ways = { owners: sumOfFields, direct: sumOfFieldsDirect };
 
 /** Multiples of 1/8 whose size grows with the rank, a few of them large, some 0: sums of magnitudes are exact. */
 function value(rank: number, i: number): number {
@@ -58,19 +51,15 @@ function oracle(ranks: number, segments: readonly number[], bits: number, norm: 
   });
 }
 
-/** The sum by owners; the direct sum must be the same, on every rank. */
+/** The sum, the same on every rank. */
 async function summed(ranks: number, n: number, codec: Codec): Promise<number[]> {
   const all = await onRanks(ranks, async (group) => {
-    const [owners, direct] = [new Float32Array(n), new Float32Array(n)];
-    await sumOfFields(group, vector(group.rank, n), { codec, into: owners, seed: 3, step: 5 });
-    await sumOfFieldsDirect(group, vector(group.rank, n), { codec, into: direct, seed: 3, step: 5 });
-    return { owners, direct };
+    const into = new Float32Array(n);
+    await sumOfFields(group, vector(group.rank, n), { codec, into, seed: 3, step: 5 });
+    return into;
   });
-  for (const { owners, direct } of all) {
-    expect(owners).toEqual(all[0]!.owners);
-    expect(direct).toEqual(all[0]!.owners);
-  }
-  return [...all[0]!.owners];
+  for (const into of all) expect(into).toEqual(all[0]);
+  return [...all[0]!];
 }
 
 const blocks = (n: number, block: number) =>
@@ -160,15 +149,13 @@ describe("the sum of fields", () => {
 
   it("adds to the contents of `into`, times a scale, and keeps no memory", async () => {
     const expected = oracle(3, [100], 5, "mean");
-    for (const way of Object.values(ways)) {
-      const got = await onRanks(3, async (group) => {
-        const into = new Float32Array(100).fill(7);
-        await way(group, vector(group.rank, 100), { codec: l1({ bits: 5 }), into, scale: 0.5 });
-        expect(scratchOf(group).live).toBe(0);
-        return [...into];
-      });
-      for (const into of got) expect(into).toEqual(expected.map((v) => Math.fround(7 + Math.fround(v / 2))));
-    }
+    const got = await onRanks(3, async (group) => {
+      const into = new Float32Array(100).fill(7);
+      await sumOfFields(group, vector(group.rank, 100), { codec: l1({ bits: 5 }), into, scale: 0.5 });
+      expect(scratchOf(group).live).toBe(0);
+      return [...into];
+    });
+    for (const into of got) expect(into).toEqual(expected.map((v) => Math.fround(7 + Math.fround(v / 2))));
   });
 
   it("reaches the largest element although fp32 rounds units, also for denormals", async () => {
@@ -188,20 +175,16 @@ describe("the sum of fields", () => {
 
   it("refuses more ranks than a field can hold, and never overflows", async () => {
     expect(() => sumOfFieldsCost(64, 257, 0, int8())).not.toThrow();
-    for (const cost of [sumOfFieldsCost, sumOfFieldsDirectCost])
-      expect(() => cost(64, 258, 0, int8())).toThrow(
-        "sumOfFields: 258 ranks of 8 bits sum up to 65790, and a field of 16 bits holds 65535: take fewer bits, or `sum` (in a recipe, another exchange.dense than int8).",
-      );
+    expect(() => sumOfFieldsCost(64, 258, 0, int8())).toThrow(
+      "sumOfFields: 258 ranks of 8 bits sum up to 65790, and a field of 16 bits holds 65535: take fewer bits, or `sum` (in a recipe, another exchange.dense than int8).",
+    );
     // All ranks have the largest level, so that a sum beyond its field would carry.
     const ends = await onRanks(17, async (group) => {
-      const [owners, direct] = [new Float32Array(65), new Float32Array(65)];
-      const x = new Float32Array(65).fill(127).fill(-127, 60);
-      await sumOfFields(group, x, { codec: int8(), into: owners });
-      await sumOfFieldsDirect(group, x, { codec: int8(), into: direct });
-      return [owners, direct];
+      const into = new Float32Array(65);
+      await sumOfFields(group, new Float32Array(65).fill(127).fill(-127, 60), { codec: int8(), into });
+      return into;
     });
-    for (const sums of ends)
-      for (const sum of sums) expect(sum).toEqual(new Float32Array(65).fill(17 * 127).fill(-17 * 127, 60));
+    for (const sum of ends) expect(sum).toEqual(new Float32Array(65).fill(17 * 127).fill(-17 * 127, 60));
   });
 
   it("takes only codecs with units to agree on, equal lengths, and a seed for random rounding", async () => {
@@ -212,18 +195,18 @@ describe("the sum of fields", () => {
     const messages = await onRanks(2, async (group) => {
       const outcomes = await Promise.allSettled([
         sumOfFields(group, new Float32Array(4), { codec: int8(), into: new Float32Array(3) }),
-        sumOfFieldsDirect(group, new Float32Array(4), { codec: linf({ bits: 3 }) as Codec, into: new Float32Array(4) }),
+        sumOfFields(group, new Float32Array(4), { codec: linf({ bits: 3 }) as Codec, into: new Float32Array(4) }),
       ]);
       return [...outcomes.map((outcome) => String((outcome as PromiseRejectedResult).reason)), group.sent().messages];
     });
     for (const [length, draws, sent] of messages) {
       expect(length).toContain("sumOfFields: into has 3 floats, and must have 4, as x has.");
-      expect(draws).toContain("sumOfFieldsDirect: seed is undefined, and linf needs it to draw random numbers");
+      expect(draws).toContain("sumOfFields: seed is undefined, and linf needs it to draw random numbers");
       expect(sent).toBe(0);
     }
   });
 
-  it.each(Object.entries(ways))("stops all ranks together before any level is sent, %s", async (_, way) => {
+  it("stops all ranks together before any level is sent", async () => {
     const reasons = {
       "the gradient is not finite": Number.NaN,
       "the loss is not finite": 0,
@@ -238,7 +221,9 @@ describe("the sum of fields", () => {
           const into = new Float32Array(100);
           const codec = l1({ bits: 8, block: 10 }); // twice the mean is beyond fp32
           const refusal = refuses && what.includes("loss") ? "the loss is not finite" : undefined;
-          const error: unknown = await way(group, x, { codec, into }, { refusal }).catch((error: unknown) => error);
+          const error: unknown = await sumOfFields(group, x, { codec, into }, { refusal }).catch(
+            (error: unknown) => error,
+          );
           return { error, into, live: scratchOf(group).live };
         });
         for (const { error, into, live } of outcomes) {
@@ -250,19 +235,16 @@ describe("the sum of fields", () => {
       }
   });
 
-  it.each(Object.entries(ways))(
-    "refuses a sum that may exceed fp32, with the same error on all ranks, %s",
-    async (_, way) => {
-      const outcomes = await onRanks(3, async (group) => {
-        const into = new Float32Array(8);
-        return way(group, new Float32Array(8).fill(2e38), { codec: int8(), into }).catch(
-          (error: Error) => error.message,
-        );
-      });
-      for (const message of outcomes)
-        expect(message).toContain("the step is refused: a value is beyond what its codec can write");
-    },
-  );
+  it("refuses a sum that may exceed fp32, with the same error on all ranks", async () => {
+    const outcomes = await onRanks(3, async (group) => {
+      const into = new Float32Array(8);
+      return sumOfFields(group, new Float32Array(8).fill(2e38), { codec: int8(), into }).catch(
+        (error: Error) => error.message,
+      );
+    });
+    for (const message of outcomes)
+      expect(message).toContain("the step is refused: a value is beyond what its codec can write");
+  });
 
   it("travels with other sums of its round as one message, with the same result", async () => {
     // l1's sums have 5 bits, 15 bytes a chunk: so int8's wire after them begins at an odd byte.
@@ -282,12 +264,10 @@ describe("the sum of fields", () => {
     }
   });
 
-  it("sends fewer bits by owners", () => {
+  it("sends the bits of its closed form", () => {
     const n = 8_000_000;
     const bits = (cost: { bytes: number }) => (8 * cost.bytes) / n / (7 / 8);
     expect(bits(sumOfFieldsCost(n, 8, 0, l1({ bits: 5 })))).toBeCloseTo(13, 3);
-    expect(bits(sumOfFieldsDirectCost(n, 8, 0, l1({ bits: 5 })))).toBeCloseTo(16, 3);
     expect(bits(sumOfFieldsCost(n, 8, 0, int8()))).toBeCloseTo(24, 3);
-    expect(bits(sumOfFieldsDirectCost(n, 8, 0, int8()))).toBeCloseTo(32, 3);
   });
 });

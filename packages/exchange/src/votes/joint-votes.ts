@@ -1,5 +1,5 @@
 /** Several vectors of packed signs, laid out as one message. Each begins at a whole 64-bit word. */
-import { PackedBits, Tally, Ternary } from "./packed-bits.ts";
+import { PackedBits, Tally, Ternary } from "../packed-bits.ts";
 
 export interface JointVotes {
   readonly bits: PackedBits;

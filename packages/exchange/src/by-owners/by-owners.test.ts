@@ -1,15 +1,14 @@
 import { type Codec, dctTopK, int8, l1, linf, qsgd, scaledSign, terngrad, topK } from "@terse/codecs";
 import { type Group, loopback } from "@terse/collectives";
 import { describe, expect, it } from "vitest";
+import type { CostOf } from "../cost.ts";
+import { openExchange, ownedElements } from "../index.ts";
+import { scratchOf } from "../scratch.ts";
 import {
-  type CostOf,
   computedMean,
   computedMeanCost,
   meanErrorCompensated,
   meanErrorCompensatedCost,
-  openExchange,
-  ownedElements,
-  scratchOf,
   signOfLevels,
   signOfLevelsCost,
   sparse,
@@ -18,13 +17,11 @@ import {
   sumCost,
   sumOfFields,
   sumOfFieldsCost,
-  sumOfFieldsDirect,
-  sumOfFieldsDirectCost,
   sumOfLevels,
   sumOfLevelsCost,
   sumOfLevelsDirect,
   sumOfLevelsDirectCost,
-} from "../index.ts";
+} from "../testing/alone.ts";
 import { onRanks } from "../testing/on-ranks.ts";
 
 interface Scheme {
@@ -53,10 +50,6 @@ const fields = (what: string, codec: Codec): Record<string, Scheme> => ({
   [`sum of fields, ${what}`]: {
     run: (group, x) => sumOfFields(group, x, { codec, into: new Float32Array(x.length), ...draws }),
     cost: (n, ranks, rank) => sumOfFieldsCost(n, ranks, rank, codec),
-  },
-  [`direct sum of fields, ${what}`]: {
-    run: (group, x) => sumOfFieldsDirect(group, x, { codec, into: new Float32Array(x.length), ...draws }),
-    cost: (n, ranks, rank) => sumOfFieldsDirectCost(n, ranks, rank, codec),
   },
 });
 

@@ -1,28 +1,28 @@
 /**
- * The sum of a vector over the ranks, written by a codec on the way up and again on the way down. It is approximate, with a bounded error,
- * and the same bits on every rank.
+ * The sum of a vector over the ranks, written by a codec on the way up and again on the way down. It is approximate,
+ * with a bounded error, and the same bits on every rank.
  *
  *   a = C(x)             every rank, for the whole vector
  *   S = Σ a              each chunk's owner, in fp32, in rank order
  *   into += scale · C(S)
  *
- * The error of int8 is at most half a step, max |x| / 254, and it enlarges no maximum. So |C(S) − Σ x| ≤ Σ_r max |x_r| / 254 + max |S| / 254
- * ≤ Σ_r max |x_r| / 127, with the maxima of a scale group, and the fp32 roundings of P additions. The error is not kept for the next step:
- * see mean-error-compensated.ts for that. With random rounding (linf, qsgd, terngrad) the sum is unbiased.
- * fields.ts and levels.ts add levels exactly, as whole numbers.
+ * The error of int8 is at most half a step, max |x| / 254, and it enlarges no maximum. So |C(S) − Σ x| ≤ Σ_r max |x_r|
+ * / 254 + max |S| / 254 ≤ Σ_r max |x_r| / 127, with the maxima of a scale group, and the fp32 roundings of P additions.
+ * The error is not kept for the next step: see mean-error-compensated.ts for that. With random rounding (linf, qsgd,
+ * terngrad) the sum is unbiased. fields.ts and levels.ts add levels exactly, as whole numbers.
  *
- * Sent by a rank, int8 without blocks, chunks of c ≈ n/P elements: 2 (P − 1) messages, Σ_{r ≠ rank} (4 + c_r) + (P − 1)(4 + c) bytes.
- * Held: three wires of the whole, so 3 n bytes, and 4 c bytes for the sum.
- * Paper: Dettmers 2015, "8-Bit Approximations for Parallelism in Deep Learning", https://arxiv.org/abs/1511.04561, for the idea
+ * Sent by a rank, int8 without blocks, chunks of c ≈ n/P elements: 2 (P − 1) messages, Σ_{r ≠ rank} (4 + c_r) + (P −
+ * 1)(4 + c) bytes. Held: three wires of the whole, so 3 n bytes, and 4 c bytes for the sum. Paper: Dettmers 2015,
+ * "8-Bit Approximations for Parallelism in Deep Learning", https://arxiv.org/abs/1511.04561, for the idea
  */
 import type { Codec, Floats } from "@terse/codecs";
 import type { Group } from "@terse/collectives";
+import { byOwnersCost, type OwnerScheme } from "../by-owners/by-owners.ts";
+import { checkLength, checkOptions, type EncodeOptions, ownedChunks, sliceOf } from "../by-owners/owned-chunks.ts";
 import type { Cost } from "../cost.ts";
-import { type CallOptions, carryOver } from "../exchange-context.ts";
-import { retainingOnHost } from "../on-host.ts";
-import { checkLength, checkOptions, type EncodeOptions, ownedChunks, sliceOf } from "../owned-chunks.ts";
 import { scratchOf } from "../scratch.ts";
-import { byOwners, byOwnersCost, type OwnerScheme } from "./by-owners.ts";
+import { type Kind, nothing } from "./kind.ts";
+import { type CodecMessage, viaOwners } from "./via-owners.ts";
 
 export interface SumOptions extends EncodeOptions {
   /** The sum is added to these n floats. */
@@ -33,14 +33,15 @@ export interface SumOptions extends EncodeOptions {
 }
 
 /** into += scale · Σ over ranks of x, twice through the codec. After a NaN in x all ranks throw a StepRefusedError. */
-export function sum(group: Group, vector: Floats, given: SumOptions, call: CallOptions = {}): Promise<void> {
-  return retainingOnHost(vector, given, async (x, options) => {
-    const scheme = sumScheme(group, x, options);
-    await carryOver(group, call, (context) => byOwners([scheme], context));
-  });
-}
+export const sum: Kind<Floats, SumOptions, OwnerScheme, void, CodecMessage<"sum">> = {
+  ...viaOwners,
+  name: "sum",
+  ask: (x, options, { group }) => schemeOf(group, x, options),
+  result: nothing,
+  cost: (messages, ranks, rank) => messages.map(({ n, codec }) => costOfOne(n, ranks, rank, codec)),
+};
 
-export function sumScheme(group: Group, x: Floats, options: SumOptions): OwnerScheme {
+function schemeOf(group: Group, x: Floats, options: SumOptions): OwnerScheme {
   const { rank, size } = group;
   const { into, codec, scale = 1 } = options;
   const chunks = ownedChunks(codec, x.length, size);
@@ -66,7 +67,7 @@ export function sumScheme(group: Group, x: Floats, options: SumOptions): OwnerSc
   };
 }
 
-export function sumCost(n: number, ranks: number, rank: number, codec: Codec): Cost {
+function costOfOne(n: number, ranks: number, rank: number, codec: Codec): Cost {
   const chunks = ownedChunks(codec, n, ranks);
   const reducing = ranks === 1 ? 0 : 4 * chunks.lengthOf(rank);
   return byOwnersCost(chunks.sizes, chunks.sizes, rank, { encoding: chunks.wholeBytes, reducing });
