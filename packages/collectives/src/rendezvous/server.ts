@@ -1,10 +1,11 @@
-import { createHash, timingSafeEqual } from "node:crypto";
 import { type AddressInfo, createServer, isIP, type Server, type Socket } from "node:net";
 import { RendezvousError } from "../errors.ts";
 import { milliseconds } from "../milliseconds.ts";
 import { textOfPeer } from "../text-of-peer.ts";
+import { Admission } from "./admission.ts";
 import { problemOfRequest } from "./check-lines.ts";
 import { readLines, sendLine } from "./lines.ts";
+import { listOfRanks } from "./list-of-ranks.ts";
 import { checkOutage, defaultOutageSeconds, silenceAfter } from "./outage.ts";
 import {
   type FromRank,
@@ -14,9 +15,8 @@ import {
   heartbeatOf,
   helloLimit,
   lineLimit,
-  protocolVersion,
-  type Request,
 } from "./protocol.ts";
+import { WaitingRequests } from "./waiting-requests.ts";
 
 export interface RendezvousOptions {
   /** Ranks of the world. */
@@ -39,7 +39,9 @@ export interface RendezvousOptions {
   answers?: (intervalMs: number) => Answers;
 }
 
-/** Writes an empty line to every added connection at regular intervals. `remove` takes the number that `add` returned. */
+/**
+ * Writes an empty line to every added connection at regular intervals. `remove` takes the number that `add` returned.
+ */
 export interface Answers {
   add(fd: number): number;
   remove(number: number): void;
@@ -67,21 +69,14 @@ interface Peer {
   left: boolean; // said bye
 }
 
-/** An allGather, allToAll or leave that not all members have called yet. */
-interface PendingCall {
-  readonly kind: string;
-  readonly members: readonly number[];
-  readonly callers: Map<number, { id: number; value: unknown }>;
-  readonly timer: NodeJS.Timeout;
-}
-
 const unidentifiedLimit = 256; // open connections that have not sent a hello
 
 const isLoopback = (host: string) => host === "localhost" || host === "::1" || /^127\./.test(host);
-const digest = (text: string) => createHash("sha256").update(text).digest();
-const list = (ranks: readonly number[]) => `${ranks.length === 1 ? "rank" : "ranks"} ${ranks.join(", ")}`;
 
-/** Starts the rendezvous server: a key-value store that watches the ranks' heartbeats and tells all ranks when one is lost. */
+/**
+ * Starts the rendezvous server: a key-value store that watches the ranks' heartbeats and tells all ranks when one is
+ * lost.
+ */
 export async function serveRendezvous(options: RendezvousOptions): Promise<RendezvousServer> {
   const { size, host = "127.0.0.1", port = 0, token } = options;
   if (!Number.isInteger(size) || size < 1)
@@ -121,14 +116,6 @@ function cannotListen(error: NodeJS.ErrnoException, host: string, port: number):
   return new RendezvousError(`the rendezvous cannot listen on ${where}: ${remedy}`, [], { cause: error });
 }
 
-function settleable<T>(): { promise: Promise<T>; resolve: (value: T) => void } {
-  let resolve: (value: T) => void = () => {};
-  const promise = new Promise<T>((settle) => {
-    resolve = settle;
-  });
-  return { promise, resolve };
-}
-
 class ServerState {
   readonly #options: Required<Omit<RendezvousOptions, "answers" | "holder" | "host" | "port">> & {
     holder: number | undefined;
@@ -137,13 +124,11 @@ class ServerState {
   readonly #peers = new Map<number, Peer>();
   readonly #sockets = new Set<Socket>();
   readonly #unidentified = new Set<Socket>(); // no hello yet; the oldest first
-  readonly #wrongTokens = new Map<number, string>(); // by rank, as the process called itself: its address
-  readonly #values = new Map<string, unknown>();
-  readonly #gets = new Map<string, { peer: Peer; id: number; timer: NodeJS.Timeout }[]>();
-  readonly #calls = new Map<string, PendingCall>();
+  readonly #admission: Admission;
+  readonly #waiting: WaitingRequests;
   readonly #failedGroups = new Map<string, GroupFailure>(); // groups split from the world
-  readonly #worldFailure = settleable<GroupFailure>();
-  readonly #finished = settleable<void>();
+  readonly #worldFailure = Promise.withResolvers<GroupFailure>();
+  readonly #finished = Promise.withResolvers<void>();
   #answers: Answers | undefined;
   #unref = false; // the server does not keep Node alive
   #failure: GroupFailure | undefined; // of the world
@@ -160,6 +145,18 @@ class ServerState {
       answers,
     } = options;
     this.#options = { size, token, deadlineSeconds, outageSeconds, epoch, holder, answers };
+    this.#admission = new Admission(
+      { size, token, epoch },
+      {
+        peers: this.#peers,
+        failure: () => this.#failure?.message,
+        refuseAll: (message) => this.#fail({ kind: "refused", message }),
+      },
+    );
+    this.#waiting = new WaitingRequests(deadlineSeconds, {
+      answer: (rank, line) => this.#answer(rank, line),
+      hasLeft: (rank) => this.#peers.get(rank)?.left === true,
+    });
   }
 
   run(server: Server): RendezvousServer {
@@ -170,10 +167,10 @@ class ServerState {
     const arrival = setTimeout(() => {
       const missing = Array.from({ length: size }, (_, rank) => rank).filter((rank) => !this.#peers.has(rank));
       if (missing.length === 0) return;
-      const strangers = missing.filter((rank) => this.#wrongTokens.has(rank)).map((rank) => this.#wrongTokenOf(rank));
+      const strangers = missing.flatMap((rank) => this.#admission.wrongTokenOf(rank) ?? []);
       const why =
         strangers.join("; ") || `check that the process started, and that its machine reaches ${address}:${port}`;
-      const message = `${list(missing)} of ${size} did not connect to the rendezvous within ${deadlineSeconds} s; ${why}`;
+      const message = `${listOfRanks(missing)} of ${size} did not connect to the rendezvous within ${deadlineSeconds} s; ${why}`;
       this.#fail({ kind: "missing", ranks: missing, message });
     }, milliseconds(deadlineSeconds));
 
@@ -181,7 +178,8 @@ class ServerState {
     const period = Math.min(1000, silence.heartbeatMs);
     const watch = setInterval(() => {
       const now = performance.now();
-      const late = now - before > 2 * period; // this process was busy or stopped, and has not read what the ranks sent meanwhile
+      // This process was busy or stopped, and has not read what the ranks sent meanwhile.
+      const late = now - before > 2 * period;
       before = now;
       for (const [rank, peer] of this.#peers) {
         if (late) peer.heardAt = now;
@@ -198,8 +196,7 @@ class ServerState {
       this.#closed = true;
       clearTimeout(arrival);
       clearInterval(watch);
-      for (const { timer } of this.#calls.values()) clearTimeout(timer);
-      for (const { timer } of [...this.#gets.values()].flat()) clearTimeout(timer);
+      this.#waiting.clear();
       const ended = new Promise<void>((resolve) => server.close(() => resolve()));
       this.#answers?.stop();
       for (const socket of this.#sockets) socket.destroySoon();
@@ -215,6 +212,7 @@ class ServerState {
         arrival.unref();
         watch.unref();
         this.#unref = true;
+        this.#waiting.unref();
       },
       ref: () => server.ref(),
       close,
@@ -226,7 +224,8 @@ class ServerState {
     if (this.#unref) socket.unref();
     this.#sockets.add(socket);
     this.#unidentified.add(socket);
-    // A rank sends its hello at once. So the oldest connection without one is closed, and a flood of them keeps no rank out.
+    // A rank sends its hello at once. So the oldest connection without one is closed, and a flood of them keeps no rank
+    // out.
     if (this.#unidentified.size > unidentifiedLimit) this.#unidentified.values().next().value!.destroy();
     const helloSeconds = 4 + 2 * this.#options.outageSeconds; // after an outage TCP may take as long again
     const helloTimer = setTimeout(() => refuse(`no hello came within ${helloSeconds} s`), 1000 * helloSeconds);
@@ -247,7 +246,7 @@ class ServerState {
       clearTimeout(helloTimer);
       this.#unidentified.delete(socket);
       const hello = line as Hello;
-      const why = this.#objection(hello, socket.remoteAddress ?? "an unknown address");
+      const why = this.#admission.objection(hello, socket.remoteAddress ?? "an unknown address");
       if (why !== undefined) return refuse(why);
       peer = this.#admit(hello, socket);
     };
@@ -275,72 +274,13 @@ class ServerState {
     });
   }
 
-  /** Why this process may not join; undefined where it may. */
-  #objection(hello: Hello, from: string): string | undefined {
-    const { token, size, epoch } = this.#options;
-    if (hello.terse !== protocolVersion)
-      return `this is a terse rendezvous of protocol ${protocolVersion}, and the first line was no hello of that version`;
-    if (typeof hello.token !== "string" || !timingSafeEqual(digest(hello.token), digest(token))) {
-      this.#noteWrongToken(hello.rank, from);
-      return "the token is wrong; TERSE_TOKEN must be the one that the rendezvous was started with";
-    }
-    const text = [hello.epoch, hello.config, hello.host].every((x) => typeof x === "string");
-    if (!text || !Number.isInteger(hello.rank) || !Number.isInteger(hello.size) || !Number.isInteger(hello.pid))
-      return "the hello is not complete";
-    if (hello.epoch !== epoch)
-      return `this is attempt ${epoch} of the run, and rank ${hello.rank} (pid ${hello.pid}) is of attempt ${textOfPeer(hello.epoch, 100)}; end that process`;
-    const who = `rank ${hello.rank} (pid ${hello.pid} on ${textOfPeer(hello.host, 100)})`;
-    if (hello.size !== size)
-      return this.#refuseAll(
-        `${who} was started for a world of ${hello.size} ranks, and this world has ${size}; WORLD_SIZE must be the same for all`,
-      );
-    if (hello.rank < 0 || hello.rank >= size)
-      return `there is no rank ${hello.rank} in a world of ${size}; RANK must be 0 to ${size - 1}`;
-    if (this.#failure) return this.#failure.message;
-    const present = this.#peers.get(hello.rank);
-    if (hello.beat)
-      return present?.hello.pid === hello.pid && present.hello.host === hello.host
-        ? undefined
-        : "this heartbeat belongs to no rank";
-    if (present)
-      return `rank ${hello.rank} has already joined (pid ${present.hello.pid} on ${textOfPeer(present.hello.host, 100)}); every process needs a RANK of its own`;
-    for (const other of this.#peers.values())
-      if (other.hello.config !== hello.config)
-        return this.#refuseAll(
-          `${who} runs with another configuration or version than rank ${other.hello.rank}; start all ranks alike`,
-        );
-    return undefined;
-  }
-
-  /**
-   * Warns the user of this process at once, because the ranks that wait would hear of it only at the deadline. They go on waiting: anyone
-   * can send a wrong token, and the rank itself may still come.
-   */
-  #noteWrongToken(rank: unknown, from: string): void {
-    const isAwaited = Number.isInteger(rank) && (rank as number) >= 0 && (rank as number) < this.#options.size;
-    if (!isAwaited || this.#peers.has(rank as number) || this.#wrongTokens.has(rank as number)) return;
-    this.#wrongTokens.set(rank as number, from);
-    process.emitWarning(this.#wrongTokenOf(rank as number), "TerseWarning");
-  }
-
-  #wrongTokenOf(rank: number): string {
-    const from = this.#wrongTokens.get(rank);
-    return `a process at ${from} that calls itself rank ${rank} was refused, because its token is wrong; TERSE_TOKEN must be the same for all ranks`;
-  }
-
-  /** The world cannot become complete: all ranks that wait for it are told. */
-  #refuseAll(message: string): string {
-    this.#fail({ kind: "refused", message });
-    return message;
-  }
-
   #admit(hello: Hello, socket: Socket): Peer {
     if (hello.beat) {
       const peer = this.#peers.get(hello.rank)!;
       peer.hasHeartbeat = true;
       peer.heardAt = performance.now();
       this.#answerHeartbeat(socket);
-      this.#set(heartbeatOf(hello.rank), null);
+      this.#waiting.set(heartbeatOf(hello.rank), null);
       return peer;
     }
     const peer: Peer = { hello, socket, heardAt: performance.now(), hasHeartbeat: false, left: false };
@@ -361,128 +301,35 @@ class ServerState {
 
   /** Returns what is wrong with the request; undefined where nothing is. */
   #serve(peer: Peer, line: FromRank): string | undefined {
+    const { rank } = peer.hello;
     switch (line.do) {
-      case "set": {
-        sendLine(peer.socket, { id: line.id, value: null });
-        this.#set(line.key, line.value);
+      case "set":
+        this.#answer(rank, { id: line.id, value: null });
+        this.#waiting.set(line.key, line.value);
         return;
-      }
-      case "get": {
-        const { key, id } = line;
-        if (this.#values.has(key)) {
-          sendLine(peer.socket, { id, value: this.#values.get(key) });
-          return;
-        }
-        const timer = this.#timer(() => {
-          this.#gets.set(
-            key,
-            this.#gets.get(key)!.filter((waiting) => waiting.id !== id || waiting.peer !== peer),
-          );
-          sendLine(peer.socket, {
-            id,
-            error: `no rank has set ${textOfPeer(key)} within ${this.#options.deadlineSeconds} s`,
-            missing: [],
-          });
-        });
-        this.#gets.set(key, [...(this.#gets.get(key) ?? []), { peer, id, timer }]);
+      case "get":
+        this.#waiting.get(rank, line);
         return;
-      }
       case "allGather":
       case "allToAll":
       case "leave":
-        return this.#collect(peer, line);
+        return this.#waiting.collect(rank, line);
       case "abort": {
         this.#fail({ kind: "abort", group: line.group, reason: line.reason, message: textOfPeer(line.message) });
         return;
       }
       case "bye":
         peer.left = true;
-        for (const key of this.#calls.keys()) this.#cancelIfLeft(key);
+        this.#waiting.cancelLeft();
         if (this.#peers.size === this.#options.size && [...this.#peers.values()].every(({ left }) => left))
           this.#finished.resolve();
         return;
     }
   }
 
-  #set(key: string, value: unknown): void {
-    this.#values.set(key, value);
-    for (const waiting of this.#gets.get(key) ?? []) {
-      clearTimeout(waiting.timer);
-      sendLine(waiting.peer.socket, { id: waiting.id, value });
-    }
-    this.#gets.delete(key);
-  }
-
-  #collect(peer: Peer, line: Extract<Request, { do: "allGather" | "allToAll" | "leave" }>): string | undefined {
-    const { rank } = peer.hello;
-    const { members } = line;
-    const name = line.do === "leave" ? line.group : line.key;
-    const key = line.do === "leave" ? `${name}/leave` : name;
-    if (line.do === "leave")
-      for (const member of members) {
-        const other = this.#peers.get(member);
-        if (other && other !== peer) sendLine(other.socket, { left: line.group, rank, value: line.value });
-      }
-
-    let call = this.#calls.get(key);
-    if (!call) {
-      const timer = this.#timer(() => this.#expire(key));
-      call = { kind: line.do, members, callers: new Map(), timer };
-      this.#calls.set(key, call);
-    }
-    if (call.kind !== line.do || call.members.join() !== members.join())
-      return `its ${line.do} of ${textOfPeer(key)} does not agree with that of another rank`;
-    const { callers } = call;
-    callers.set(rank, { id: line.id, value: line.do === "allToAll" ? line.values : line.value });
-    if (callers.size < members.length) {
-      this.#cancelIfLeft(key);
-      return;
-    }
-
-    clearTimeout(call.timer);
-    this.#calls.delete(key);
-    const values = members.map((member) => callers.get(member)!.value);
-    members.forEach((member, place) => {
-      const answer = line.do === "allToAll" ? values.map((each) => (each as unknown[])[place]) : values;
-      this.#answer(member, { id: callers.get(member)!.id, value: line.do === "leave" ? null : answer });
-    });
-    return;
-  }
-
-  #expire(key: string): void {
-    const { callers, members } = this.#calls.get(key)!;
-    const missing = members.filter((member) => !callers.has(member));
-    this.#cancel(
-      key,
-      `${list(missing)} did not reach ${textOfPeer(key)} within ${this.#options.deadlineSeconds} s; check what it does, or raise deadlineSeconds`,
-      missing,
-    );
-  }
-
-  /** A rank that has left the world will not make this call. */
-  #cancelIfLeft(key: string): void {
-    const { callers, members } = this.#calls.get(key)!;
-    const left = members.filter((member) => !callers.has(member) && this.#peers.get(member)?.left);
-    if (left.length > 0)
-      this.#cancel(key, `${list(left)} left the world before ${textOfPeer(key)}; check why it ended so early`, left);
-  }
-
-  #cancel(key: string, error: string, missing: number[]): void {
-    const { callers, timer } = this.#calls.get(key)!;
-    clearTimeout(timer);
-    this.#calls.delete(key);
-    for (const [rank, { id }] of callers) this.#answer(rank, { id, error, missing });
-  }
-
   #answer(rank: number, line: FromServer): void {
     const peer = this.#peers.get(rank);
     if (peer) sendLine(peer.socket, line);
-  }
-
-  #timer(expired: () => void): NodeJS.Timeout {
-    const timer = setTimeout(expired, milliseconds(this.#options.deadlineSeconds));
-    if (this.#unref) timer.unref();
-    return timer;
   }
 
   #lost(rank: number, why: string): void {
