@@ -1,23 +1,19 @@
 import {
   type CodecKernel,
-  checkBuffer,
   type EncodeCall,
   type Floats,
-  floatAt,
-  NotFiniteError,
   codecs as nativeCodecs,
   levels as nativeLevels,
   type Parameters,
   refuseGone,
   type Sign,
 } from "@terse/native-codecs";
+import { accept, checkBytes, checkCall, checkFloats, checkHold, checkUnits, type Takes } from "./arguments.ts";
 import { choose, implementations } from "./implementation.ts";
-import { widthOf } from "./shared/fields/fields.ts";
 import type { KeptElements } from "./shared/indices/indices.ts";
 import { refuseOverlap } from "./shared/overlap.ts";
 import { checkWhole } from "./shared/parameters.ts";
 import type { Draws } from "./shared/random/random.ts";
-import { largestFloat } from "./shared/rounding.ts";
 import { scaleGroupCount, segmentsWithin } from "./shared/scale-groups/scale-groups.ts";
 
 /**
@@ -32,42 +28,52 @@ export interface Codec<Call extends EncodeCall = EncodeCall> {
   readonly takes: Takes;
   /** The layout of a wire with one field per element, in order. Undefined for other wires, such as top-k. */
   readonly layout: Layout | undefined;
-  /** Parts of a vector begin at multiples of this many elements: at whole bytes of fields, whole blocks and whole groups of 64 draws. */
+  /**
+   * Parts of a vector begin at multiples of this many elements: at whole bytes of fields, whole blocks and whole groups
+   * of 64 draws.
+   */
   readonly alignment: number;
   /** The levels of this codec as whole numbers that can be summed over ranks. Undefined where they cannot. */
   readonly summable: Summable | undefined;
-  /** Of a sparse codec: the parts of a wire of n floats that hold the kept elements of each chunk. Undefined for other codecs. */
+  /**
+   * Of a sparse codec: the parts of a wire of n floats that hold the kept elements of each chunk. Undefined for other
+   * codecs.
+   */
   readonly kept: ((n: number) => readonly KeptElements[]) | undefined;
   /** The implementation that runs: "avx2", "scalar", "typescript", … All write the same bytes. */
   readonly implementation: string;
-  /** All implementations that run on this machine, best first, the definition last. For tests and benchmarks: they check no arguments. */
+  /**
+   * All implementations that run on this machine, best first, the definition last. For tests and benchmarks: they check
+   * no arguments.
+   */
   kernels(): readonly CodecKernel[];
   /**
-   * The codec for the elements [begin, end) of a vector of n: its segments are cut there, and k is the part's share, rounded up.
-   * `begin` is a multiple of `alignment`.
+   * The codec for the elements [begin, end) of a vector of n: its segments are cut there, and k is the part's share,
+   * rounded up. `begin` is a multiple of `alignment`.
    */
   forPart(begin: number, end: number, n: number): Codec<Call>;
   /** Bytes for n floats. RangeError if n is not a whole number of 0 or more, or does not fit the parameters. */
   wireBytes(n: number): number;
   /**
-   * Writes x (n floats) to `wire`, which has exactly wireBytes(n) bytes. NotFiniteError, with the index, at the first NaN or infinity
-   * in x; RangeError at a number that this codec cannot write. After an error the contents of `wire` are undefined.
+   * Writes x (n floats) to `wire`, which has exactly wireBytes(n) bytes. NotFiniteError, with the index, at the first
+   * NaN or infinity in x; RangeError at a number that this codec cannot write. After an error the contents of `wire`
+   * are undefined.
    */
   encode(wire: Uint8Array, x: Floats, ...call: CallOf<Call>): void;
   /**
-   * Error feedback: error += x, wire = encode(error), error −= decode(wire). `error` (n floats, zeros before the first step) keeps
-   * what was not sent. Errors as in `encode`; x is checked before `error` changes.
-   * Seide et al. 2014, "1-Bit Stochastic Gradient Descent"; Karimireddy et al. 2019, "Error Feedback Fixes SignSGD".
+   * Error feedback: error += x, wire = encode(error), error −= decode(wire). `error` (n floats, zeros before the first
+   * step) keeps what was not sent. Errors as in `encode`; x is checked before `error` changes. Seide et al. 2014,
+   * "1-Bit Stochastic Gradient Descent"; Karimireddy et al. 2019, "Error Feedback Fixes SignSGD".
    */
   encodeWithFeedback(wire: Uint8Array, x: Floats, error: Floats, ...call: CallOf<Call>): void;
   /**
-   * sum += scale · decode(wire), in fp32; held elements keep their value. `scale` defaults to 1.
-   * BadWireError if the wire holds an index outside of `sum`, NaN or infinity, which no encoder writes; then nothing is added.
+   * sum += scale · decode(wire), in fp32; held elements keep their value. `scale` defaults to 1. BadWireError if the
+   * wire holds an index outside of `sum`, NaN or infinity, which no encoder writes; then nothing is added.
    */
   decodeAdd(sum: Floats, wire: Uint8Array, options?: DecodeOptions): void;
   /**
-   * The scale of each scale group of x, as `encode` writes it; in `into` if given. Errors as in `encode`; TypeError if the codec cannot
-   * compute scales apart from encoding.
+   * The scale of each scale group of x, as `encode` writes it; in `into` if given. Errors as in `encode`; TypeError if
+   * the codec cannot compute scales apart from encoding.
    */
   scales(x: Floats, into?: Float32Array): Float32Array;
 }
@@ -78,11 +84,17 @@ type CallOf<Call> = {} extends Call ? [call?: Call] : [call: Call];
 /** Options of codecs with no code for zero: the sign that stands for an exact zero (or −0.0), and a mask. */
 export interface Zeros {
   readonly zero: Sign;
-  /** ceil(n/8) bytes, bit 1 = this element is masked: written as 0, not decoded. The mask must be the same on every rank. */
+  /**
+   * ceil(n/8) bytes, bit 1 = this element is masked: written as 0, not decoded. The mask must be the same on every
+   * rank.
+   */
   readonly hold?: Uint8Array | undefined;
 }
 
-/** Units of an unscaled wire: the value of one level in each scale group, which the ranks have agreed on. They replace the scales of x. */
+/**
+ * Units of an unscaled wire: the value of one level in each scale group, which the ranks have agreed on. They replace
+ * the scales of x.
+ */
 export interface Units {
   /** One per scale group: 0 or more, and (2^width − 1) · unit finite in fp32. Where the unit is 0, levels are 0. */
   readonly units?: Float32Array | undefined;
@@ -91,16 +103,6 @@ export interface Units {
 export interface DecodeOptions extends Units {
   scale?: number | undefined;
   hold?: Uint8Array | undefined;
-}
-
-/** Which options a codec's `encode` takes beside the floats. */
-export interface Takes {
-  readonly zero?: boolean;
-  readonly hold?: boolean;
-  /** seed and step, and perhaps index. */
-  readonly random?: boolean;
-  /** units, if the parameters say unscaled. */
-  readonly units?: boolean;
 }
 
 /**
@@ -115,14 +117,20 @@ export interface Layout {
   readonly scales: boolean;
 }
 
-/** Levels q = x / unit, from −s to s, that every rank measures with the same units, so that Σ q can be formed on the wire. */
+/**
+ * Levels q = x / unit, from −s to s, that every rank measures with the same units, so that Σ q can be formed on the
+ * wire.
+ */
 export interface Summable {
   /** Bits of one level: s ≤ 2^(bits − 1) − 1. */
   readonly bits: number;
   readonly s: number;
   /** Level s stands for this many times the scale. */
   readonly reach: number;
-  /** The unscaled codec of these levels, in fields with room for the sum of `ranks` wires. RangeError where no field has it. */
+  /**
+   * The unscaled codec of these levels, in fields with room for the sum of `ranks` wires. RangeError where no field has
+   * it.
+   */
   codec(ranks: number): Codec<Zeros & Draws & Units>;
 }
 
@@ -146,7 +154,10 @@ export class BadWireError extends RangeError {
   override name = "BadWireError";
 }
 
-/** The public object of a codec: it checks arguments and runs the best implementation. `checked`: parameters that the factory has checked. */
+/**
+ * The public object of a codec: it checks arguments and runs the best implementation. `checked`: parameters that the
+ * factory has checked.
+ */
 // @__NO_SIDE_EFFECTS__
 export function codec<Call extends EncodeCall>(definition: Definition, checked: Parameters = {}): Codec<Call> {
   const parameters = kept(checked);
@@ -299,81 +310,3 @@ export function floats(x: Floats): Float32Array {
     );
   return x;
 }
-
-export function checkBytes(where: string, what: string, bytes: Uint8Array, expected: number, holds: string): void {
-  if (!(bytes instanceof Uint8Array)) throw new TypeError(`${where}: ${what} must be a Uint8Array.`);
-  refuseGone(where, what, bytes);
-  if (bytes.length !== expected) {
-    throw new RangeError(
-      `${where}: ${what} has ${bytes.length} bytes, and ${holds} take ${expected}; pass a view of exactly that many.`,
-    );
-  }
-}
-
-/** Throws the error for the element at index `accepted`, if it was refused. With error feedback the encoded value is x + error. */
-function accept(where: string, accepted: number, x: Floats, error?: Floats): void {
-  if (accepted === x.length) return;
-  const given = valueAt(x, accepted);
-  if (!Number.isFinite(given)) throw new NotFiniteError(`${where}: x`, accepted, given);
-  const what = error ? `x[${accepted}] + error` : "x";
-  const value = error ? Math.fround(given + valueAt(error, accepted)) : given;
-  if (!Number.isFinite(value)) throw new NotFiniteError(`${where}: ${what}`, accepted, value);
-  throw new RangeError(`${where}: ${what}[${accepted}] is ${value}, which this codec cannot write.`);
-}
-
-const valueAt = (x: Floats, i: number): number => (x instanceof Float32Array ? x[i]! : floatAt(x, i));
-
-function checkFloats(where: string, what: string, x: Floats): void {
-  if (!(x instanceof Float32Array)) {
-    if (typeof x?.pointer !== "bigint")
-      throw new TypeError(
-        `${where}: ${what} must be a Float32Array, or memory with pointer, length, dtype and device.`,
-      );
-    if (x.dtype !== "f32" || x.device !== "cpu")
-      throw new TypeError(`${where}: ${what} is ${x.dtype} on ${x.device}, and must be f32 on cpu.`);
-  }
-  checkBuffer(where, what, x);
-}
-
-function checkCall(where: string, takes: Takes, { zero, hold, seed, step, index }: EncodeCall, n: number): void {
-  if (takes.zero && zero !== "plus" && zero !== "minus") {
-    throw new TypeError(
-      `${where}: zero is ${String(zero)}, and must be "plus" or "minus"; for "alternate" pass signAt(policy, step), for "hold" pass a mask.`,
-    );
-  }
-  checkHold(where, takes, hold, n);
-  if (!takes.random) return;
-  for (const [what, value] of Object.entries({ seed, step, index: index ?? 0 })) {
-    if (!Number.isSafeInteger(value) || value! < 0) {
-      throw new RangeError(
-        `${where}: ${what} is ${String(value)}, and must be a whole number, 0 or more: draws are a function of seed, step and index.`,
-      );
-    }
-  }
-  if ((index ?? 0) % 64 !== 0) throw new RangeError(`${where}: index is ${index}, and must be a multiple of 64.`);
-}
-
-function checkHold(where: string, takes: Takes, hold: Uint8Array | undefined, n: number): void {
-  if (hold === undefined) return;
-  if (!takes.hold) throw new TypeError(`${where}: this codec takes no mask; leave \`hold\` out.`);
-  checkBytes(where, "hold", hold, Math.ceil(n / 8), `${n} elements`);
-}
-
-function checkUnits(where: string, takes: Takes, units: Float32Array | undefined, n: number, of: Parameters): void {
-  if (units === undefined) return;
-  if (!takes.units || !of.unscaled)
-    throw new TypeError(`${where}: only codecs with unscaled wires (l1, linf) take units, in place of the scales.`);
-  if (!(units instanceof Float32Array)) throw new TypeError(`${where}: units must be a Float32Array.`);
-  const groups = scaleGroupCount(n, of);
-  if (units.length !== groups)
-    throw new RangeError(
-      `${where}: there are ${units.length} units, and ${n} floats have ${groups} scale groups: one each.`,
-    );
-  const bad = units.findIndex((unit) => !(unit >= 0 && unit * (2 ** widthOf(of) - 1) <= largestFloat));
-  if (bad >= 0)
-    throw new RangeError(
-      `${where}: unit ${bad} is ${units[bad]}, and must be 0 or more, and times ${2 ** widthOf(of) - 1} finite in fp32.`,
-    );
-}
-
-export type { Draws };

@@ -7,7 +7,8 @@
  * `native/codecs/frame.c` writes the same bytes and refuses the same ones, in the same order.
  */
 import type { Parameters } from "@terse/native-codecs";
-import { type Codec, checkBytes } from "./codec.ts";
+import { checkBytes } from "./arguments.ts";
+import type { Codec } from "./codec.ts";
 import { codecNamed, codecs } from "./codecs.ts";
 import { crc32c } from "./crc32c.ts";
 

@@ -6,13 +6,13 @@ export {
   type Sign,
   type Vote,
 } from "@terse/native-codecs";
+export type { Takes } from "./arguments.ts";
 export {
   BadWireError,
   type Codec,
   type DecodeOptions,
   type Layout,
   type Summable,
-  type Takes,
   type Units,
   type Zeros,
 } from "./codec.ts";

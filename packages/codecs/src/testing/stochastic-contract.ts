@@ -1,6 +1,7 @@
 /** What codecs that draw must do, for their tests. */
 import { expect } from "vitest";
-import type { Codec, Draws } from "../codec.ts";
+import type { Codec } from "../codec.ts";
+import type { Draws } from "../shared/random/random.ts";
 import { gradients } from "./inputs.ts";
 
 /**

@@ -1,6 +1,6 @@
 import type { Sign, Vote, VoteKernel } from "@terse/native-codecs";
 import { levels as nativeLevels, votes as nativeVotes } from "@terse/native-codecs";
-import { checkBytes } from "../codec.ts";
+import { checkBytes } from "../arguments.ts";
 import { choose, implementations } from "../implementation.ts";
 import { isSame, refuseOverlap } from "../shared/overlap.ts";
 import { checkWhole } from "../shared/parameters.ts";

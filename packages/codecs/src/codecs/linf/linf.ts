@@ -14,10 +14,11 @@
  * agreed on, v = min(|x| · (1 / unit), s), and the sum decodes to (Σ q) · unit.
  * This file is the definition: linf.c, linf_avx2.c, … write the same bytes.
  */
-import { type Codec, codec, type Draws, type Units } from "../../codec.ts";
+import { type Codec, codec, type Units } from "../../codec.ts";
 import { checkedLevels, levels, summableLevels } from "../../shared/levels/levels.ts";
 import { evenly, stochastic } from "../../shared/levels/stochastic.ts";
 import { checkChoice } from "../../shared/parameters.ts";
+import type { Draws } from "../../shared/random/random.ts";
 import { largest } from "../../shared/reductions/reductions.ts";
 import type { ScaleGroups } from "../../shared/scale-groups/scale-groups.ts";
 

@@ -10,9 +10,10 @@
  *
  * This file is the definition: qsgd.c, qsgd_avx2.c, … write the same bytes.
  */
-import { type Codec, codec, type Draws } from "../../codec.ts";
+import { type Codec, codec } from "../../codec.ts";
 import { checkedLevels, levels, summableLevels } from "../../shared/levels/levels.ts";
 import { evenly, stochastic } from "../../shared/levels/stochastic.ts";
+import type { Draws } from "../../shared/random/random.ts";
 import { sumOfSquares } from "../../shared/reductions/reductions.ts";
 import type { ScaleGroups } from "../../shared/scale-groups/scale-groups.ts";
 import { linf } from "../linf/linf.ts";

@@ -9,7 +9,8 @@
  * the unit is 0.
  */
 import type { EncodeCall, Parameters } from "@terse/native-codecs";
-import { type Codec, type Definition, floats, type Summable, type Takes } from "../../codec.ts";
+import type { Takes } from "../../arguments.ts";
+import { type Codec, type Definition, floats, type Summable } from "../../codec.ts";
 import { checkedFields, field, fieldBytes, setField, widthOf } from "../fields/fields.ts";
 import { checkNames, checkScaleGroups, checkWhole } from "../parameters.ts";
 import { firstNotFinite, largest } from "../reductions/reductions.ts";

@@ -1,0 +1,108 @@
+/** Checks of what a codec is given, and the error for a number that it refuses. */
+import {
+  checkBuffer,
+  type EncodeCall,
+  type Floats,
+  floatAt,
+  NotFiniteError,
+  type Parameters,
+  refuseGone,
+} from "@terse/native-codecs";
+import { widthOf } from "./shared/fields/fields.ts";
+import { largestFloat } from "./shared/rounding.ts";
+import { scaleGroupCount } from "./shared/scale-groups/scale-groups.ts";
+
+/** Which options a codec's `encode` takes beside the floats. */
+export interface Takes {
+  readonly zero?: boolean;
+  readonly hold?: boolean;
+  /** seed and step, and perhaps index. */
+  readonly random?: boolean;
+  /** units, if the parameters say unscaled. */
+  readonly units?: boolean;
+}
+
+export function checkBytes(where: string, what: string, bytes: Uint8Array, expected: number, holds: string): void {
+  if (!(bytes instanceof Uint8Array)) throw new TypeError(`${where}: ${what} must be a Uint8Array.`);
+  refuseGone(where, what, bytes);
+  if (bytes.length !== expected) {
+    throw new RangeError(
+      `${where}: ${what} has ${bytes.length} bytes, and ${holds} take ${expected}; pass a view of exactly that many.`,
+    );
+  }
+}
+
+/**
+ * Throws the error for the element at index `accepted`, if it was refused. With error feedback the encoded value is x +
+ * error.
+ */
+export function accept(where: string, accepted: number, x: Floats, error?: Floats): void {
+  if (accepted === x.length) return;
+  const given = valueAt(x, accepted);
+  if (!Number.isFinite(given)) throw new NotFiniteError(`${where}: x`, accepted, given);
+  const what = error ? `x[${accepted}] + error` : "x";
+  const value = error ? Math.fround(given + valueAt(error, accepted)) : given;
+  if (!Number.isFinite(value)) throw new NotFiniteError(`${where}: ${what}`, accepted, value);
+  throw new RangeError(`${where}: ${what}[${accepted}] is ${value}, which this codec cannot write.`);
+}
+
+const valueAt = (x: Floats, i: number): number => (x instanceof Float32Array ? x[i]! : floatAt(x, i));
+
+export function checkFloats(where: string, what: string, x: Floats): void {
+  if (!(x instanceof Float32Array)) {
+    if (typeof x?.pointer !== "bigint")
+      throw new TypeError(
+        `${where}: ${what} must be a Float32Array, or memory with pointer, length, dtype and device.`,
+      );
+    if (x.dtype !== "f32" || x.device !== "cpu")
+      throw new TypeError(`${where}: ${what} is ${x.dtype} on ${x.device}, and must be f32 on cpu.`);
+  }
+  checkBuffer(where, what, x);
+}
+
+export function checkCall(where: string, takes: Takes, { zero, hold, seed, step, index }: EncodeCall, n: number): void {
+  if (takes.zero && zero !== "plus" && zero !== "minus") {
+    throw new TypeError(
+      `${where}: zero is ${String(zero)}, and must be "plus" or "minus"; for "alternate" pass signAt(policy, step), for "hold" pass a mask.`,
+    );
+  }
+  checkHold(where, takes, hold, n);
+  if (!takes.random) return;
+  for (const [what, value] of Object.entries({ seed, step, index: index ?? 0 })) {
+    if (!Number.isSafeInteger(value) || value! < 0) {
+      throw new RangeError(
+        `${where}: ${what} is ${String(value)}, and must be a whole number, 0 or more: draws are a function of seed, step and index.`,
+      );
+    }
+  }
+  if ((index ?? 0) % 64 !== 0) throw new RangeError(`${where}: index is ${index}, and must be a multiple of 64.`);
+}
+
+export function checkHold(where: string, takes: Takes, hold: Uint8Array | undefined, n: number): void {
+  if (hold === undefined) return;
+  if (!takes.hold) throw new TypeError(`${where}: this codec takes no mask; leave \`hold\` out.`);
+  checkBytes(where, "hold", hold, Math.ceil(n / 8), `${n} elements`);
+}
+
+export function checkUnits(
+  where: string,
+  takes: Takes,
+  units: Float32Array | undefined,
+  n: number,
+  of: Parameters,
+): void {
+  if (units === undefined) return;
+  if (!takes.units || !of.unscaled)
+    throw new TypeError(`${where}: only codecs with unscaled wires (l1, linf) take units, in place of the scales.`);
+  if (!(units instanceof Float32Array)) throw new TypeError(`${where}: units must be a Float32Array.`);
+  const groups = scaleGroupCount(n, of);
+  if (units.length !== groups)
+    throw new RangeError(
+      `${where}: there are ${units.length} units, and ${n} floats have ${groups} scale groups: one each.`,
+    );
+  const bad = units.findIndex((unit) => !(unit >= 0 && unit * (2 ** widthOf(of) - 1) <= largestFloat));
+  if (bad >= 0)
+    throw new RangeError(
+      `${where}: unit ${bad} is ${units[bad]}, and must be 0 or more, and times ${2 ** widthOf(of) - 1} finite in fp32.`,
+    );
+}
