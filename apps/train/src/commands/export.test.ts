@@ -24,7 +24,7 @@ import { defaultRecipe, readRecipe } from "../recipe.ts";
 import { recipeFor } from "../recipe-for.ts";
 import { readInitialWeights } from "../saves/initial-weights.ts";
 import { loadModelOf } from "../saves/model-of-run.ts";
-import { openRun } from "../saves/run.ts";
+import { openRun } from "../saves/open-run.ts";
 import { exportCommand } from "./export.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "terse-export-"));

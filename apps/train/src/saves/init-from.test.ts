@@ -11,7 +11,7 @@ import { buildData, buildModel, buildOptimizer } from "../build.ts";
 import { recipeFor } from "../recipe-for.ts";
 import { readInitialWeights } from "./initial-weights.ts";
 import { loadModelOf } from "./model-of-run.ts";
-import { openRun } from "./run.ts";
+import { openRun } from "./open-run.ts";
 
 let folder: string;
 beforeEach(() => {

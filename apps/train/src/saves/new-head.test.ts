@@ -10,7 +10,7 @@ import { afterAll, expect, it } from "vitest";
 import { readArguments } from "../arguments.ts";
 import { buildData, buildModel, buildOptimizer } from "../build.ts";
 import { readRecipe } from "../recipe.ts";
-import { openRun } from "./run.ts";
+import { openRun } from "./open-run.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "terse-new-head-"));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));

@@ -6,7 +6,8 @@ import { Arena } from "@terse/tensor";
 import { afterAll, expect, it } from "vitest";
 import { buildData, buildModel, buildOptimizer } from "../build.ts";
 import { defaultRecipe, readRecipe } from "../recipe.ts";
-import { openRun, type Run } from "./run.ts";
+import { openRun } from "./open-run.ts";
+import type { Run } from "./run.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "terse-run-"));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));

@@ -1,0 +1,76 @@
+import { CheckpointError } from "@terse/checkpoint";
+import type { Group } from "@terse/collectives";
+import { changesOf, type Recipe, remarksOn, resumedRecipe, throwRefusals } from "../recipe.ts";
+import { DamagedSave, findSave, gatherSave } from "./find-save.ts";
+import { restoreSave } from "./restore-save.ts";
+import { Run } from "./run.ts";
+import type { RunArguments } from "./run-arguments.ts";
+import { enterFolder, leaveFolder } from "./run-folder.ts";
+import { locateRun } from "./save-folder.ts";
+import type { Parts } from "./write-save.ts";
+
+/** A run that goes on from the save that `resume` names. Throws `DamagedSave`. */
+export async function resumeRun(
+  resume: string,
+  { overrides }: RunArguments,
+  group: Group,
+  passedOver: readonly string[] = [],
+): Promise<Run> {
+  const damaged = (error: unknown): never => {
+    throw error instanceof CheckpointError ? new DamagedSave(error.message) : error;
+  };
+  const { manifest, recipeText } = await findSave(resume, group).catch(damaged);
+  const { run } = locateRun(resume);
+  const { saved, before, recipe } = resumedRecipe(manifest, recipeText, overrides, run);
+  checkShards({ ranks: manifest.ranks, saved }, recipe, group);
+  const place = await enterFolder(run, recipe, group, manifest.step);
+  const reader = await gatherSave(run, manifest, place.lock, group).catch((error: unknown) => {
+    leaveFolder(place);
+    return damaged(error);
+  });
+  const restore = (parts: Parts) => restoreSave(run, manifest, parts, { reader, group });
+  const known = remarksOn(before);
+  const remarks = remarksOn(recipe).filter((remark) => !known.includes(remark));
+  const notes = [
+    ...passedOver,
+    ...changesOf(before, recipe),
+    ...remarks,
+    ...otherRanks({ ranks: manifest.ranks, saved }, recipe, group),
+  ];
+  return new Run(place, group, { step: manifest.step, sums: manifest.sums, notes, restore });
+}
+
+interface Saved {
+  readonly ranks: number;
+  readonly saved: Recipe;
+}
+
+/** Shards are cut anew for another number of ranks alone, and only where there were shards and are. */
+function checkShards({ ranks, saved }: Saved, { parallel }: Recipe, { size }: Group): void {
+  const [from, to] = [saved.parallel.weight, parallel.weight];
+  if (from === to || (ranks !== size && from > 1 && to > 1)) return;
+  const why =
+    ranks === size
+      ? "as many ranks keep their shards"
+      : "a matrix is not cut into shards, and shards are not put together";
+  throwRefusals([{ key: "parallel.weight", from: String(from), to: String(to), why }]);
+}
+
+function otherRanks({ ranks, saved }: Saved, { accumulate, data }: Recipe, { size }: Group): string[] {
+  if (ranks === size) return [];
+  const [before, now] = [ranks * saved.accumulate * saved.data.batchSize, size * accumulate * data.batchSize];
+  const rows =
+    before === now ? `${now} rows a step as before` : `${now} rows a step, before ${before}; accumulate changes that`;
+  return [
+    `saved by ${ranks} ${ranks === 1 ? "rank" : "ranks"}, goes on with ${size}: ${rows}`,
+    carriedText(ranks, size),
+  ];
+}
+
+function carriedText(from: number, to: number): string {
+  if (from === 1) return "each rank takes the momenta and errors of the one rank";
+  const mean = `the mean of the ${from} ranks' own momenta and errors`;
+  return to === 1
+    ? `the rank takes ${mean}, and adds the errors that belonged to parts of the model`
+    : `each rank takes ${mean}, and the errors that belong to parts of the model are shared out anew`;
+}

@@ -1,0 +1,77 @@
+/** The folder of a run: made for a new one, and taken by one start of it on every rank's disk. */
+import { randomBytes } from "node:crypto";
+import { existsSync, readdirSync, rmdirSync } from "node:fs";
+import { basename, join, resolve } from "node:path";
+import { CheckpointError, makeFolder } from "@terse/checkpoint";
+import type { Group } from "@terse/collectives";
+import { print } from "@terse/options";
+import { defaultRecipe, type Recipe } from "../recipe.ts";
+import { isTraceFile } from "../trace/write-trace.ts";
+import { together } from "./between-ranks.ts";
+import { lockFile, lockFolder } from "./folder-lock.ts";
+import { initialFiles } from "./initial-files.ts";
+import type { RunArguments } from "./run-arguments.ts";
+import { runsFolder, saveFoldersIn } from "./save-folder.ts";
+import type { Place } from "./write-save.ts";
+
+/** What a run has written before its first save. */
+const isBeforeFirstSave = (name: string) =>
+  isTraceFile(name) || name === initialFiles || /^(recipe\.json|metrics\.jsonl|tensorboard|\..*\.tmp)$/.test(name);
+
+/** Makes a new folder for this run. */
+export function claimFolder({ out, recipe, resume, logDir }: RunArguments): string {
+  if (out !== undefined) {
+    const folder = resolve(out);
+    makeFolder(folder);
+    const mayBeThere = (name: string) =>
+      name === lockFile ||
+      (resume === "auto" && isBeforeFirstSave(name)) ||
+      (logDir !== undefined && join(folder, name) === resolve(logDir));
+    if (!readdirSync(folder).every(mayBeThere))
+      throw new CheckpointError(
+        `${folder} is not empty, and a run needs its own folder: choose another --out, or continue the run in it with --resume`,
+      );
+    return folder;
+  }
+  const name = basename(recipe ?? defaultRecipe.pathname).replace(/\.ya?ml$/, "");
+  const time = new Date().toISOString().slice(0, 19).replace("T", "-").replaceAll(":", "");
+  for (let i = 1; ; i++) {
+    const folder = resolve(runsFolder, `${name}-${time}${i > 1 ? `-${i}` : ""}`);
+    if (existsSync(folder)) continue;
+    makeFolder(folder);
+    return folder;
+  }
+}
+
+/** The folder on every rank's disk, with a lock, for a run that goes on from `step`. Rank 0 keeps its own. */
+export async function enterFolder(run: string, recipe: Recipe, group: Group, step = 0): Promise<Place> {
+  const [start] = (await together(group, () => randomBytes(8).toString("hex"))) as [string, ...string[]];
+  const take = async () => {
+    makeFolder(run);
+    return lockFolder(run, { start, rank: group.rank }, (why) => print(why, process.stderr));
+  };
+  let lock = group.rank === 0 ? take() : undefined;
+  await together(group, async () => void (await lock));
+  lock ??= take();
+  await together(group, async () => void (await lock));
+  const saves = new Set(saveFoldersIn(run).filter((each) => each <= step));
+  return { run, recipe, lock: await lock, saves };
+}
+
+/** Other runs may use the folder. One in which nothing has been written is removed. */
+export function leaveFolder({ run, lock }: Place): void {
+  lock[Symbol.dispose]();
+  try {
+    rmdirSync(run);
+  } catch {
+    // it is not empty
+  }
+}
+
+/** What a user should know where the lock cannot be written, and where it can be again. */
+export function unwrittenText(run: string, why: string | undefined): string {
+  const path = join(run, lockFile);
+  return why === undefined
+    ? `${path} is written again`
+    : `${path} cannot be written: ${why}; the run goes on and tries again. If that lasts, a start elsewhere takes this run for ended.`;
+}
