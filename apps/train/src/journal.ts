@@ -1,21 +1,21 @@
 /** What a run reports: every rank measures, rank 0 prints, and `metrics.jsonl` has every number. */
 import { CheckpointError } from "@terse/checkpoint";
-import { type Group, linkText } from "@terse/collectives";
-import { type Dataset, datasets } from "@terse/data";
+import type { Group } from "@terse/collectives";
+import type { Dataset } from "@terse/data";
 import type { AutoVoteScheme, Choice } from "@terse/exchange";
-import { continuesText, type Model } from "@terse/models";
+import type { Model } from "@terse/models";
 import type { Optimizer, StepReport } from "@terse/optimizers";
+import { emulatedLinkText } from "./emulated-link-text.ts";
 import { sentence } from "./failure.ts";
-import { amountText, bytesText, durationText } from "./format.ts";
+import { bytesText, durationText } from "./format.ts";
 import { inventoryLines } from "./inventory-lines.ts";
 import { agreementOf } from "./measures/agreement.ts";
 import { gatherRanks } from "./measures/ranks.ts";
 import type { StepMeter } from "./measures/step-meter.ts";
-import { methodName } from "./parameter-groups.ts";
+import { openingLines } from "./opening-lines.ts";
 import type { Recipe } from "./recipe.ts";
-import { continueText } from "./sample.ts";
+import { runSummary } from "./run-summary.ts";
 import type { Run } from "./saves/run.ts";
-import { sentText } from "./sent-text.ts";
 import { skippedSamples, skippedText } from "./skipped-samples.ts";
 import { openTerminal, type Terminal } from "./terminal.ts";
 
@@ -26,17 +26,6 @@ interface Parts {
   run: Run;
   meter: StepMeter;
   remarks: readonly string[];
-}
-
-function overlapText({ overlap, bucket }: Recipe, { obstacle }: Optimizer): string {
-  if (obstacle === undefined && overlap !== "off") return "messages leave while backward still runs";
-  const why = overlap === "off" ? " (overlap is off)" : `: ${obstacle}`;
-  return `messages leave after backward${why}${bucket === "auto" ? "; bucket: auto has nothing to choose then" : ""}`;
-}
-
-/** The emulated link, which every time must name: this network itself is faster. */
-function emulatedLinkText({ size, emulatedLink }: Group): string | undefined {
-  return size > 1 && emulatedLink ? linkText(emulatedLink) : undefined;
 }
 
 /** The vote schemes that measurements chose, each with the longest vote that it counts. */
@@ -68,7 +57,7 @@ export class Journal implements AsyncDisposable {
     this.#parts = parts;
     if (group.rank !== 0) return;
     this.#terminal = openTerminal(process.stdout);
-    const { model, data, optimizer, run, remarks } = parts;
+    const { data, run, remarks } = parts;
     const { elapsed_seconds = 0, total_bytes = 0 } = run.logged;
     this.#trained = { seconds: elapsed_seconds, bytes: total_bytes };
     run.note = (text) => this.note(text);
@@ -76,18 +65,7 @@ export class Journal implements AsyncDisposable {
       elapsed_seconds: this.#trained.seconds + (performance.now() - this.#since.time) / 1000,
       total_bytes: this.#trained.bytes,
     });
-    const link = emulatedLinkText(group);
-    this.#terminal.line(
-      `model ${recipe.model.name}, ${(model.parameterCount() / 1e6).toFixed(2)} M parameters; ` +
-        `data ${data.source}, ${amountText(data.trainingUnits, data.unit)} to train on, ${amountText(data.validationUnits, data.unit)} to validate; ` +
-        `${group.size} ${group.size === 1 ? "rank" : "ranks"} over ${group.engine}${link === undefined ? "" : `; the link is emulated, ${link}`}`,
-    );
-    const sent = sentText(recipe, (step) => optimizer.bytesSent(step), run.step);
-    this.#terminal.line(
-      `optimizer ${methodName(recipe)}: each rank sends ${sent}` +
-        `${group.size > 1 ? `; 32-bit data parallel would send ${bytesText(optimizer.denseBytes)}` : ""}`,
-    );
-    if (group.size > 1) this.#terminal.line(overlapText(recipe, optimizer));
+    for (const line of openingLines(recipe, group, parts)) this.#terminal.line(line);
     this.#printVotes(run.step);
     for (const note of [...inventoryLines(data.inventory), ...(data.remarks ?? []), ...run.notes, ...remarks])
       this.note(note);
@@ -229,8 +207,8 @@ export class Journal implements AsyncDisposable {
   }
 
   /**
-   * Runs `evaluate` and reports its metrics; does nothing where no data is held out. Where a run goes on it is evaluated once more, and the
-   * metrics have no line of it, unless it belongs there.
+   * Runs `evaluate` and reports its metrics; does nothing where no data is held out. Where a run goes on it is
+   * evaluated once more, and the metrics have no line of it, unless it belongs there.
    */
   async evaluated(
     step: number,
@@ -253,45 +231,21 @@ export class Journal implements AsyncDisposable {
     );
   }
 
-  /** Prints the end of a run: its last metrics, its cost, a sample of the model's text, and the folder of its files. On every rank. */
+  /**
+   * Prints the end of a run: its last metrics, its cost, a sample of the model's text, and the folder of its files. On
+   * every rank.
+   */
   async finish(): Promise<void> {
     const skipped = await skippedSamples(this.#parts.data, this.#group);
     if (!this.#terminal) return;
     if (skipped.length > 0) this.#parts.run.log({ step: this.#recipe.steps, skipped: skipped.length });
-    const { model, data, optimizer, run } = this.#parts;
-    const units = model.metricUnits(data.unit);
-    const validation = Object.entries(this.#lastValidation).map(([name, value]) => [
-      `validation ${name}`,
-      `${this.#firstValidation![name]!.toFixed(3)} → ${value.toFixed(3)} ${units[name]}`,
-    ]);
-    const sent = this.#sent.steps > 0 ? this.#sent.bytes / this.#sent.steps : optimizer.bytesSent();
-    const dense = optimizer.denseBytes;
-    const link = emulatedLinkText(this.#group);
-    this.#terminal.summary({
-      ...Object.fromEntries(validation),
-      "sent per step":
-        this.#group.size === 1
-          ? "nothing: one rank"
-          : `${bytesText(sent)} a rank; gradients in 32 bits would be ${bytesText(dense)} (${(dense / sent).toFixed(1)} ×)`,
-      time: `${durationText((performance.now() - this.#began) / 1000)}${link ? ` on an emulated link, ${link}` : ""}`,
-      ...(skipped.length > 0 && { skipped: skippedText(skipped, data) }),
-      run: run.folder,
-      ...(await this.#sample()),
+    const summary = await runSummary(this.#recipe, this.#group, this.#parts, {
+      seconds: (performance.now() - this.#began) / 1000,
+      bytesSent: this.#sent.steps > 0 ? this.#sent.bytes / this.#sent.steps : undefined,
+      validation: { first: this.#firstValidation ?? {}, last: this.#lastValidation },
+      skipped,
     });
-  }
-
-  /** A text that the model writes, where it can. */
-  async #sample(): Promise<Record<string, string>> {
-    const { model, data } = this.#parts;
-    const { sample, seed } = this.#recipe;
-    if (sample.bytes === 0 || data.prompt === undefined || !continuesText(model)) return {};
-    const tokenizer = await datasets[this.#recipe.data.name].tokenizer?.(this.#recipe.data);
-    if (!tokenizer) return {};
-    const { bytes: length, ...sampling } = sample;
-    const options = { ...sampling, length, seed };
-    const text = await continueText(model, tokenizer, data.prompt, options);
-    this.#parts.run.log({ step: this.#recipe.steps, "sample/prompt": data.prompt, "sample/text": text });
-    return { [`sample after ${JSON.stringify(data.prompt)}`]: text };
+    this.#terminal.summary(summary);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

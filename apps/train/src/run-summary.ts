@@ -1,0 +1,70 @@
+import type { Group } from "@terse/collectives";
+import { type Dataset, datasets } from "@terse/data";
+import { continuesText, type Model } from "@terse/models";
+import type { Optimizer } from "@terse/optimizers";
+import { emulatedLinkText } from "./emulated-link-text.ts";
+import { bytesText, durationText } from "./format.ts";
+import type { Recipe } from "./recipe.ts";
+import { continueText } from "./sample.ts";
+import type { Run } from "./saves/run.ts";
+import { skippedText } from "./skipped-samples.ts";
+
+interface Parts {
+  readonly model: Model;
+  readonly data: Dataset;
+  readonly optimizer: Optimizer;
+  readonly run: Run;
+}
+
+interface Measured {
+  readonly seconds: number;
+  /** A mean over the steps; undefined where there was none. */
+  readonly bytesSent: number | undefined;
+  /** Metrics by name. */
+  readonly validation: {
+    readonly first: Readonly<Record<string, number>>;
+    readonly last: Readonly<Record<string, number>>;
+  };
+  readonly skipped: readonly string[];
+}
+
+/** The end of a run: its last metrics, its cost, a sample of the model's text, and the folder of its files. */
+export async function runSummary(
+  recipe: Recipe,
+  group: Group,
+  { model, data, optimizer, run }: Parts,
+  { seconds, bytesSent = optimizer.bytesSent(), validation: { first, last }, skipped }: Measured,
+): Promise<Record<string, string>> {
+  const units = model.metricUnits(data.unit);
+  const validation = Object.entries(last).map(([name, value]) => [
+    `validation ${name}`,
+    `${first[name]!.toFixed(3)} → ${value.toFixed(3)} ${units[name]}`,
+  ]);
+  const dense = optimizer.denseBytes;
+  const link = emulatedLinkText(group);
+  return {
+    ...Object.fromEntries(validation),
+    "sent per step":
+      group.size === 1
+        ? "nothing: one rank"
+        : `${bytesText(bytesSent)} a rank; gradients in 32 bits would be ${bytesText(dense)} (${(dense / bytesSent).toFixed(1)} ×)`,
+    time: `${durationText(seconds)}${link ? ` on an emulated link, ${link}` : ""}`,
+    ...(skipped.length > 0 && { skipped: skippedText(skipped, data)! }),
+    run: run.folder,
+    ...(await writtenSample(recipe, { model, data, run })),
+  };
+}
+
+/** A text that the model writes, where it can. */
+async function writtenSample(
+  recipe: Recipe,
+  { model, data, run }: Pick<Parts, "model" | "data" | "run">,
+): Promise<Record<string, string>> {
+  const { bytes: length, ...sampling } = recipe.sample;
+  if (length === 0 || data.prompt === undefined || !continuesText(model)) return {};
+  const tokenizer = await datasets[recipe.data.name].tokenizer?.(recipe.data);
+  if (!tokenizer) return {};
+  const text = await continueText(model, tokenizer, data.prompt, { ...sampling, length, seed: recipe.seed });
+  run.log({ step: recipe.steps, "sample/prompt": data.prompt, "sample/text": text });
+  return { [`sample after ${JSON.stringify(data.prompt)}`]: text };
+}
