@@ -2,7 +2,7 @@
 import { closeSync, rmSync, statSync, writeFileSync, writeSync } from "node:fs";
 import { cpus } from "node:os";
 import { availableProcessors } from "@terse/native-loader";
-import { recipeKeys } from "@terse/train/recipe";
+import { recipeKeys } from "@terse/train/recipe-schema";
 import { readArguments, usageOf } from "./arguments.ts";
 import { convergenceReport } from "./convergence/report.ts";
 import { report } from "./cost-model/report.ts";

@@ -3,7 +3,7 @@ import { engineNames, leastOutageSeconds, mostOutageSeconds, parseLink } from "@
 import { listOptions, numberFrom, OptionsError, parseArguments, wholeNumberFrom, wordOf } from "@terse/options";
 import { type Address, parseAddress } from "@terse/page/address";
 import { launcherFlags, launcherFlagsIn, type Place, placeOf } from "./launcher/flags.ts";
-import { recipeKeys, recipeSchema } from "./recipe.ts";
+import { recipeKeys, recipeSchema } from "./recipe-schema.ts";
 
 const trainFlags = {
   ...launcherFlags,

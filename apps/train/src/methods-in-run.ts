@@ -1,7 +1,7 @@
 import { algorithms, gradientCompressions, type InRun } from "@terse/optimizers";
 import type { Problem } from "@terse/options";
 import { optimizersOf } from "./parameter-groups.ts";
-import type { Recipe } from "./recipe.ts";
+import type { Recipe } from "./recipe-schema.ts";
 
 /** What the optimizers of a recipe, and the compression of their gradients, say of its run. */
 export interface MethodsInRun {

@@ -5,7 +5,8 @@ import { Arena, fromTypedArray, noGrad, type Segment, type TypedArray } from "@t
 import { describe, expect, it } from "vitest";
 import { buildModel, buildOptimizer } from "./build.ts";
 import { groupsOf } from "./parameter-groups.ts";
-import { readRecipe, resumedRecipe } from "./recipe.ts";
+import { readRecipe } from "./recipe.ts";
+import { resumedRecipe } from "./resumed-recipe.ts";
 
 const recipeOf = (...overrides: string[]) =>
   readRecipe("gpt-small-lion", [

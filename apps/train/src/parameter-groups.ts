@@ -1,5 +1,6 @@
 /**
- * Parameter groups of a recipe: which optimizer a parameter gets, with which learning rate and weight decay, by its role or its name.
+ * Parameter groups of a recipe: which optimizer a parameter gets, with which learning rate and weight decay, by its
+ * role or its name.
  *
  *   optimizer:
  *     name: lion-cub
@@ -20,26 +21,19 @@ import {
   matrixShape,
   type ParameterGroup,
 } from "@terse/optimizers";
-import { lineOf, OptionsError, oneOf, positiveFloat, text, v } from "@terse/options";
-import { roles, type Segment } from "@terse/tensor";
-import type { Recipe } from "./recipe.ts";
-
-/** Options that every group has, besides those of its optimizer. */
-export const groupOptions = {
-  roles: v.optional(v.array(oneOf(roles))), // any of these
-  parameters: v.optional(text), // names, in which * stands for any characters
-  lr: v.optional(positiveFloat), // η at the schedule's top; optimizer.lr if absent
-};
-
-/** Roles whose parameters have no weight decay, whichever optimizer they have. */
-export const noDecay = v.optional(v.array(oneOf(roles)), []);
+import { lineOf, OptionsError } from "@terse/options";
+import type { Segment } from "@terse/tensor";
+import type { Recipe } from "./recipe-schema.ts";
 
 type OptimizerSection = Recipe["optimizer"];
 
 /** An optimizer with its options, and of a group the parameters that it takes. */
 type Section = OptimizerSection["groups"][number];
 
-/** The optimizers of a recipe, each with the key of its section: first the one of all parameters, then those of the groups. */
+/**
+ * The optimizers of a recipe, each with the key of its section: first the one of all parameters, then those of the
+ * groups.
+ */
 export function optimizersOf({ clip, clipBy, noDecay, groups, ...main }: OptimizerSection): [string, Section][] {
   return [
     ["optimizer", main as Section],
@@ -54,8 +48,8 @@ export function methodName({ optimizer, exchange: { gradient } }: Pick<Recipe, "
 }
 
 /**
- * What `Optimizer` takes, for the parameters of a model. Throws `OptionsError` where a group has no parameter, or an optimizer cannot
- * share the model.
+ * What `Optimizer` takes, for the parameters of a model. Throws `OptionsError` where a group has no parameter, or an
+ * optimizer cannot share the model.
  */
 export function groupsOf(
   { optimizer, exchange: { gradient } }: Pick<Recipe, "optimizer" | "exchange">,
@@ -108,7 +102,10 @@ function treatmentOf(
   return lr === ofAll ? { algorithm } : { algorithm, lrFactor: lr / ofAll };
 }
 
-/** Throws `OptionsError` where the optimizers of a recipe cannot have their gradients compressed as it says; found without a model. */
+/**
+ * Throws `OptionsError` where the optimizers of a recipe cannot have their gradients compressed as it says; found
+ * without a model.
+ */
 export function checkGradients({ optimizer, exchange: { gradient } }: Pick<Recipe, "optimizer" | "exchange">): void {
   if (!gradient) return;
   for (const [key, section] of optimizersOf(optimizer)) treatmentOf(key, section, true, optimizer.lr, gradient);

@@ -1,6 +1,7 @@
 import { applyOverrides } from "@terse/options";
 import type { TrainArguments } from "./arguments.ts";
-import { defaultRecipe, type Recipe, readRecipe, resumedRecipe } from "./recipe.ts";
+import { defaultRecipe, type Recipe, readRecipe } from "./recipe.ts";
+import { resumedRecipe } from "./resumed-recipe.ts";
 import { type InitialWeights, recipeOfWeights } from "./saves/initial-weights.ts";
 import { locateRun, readRecipeText, readSave } from "./saves/save-folder.ts";
 

@@ -3,8 +3,9 @@ import { parseYaml } from "@terse/options";
 import { expect, it } from "vitest";
 import { usage } from "./arguments.ts";
 import { sentences } from "./commands/config.ts";
-import { defaultRecipe, readRecipe, recipeSchema } from "./recipe.ts";
+import { defaultRecipe, readRecipe } from "./recipe.ts";
 import { recipeKeysPage, recipeKeysText } from "./recipe-keys.ts";
+import { recipeSchema } from "./recipe-schema.ts";
 
 const recipe = parseYaml(readFileSync(defaultRecipe, "utf8"), "default recipe") as Record<string, unknown>;
 

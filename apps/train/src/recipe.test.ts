@@ -6,15 +6,9 @@ import { algorithms, gradientCompressions } from "@terse/optimizers";
 import { applyOverrides, listOptions, OptionsError } from "@terse/options";
 import { describe, expect, it } from "vitest";
 import { schemesOf } from "./build.ts";
-import {
-  changesOf,
-  defaultRecipe,
-  droppedOptions,
-  readRecipe,
-  recipeSchema,
-  remarksOn,
-  resumedRecipe,
-} from "./recipe.ts";
+import { defaultRecipe, droppedOptions, readRecipe, remarksOn } from "./recipe.ts";
+import { recipeSchema } from "./recipe-schema.ts";
+import { changesOf, resumedRecipe } from "./resumed-recipe.ts";
 import { schedules } from "./schedules/schedules.ts";
 
 function file(text: string): string {

@@ -4,7 +4,6 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type Group, loopback, parseLink } from "@terse/collectives";
 import type { Model } from "@terse/models";
-import { algorithms, gradientCompressions } from "@terse/optimizers";
 import { Arena, scope } from "@terse/tensor";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { buildData, buildModel, buildOptimizer } from "./build.ts";

@@ -1,6 +1,7 @@
 /** The methods that advice and dry runs compare: what a run could send instead. Each keeps the run's learning rate and clipping. */
 import { parseOptions } from "@terse/options";
-import { type Recipe, recipeSchema } from "../recipe.ts";
+import type { Recipe } from "../recipe.ts";
+import { recipeSchema } from "../recipe-schema.ts";
 
 export interface Candidate {
   readonly name: string;

@@ -5,7 +5,8 @@ import { runNames } from "@terse/page/run-names";
 import { readMetrics } from "../advice/read-metrics.ts";
 import { bytesText, durationText } from "../format.ts";
 import { methodName } from "../parameter-groups.ts";
-import { changesOf, type Recipe } from "../recipe.ts";
+import type { Recipe } from "../recipe.ts";
+import { changesOf } from "../resumed-recipe.ts";
 import { type Line, numberAt } from "../shows/numbers-of.ts";
 import { recipeOfRun } from "./recipe-of-run.ts";
 

@@ -3,7 +3,7 @@ import { readdirSync, readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { engineNames } from "@terse/collectives";
 import { listOptions, OptionsError, parseArguments } from "@terse/options";
-import { recipeSchema } from "../recipe.ts";
+import { recipeSchema } from "../recipe-schema.ts";
 
 const shells = ["bash", "zsh", "fish"] as const;
 

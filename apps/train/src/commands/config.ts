@@ -11,7 +11,7 @@ import {
   parseArguments,
   print,
 } from "@terse/options";
-import { recipeSchema } from "../recipe.ts";
+import { recipeSchema } from "../recipe-schema.ts";
 import { jsonSchema } from "./json-schema.ts";
 
 /** One sentence for each key: from the methods' definitions, and from key-sentences.txt. */

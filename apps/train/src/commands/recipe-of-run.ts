@@ -1,7 +1,8 @@
 import { join } from "node:path";
 import { CheckpointError } from "@terse/checkpoint";
 import { OptionsError } from "@terse/options";
-import { type Recipe, writtenRecipe } from "../recipe.ts";
+import type { Recipe } from "../recipe.ts";
+import { writtenRecipe } from "../resumed-recipe.ts";
 import { readRecipeText, recipeFile } from "../saves/save-folder.ts";
 
 /** The recipe of a run. CheckpointError where the run has none, or one with keys of another version. */

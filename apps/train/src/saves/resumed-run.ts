@@ -1,6 +1,7 @@
 import { CheckpointError } from "@terse/checkpoint";
 import type { Group } from "@terse/collectives";
-import { changesOf, type Recipe, remarksOn, resumedRecipe, throwRefusals } from "../recipe.ts";
+import { type Recipe, remarksOn } from "../recipe.ts";
+import { changesOf, resumedRecipe, throwRefusals } from "../resumed-recipe.ts";
 import { DamagedSave, findSave, gatherSave } from "./find-save.ts";
 import { restoreSave } from "./restore-save.ts";
 import { Run } from "./run.ts";

@@ -1,0 +1,119 @@
+/**
+ * Recipes as they are written: the tree of a YAML file, on top of the recipe that it extends, with overrides of the
+ * command line.
+ */
+import { readdirSync, readFileSync } from "node:fs";
+import { basename, extname } from "node:path";
+import { pathToFileURL } from "node:url";
+import { applyOverrides, dropUntaken, nearest, OptionsError, parseYaml, show } from "@terse/options";
+import { recipeSchema } from "./recipe-schema.ts";
+
+/** Those that a name without a dot or slash stands for. */
+export const recipesFolder = new URL("../recipes/", import.meta.url);
+
+export type Tree = Readonly<Record<string, unknown>>;
+
+export const isTree = (value: unknown): value is Tree =>
+  typeof value === "object" && value !== null && !Array.isArray(value);
+
+interface Changed {
+  readonly tree: Tree;
+  readonly dropped: readonly string[]; // a line for each choice
+}
+
+/** A recipe with overrides of the command line. */
+export function withOverrides(before: Tree, overrides: readonly string[]): Changed {
+  const given = overrides.map((override) => override.replace(/^--/, "").split("=")[0]!);
+  return changed(before, applyOverrides(before, overrides), { given, whose: "the recipe's" });
+}
+
+/** A recipe on top of the one that it extends, `base`. */
+export function extended(base: Tree, own: Tree, whose: string): Changed {
+  return changed(base, merged(base, own), { given: namesIn(own, []), whose });
+}
+
+/**
+ * `after` is `before` with what was `given` on top. Where that chooses another name, options of the old choice that the
+ * new one does not take are dropped; where it chooses another optimizer, also how the gradients were compressed for the
+ * old one.
+ */
+function changed(
+  before: Tree,
+  after: Tree,
+  { given, whose }: { readonly given: readonly string[]; readonly whose: string },
+): Changed {
+  const { tree, dropped } = dropUntaken(recipeSchema, { before, after, given });
+  const lines = dropped.map(
+    ({ group, key, from, to, options }) =>
+      `${group}.${key} is ${to}, which does not take ${options.join(", ")}: ${whose} value for ${from} does not count`,
+  );
+  const [from, to] = [before, tree].map(({ optimizer }) => (optimizer as Tree | undefined)?.["name"]);
+  const exchange = tree["exchange"];
+  if (from === undefined || from === to || !isTree(exchange) || !isTree(exchange["gradient"]))
+    return { tree, dropped: lines };
+  if (given.some((name) => /^exchange(\.gradient(\.|$)|$)/.test(name))) return { tree, dropped: lines };
+  const { gradient, ...others } = exchange;
+  const line = `optimizer.name is ${to}: ${whose} exchange.gradient, ${gradient["name"]}, is for ${from} and does not count`;
+  return { tree: { ...tree, exchange: others }, dropped: [...lines, line] };
+}
+
+/** The tree of a recipe's file, on top of that of the recipe that it extends, which may extend another. */
+export function readTree(file: string | URL, extending: readonly string[] = []): Changed {
+  const url = urlOf(file);
+  if (extending.includes(url.href))
+    throw new OptionsError([
+      `${String(file)}: extends goes in a circle: ${[...extending, url.href].map(nameOfFile).join(" → ")}`,
+    ]);
+  let source: string;
+  try {
+    source = readFileSync(url, "utf8");
+  } catch (error) {
+    const by =
+      extending.length === 0
+        ? "name a YAML file with --recipe"
+        : `${nameOfFile(extending.at(-1)!)} extends it: name a YAML file`;
+    const near = nearest(basename(String(file), extname(String(file))), recipeNames());
+    const meant = near === undefined ? "" : `; did you mean ${near}?`;
+    throw new OptionsError([
+      `recipe ${String(file)} cannot be read (${(error as NodeJS.ErrnoException).code}); ${by}, or one of apps/train/recipes without its .yaml${meant}`,
+    ]);
+  }
+  const written = parseYaml(source, String(file)) ?? {}; // an empty file is null
+  if (!isTree(written))
+    throw new OptionsError([
+      `${String(file)}: expected the keys of a recipe, such as steps: 500, got ${show(written)}`,
+    ]);
+  const { extends: base, ...own } = written;
+  if (base === undefined) return { tree: own, dropped: [] };
+  if (typeof base !== "string")
+    throw new OptionsError([`${String(file)}: extends: expected the name or the file of a recipe`]);
+  const below = readTree(isName(base) ? base : new URL(base, url), [...extending, url.href]);
+  const { tree, dropped } = extended(below.tree, own, `${base}'s`);
+  return { tree, dropped: [...below.dropped, ...dropped] };
+}
+
+/** A word without a dot or slash is the name of a recipe in apps/train/recipes. */
+const isName = (file: string) => /^[\w-]+$/.test(file);
+
+function urlOf(file: string | URL): URL {
+  if (typeof file !== "string") return file;
+  return isName(file) ? new URL(`${file}.yaml`, recipesFolder) : pathToFileURL(file);
+}
+
+const recipeNames = () => readdirSync(recipesFolder).map((file) => basename(file, ".yaml"));
+
+const nameOfFile = (href: string) => href.slice(href.lastIndexOf("/") + 1);
+
+function merged(base: Tree, own: Tree): Tree {
+  const both = Object.entries(own).map(([key, value]) => {
+    const below = base[key];
+    return [key, isTree(value) && isTree(below) ? merged(below, value) : value];
+  });
+  return { ...base, ...Object.fromEntries(both) };
+}
+
+/** The dotted names of all values of a tree. */
+function namesIn(value: unknown, path: readonly string[]): string[] {
+  if (!isTree(value)) return [path.join(".")];
+  return Object.entries(value).flatMap(([key, inner]) => namesIn(inner, [...path, key]));
+}
