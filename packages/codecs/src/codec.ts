@@ -134,9 +134,26 @@ export interface Summable {
   codec(ranks: number): Codec<Zeros & Draws & Units>;
 }
 
+/** How a codec carries gradients. */
+export interface OfGradients {
+  /** The parameters that are chosen; others follow from the vectors. */
+  readonly chosen?: Readonly<Record<string, ChosenParameter>>;
+  /** Why an error could grow without end, so that there is no error feedback; undefined where there is. */
+  readonly noFeedback?: (parameters: Parameters) => string | undefined;
+}
+
+export interface ChosenParameter {
+  readonly means: string; // "the bits of an element"
+  readonly needed?: boolean;
+  /** It is chosen as a share of the elements, from 0 to 1, in an option of this name. */
+  readonly asShare?: string;
+}
+
 /** A codec in TypeScript, in plain loops. It is the definition: every other implementation writes the same bytes. */
 export interface Definition extends CodecKernel {
   readonly takes: Takes;
+  /** Unless given, gradients do not go through it. */
+  readonly gradients?: OfGradients;
   /** See `Codec.layout`. */
   layout?(parameters: Parameters): Layout;
   /** See `Codec.summable`. */

@@ -1,36 +1,63 @@
 import type { Parameters } from "@terse/native-codecs";
-import type { Codec } from "./codec.ts";
-import { bf16 } from "./codecs/bf16/bf16.ts";
-import { type CountParameters, count } from "./codecs/count/count.ts";
-import { dctTopK } from "./codecs/dct-top-k/dct-top-k.ts";
-import { f16 } from "./codecs/f16/f16.ts";
-import { int8 } from "./codecs/int8/int8.ts";
-import { type L1Parameters, l1 } from "./codecs/l1/l1.ts";
-import { type LinfParameters, linf } from "./codecs/linf/linf.ts";
-import { type QsgdParameters, qsgd } from "./codecs/qsgd/qsgd.ts";
-import { scaledSign } from "./codecs/scaled-sign/scaled-sign.ts";
-import { sign } from "./codecs/sign/sign.ts";
-import { ternary } from "./codecs/ternary/ternary.ts";
-import { terngrad } from "./codecs/terngrad/terngrad.ts";
-import { topK } from "./codecs/top-k/top-k.ts";
+import type { Codec, Definition, OfGradients } from "./codec.ts";
+import * as bf16 from "./codecs/bf16/bf16.ts";
+import * as count from "./codecs/count/count.ts";
+import * as dctTopK from "./codecs/dct-top-k/dct-top-k.ts";
+import * as f16 from "./codecs/f16/f16.ts";
+import * as int8 from "./codecs/int8/int8.ts";
+import * as l1 from "./codecs/l1/l1.ts";
+import * as linf from "./codecs/linf/linf.ts";
+import * as qsgd from "./codecs/qsgd/qsgd.ts";
+import * as scaledSign from "./codecs/scaled-sign/scaled-sign.ts";
+import * as sign from "./codecs/sign/sign.ts";
+import * as ternary from "./codecs/ternary/ternary.ts";
+import * as terngrad from "./codecs/terngrad/terngrad.ts";
+import * as topK from "./codecs/top-k/top-k.ts";
 import { checkNames } from "./shared/parameters.ts";
 
-/** The registry: every codec by its name in recipes, frames and the C library. Each factory checks its parameters. */
-export const codecs: Readonly<Record<string, (parameters: Parameters) => Codec>> = {
-  bf16: (parameters) => plain(bf16, parameters),
-  count: (parameters) => count({ ranks: 1, ...parameters } as CountParameters),
-  "dct-top-k": (parameters) => dctTopK(parameters as { block: number; k: number }),
-  f16: (parameters) => plain(f16, parameters),
-  int8,
-  "scaled-sign": scaledSign,
-  l1: (parameters) => l1(parameters as L1Parameters),
-  linf: (parameters) => linf(parameters as LinfParameters),
-  qsgd: (parameters) => qsgd(parameters as QsgdParameters),
-  sign: (parameters) => plain(sign, parameters),
-  ternary: (parameters) => plain(ternary, parameters),
-  terngrad,
-  "top-k": (parameters) => topK(parameters as { k: number }), // topK refuses a missing k
-};
+interface Entry {
+  readonly definition: Definition;
+  /** Checks the parameters. */
+  create(parameters: Parameters): Codec;
+}
+
+/** Parameters of any codec, for a factory that checks them. */
+type Any = never;
+
+/** The registry. */
+const entries: readonly Entry[] = [
+  { definition: bf16.definition, create: (parameters) => plain(bf16.bf16, parameters) },
+  {
+    definition: count.definition,
+    create: (parameters) => count.count({ ranks: 1, ...parameters } as count.CountParameters),
+  },
+  { definition: dctTopK.definition, create: (parameters) => dctTopK.dctTopK(parameters as Any) },
+  { definition: f16.definition, create: (parameters) => plain(f16.f16, parameters) },
+  { definition: int8.definition, create: int8.int8 },
+  { definition: l1.definition, create: (parameters) => l1.l1(parameters as Any) },
+  { definition: linf.definition, create: (parameters) => linf.linf(parameters as Any) },
+  { definition: qsgd.definition, create: (parameters) => qsgd.qsgd(parameters as Any) },
+  { definition: scaledSign.definition, create: scaledSign.scaledSign },
+  { definition: sign.definition, create: (parameters) => plain(sign.sign, parameters) },
+  { definition: ternary.definition, create: (parameters) => plain(ternary.ternary, parameters) },
+  { definition: terngrad.definition, create: terngrad.terngrad },
+  { definition: topK.definition, create: (parameters) => topK.topK(parameters as Any) }, // it refuses a missing k
+];
+
+const byName = <T>(of: (entry: Entry) => T): Readonly<Record<string, T>> =>
+  Object.fromEntries(entries.map((entry) => [entry.definition.name, of(entry)]));
+
+/** Every codec by its name in recipes, frames and the C library. */
+export const codecs: Readonly<Record<string, (parameters: Parameters) => Codec>> = /* @__PURE__ */ byName(
+  ({ create }) => create,
+);
+
+/** Those that carry gradients, and what they ask for. */
+export const codecsOfGradients: Readonly<Record<string, OfGradients>> = /* @__PURE__ */ Object.fromEntries(
+  /* @__PURE__ */ entries.flatMap(({ definition: { name, gradients } }) =>
+    gradients ? [[name, gradients] as const] : [],
+  ),
+);
 
 /** A codec by name. RangeError for an unknown name, and for a parameter that the codec does not take. */
 export function codecNamed(name: string, parameters: Parameters = {}): Codec {

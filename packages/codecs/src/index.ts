@@ -9,9 +9,11 @@ export {
 export type { Takes } from "./arguments.ts";
 export {
   BadWireError,
+  type ChosenParameter,
   type Codec,
   type DecodeOptions,
   type Layout,
+  type OfGradients,
   type Summable,
   type Units,
   type Zeros,
@@ -29,7 +31,7 @@ export { sign } from "./codecs/sign/sign.ts";
 export { ternary } from "./codecs/ternary/ternary.ts";
 export { type TernGrad, terngrad } from "./codecs/terngrad/terngrad.ts";
 export { topK } from "./codecs/top-k/top-k.ts";
-export { codecNamed, codecs } from "./codecs.ts";
+export { codecNamed, codecs, codecsOfGradients } from "./codecs.ts";
 export { crc32c } from "./crc32c.ts";
 export { type BadFrame, BadFrameError, type Frame, readFrame, writeFrame } from "./frame.ts";
 export { signAt, type TiePolicy, type ZeroPolicy } from "./policies.ts";

@@ -5,7 +5,7 @@ export interface Conflict<Options> {
   readonly option: keyof Options & string;
   readonly when: (options: Options) => boolean;
   readonly because: (options: Options) => string;
-  readonly remedy: string;
+  readonly remedy: string | ((options: Options) => string);
 }
 
 /**
@@ -18,7 +18,11 @@ export function withoutConflicts<Options>(
 ): Options {
   const problems = conflicts
     .filter(({ when }) => when(options))
-    .map(({ option, because, remedy }) => ({ path: `${where}.${option}`, problem: because(options), remedy }));
+    .map(({ option, because, remedy }) => ({
+      path: `${where}.${option}`,
+      problem: because(options),
+      remedy: typeof remedy === "string" ? remedy : remedy(options),
+    }));
   if (problems.length > 0) throw new OptionsError(problems);
   return options;
 }

@@ -20,7 +20,14 @@
  * Sent per step: 1 message, for each layer the bytes of `sparse`, of `sumOfFields` or of `meanErrorCompensated`
  * (docs/algorithms.md).
  */
-import { type Codec, codecNamed, ParameterError, type Parameters } from "@terse/codecs";
+import {
+  type ChosenParameter,
+  type Codec,
+  codecNamed,
+  codecsOfGradients,
+  ParameterError,
+  type Parameters,
+} from "@terse/codecs";
 import { type Message, ownedRange } from "@terse/exchange";
 import { type Conflict, flag, nonNegativeFloat, OptionsError, oneOf, positiveInteger, v } from "@terse/options";
 import { noGrad, type Tensor, zeros, zerosLike } from "@terse/tensor";
@@ -31,67 +38,42 @@ import type { OwnedShare, State } from "../algorithms/state.ts";
 import { define } from "../define.ts";
 import { makesState } from "../kept-options.ts";
 import type { CompressionRules } from "./gradient-compression.ts";
-import { ratio, topOf } from "./largest.ts";
+import { ratio } from "./largest.ts";
 
-/** Why a codec has no error feedback; undefined where it has. */
-const noFeedback = {
-  bf16: () => undefined,
-  f16: () => undefined,
-  int8: () => undefined,
-  l1: () => undefined,
-  linf: (bits) => (bits === 2 ? "draws −1, 0 and 1 at random, and their error may exceed the gradient" : undefined),
-  qsgd: () => "draws its levels at random, and their error may exceed the gradient",
-  terngrad: () => "draws −1, 0 and 1 at random, and their error may exceed the gradient",
-  "scaled-sign": () => undefined,
-  sign: () => "sends no magnitude",
-  ternary: () => "sends no magnitude",
-  "top-k": () => undefined,
-  "dct-top-k": () => undefined,
-} satisfies Record<string, (bits?: number) => string | undefined>;
+const of = codecsOfGradients;
+const names = Object.keys(of);
 
-type Name = keyof typeof noFeedback;
+/** The parameters of all codecs, as options: those that are chosen as a share by the share's name. */
+const chosenOf = (codec: string): [option: string, parameter: string, ChosenParameter][] =>
+  Object.entries(of[codec]!.chosen ?? {}).map(([name, chosen]) => [chosen.asShare ?? name, name, chosen]);
 
-type Parameter = "bits" | "block" | "ratio" | "k" | "clip";
-
-/** The options that a codec takes, and of these the ones that it needs. */
-const parametersOf: Readonly<Record<Name, readonly [takes: readonly Parameter[], needs: readonly Parameter[]]>> = {
-  bf16: [[], []],
-  f16: [[], []],
-  int8: [["block"], []],
-  l1: [["bits", "block"], ["bits"]],
-  linf: [["bits", "block"], ["bits"]],
-  qsgd: [["bits", "block"], ["bits"]],
-  terngrad: [["block", "clip"], []],
-  "scaled-sign": [["block"], []],
-  sign: [[], []],
-  ternary: [[], []],
-  "top-k": [["ratio"], ["ratio"]],
-  "dct-top-k": [
-    ["block", "k"],
-    ["block", "k"],
-  ],
+const known = {
+  bits: v.optional(positiveInteger),
+  block: v.optional(positiveInteger),
+  ratio: v.optional(ratio),
+  k: v.optional(positiveInteger),
+  clip: v.optional(nonNegativeFloat),
 };
 
-const meanings: Readonly<Record<Parameter, string>> = {
-  bits: "the bits of an element",
-  block: "the elements that share a scale, or those of a chunk",
-  ratio: "the share of elements that is sent, such as 0.01",
-  k: "the cosines of a chunk that are sent",
-  clip: "the standard deviations to clip at",
+/** The options of all codecs' parameters. */
+const parameters: typeof known = {
+  ...known,
+  ...(Object.fromEntries(
+    names
+      .flatMap(chosenOf)
+      .filter(([option]) => !Object.hasOwn(known, option))
+      .map(([option, , { asShare }]) => [option, v.optional(asShare ? ratio : nonNegativeFloat)]),
+  ) as object),
 };
 
 const options = v.object({
-  codec: oneOf(Object.keys(noFeedback) as [Name, ...Name[]]),
+  codec: oneOf(names as [string, ...string[]]),
   errorFeedback: v.optional(flag, true),
-  bits: v.optional(positiveInteger), // of l1, linf, qsgd: of an element
-  block: v.optional(positiveInteger), // elements that share a scale; of a layer if absent. Of dct-top-k: of a chunk
-  ratio: v.optional(ratio), // of top-k: of the elements that are sent
-  k: v.optional(positiveInteger), // of dct-top-k: cosines of a chunk that are sent
-  clip: v.optional(nonNegativeFloat), // of terngrad: standard deviations
+  ...parameters,
   seed,
 });
 
-type Options = v.InferOutput<typeof options>;
+type Options = { codec: string; errorFeedback: boolean; seed: number } & Readonly<Record<string, unknown>>;
 
 export interface AnyCodecState extends State {
   readonly elements?: {
@@ -102,27 +84,30 @@ export interface AnyCodecState extends State {
   };
 }
 
-/** Of what an option of the codec would have no effect, or is missing. */
-const parameterConflicts = (Object.keys(meanings) as Parameter[]).flatMap((option): Conflict<Options>[] => [
-  {
-    option,
-    when: (given) => given[option] !== undefined && !takes(given).includes(option),
-    because: (given) =>
-      `${given.codec} takes none, ${takes(given).length > 0 ? `it has ${takes(given).join(" and ")}` : "it has no options"}`,
-    remedy: "leave it out",
-  },
-  {
-    option,
-    when: (given) => given[option] === undefined && parametersOf[given.codec][1].includes(option),
-    because: ({ codec }) => `${codec} needs it`,
-    remedy: `give ${meanings[option]}`,
-  },
-]);
+/** Options of a codec that would have no effect, or are missing. */
+const parameterConflicts = Object.keys(parameters).flatMap((option): Conflict<Options>[] => {
+  const found = ({ codec }: Options) => chosenOf(codec).find(([name]) => name === option);
+  return [
+    {
+      option,
+      when: (given) => given[option] !== undefined && !found(given),
+      because: ({ codec }) => {
+        const takes = chosenOf(codec).map(([name]) => name);
+        return `${codec} takes none, ${takes.length > 0 ? `it has ${takes.join(" and ")}` : "it has no options"}`;
+      },
+      remedy: "leave it out",
+    },
+    {
+      option,
+      when: (given) => given[option] === undefined && found(given)?.[2].needed === true,
+      because: ({ codec }) => `${codec} needs it`,
+      remedy: (given) => `give ${found(given)![2].means}`,
+    },
+  ];
+});
 
-const takes = ({ codec }: Options) => parametersOf[codec][0];
-
-const whyNoFeedback = ({ codec, errorFeedback, bits }: Options) =>
-  errorFeedback ? noFeedback[codec](bits) : undefined;
+const whyNoFeedback = ({ codec, errorFeedback, ...given }: Options) =>
+  errorFeedback ? of[codec]!.noFeedback?.(given as Parameters) : undefined;
 
 export const anyCodec = define({
   name: "codec",
@@ -140,32 +125,37 @@ export const anyCodec = define({
   ],
 
   create(
-    { codec: name, errorFeedback, ratio, seed, ...rest },
+    { codec: name, errorFeedback, seed, ...rest }: Options,
     where,
   ): CompressionRules<AnyCodecState> & { name: string } {
-    const parameters = Object.fromEntries(
-      Object.entries(rest).filter(([, value]) => value !== undefined),
-    ) as Parameters;
-    const codecWith = (given: Parameters): Codec => {
+    const given = Object.fromEntries(Object.entries(rest).filter(([, value]) => value !== undefined)) as Parameters;
+    const shares = chosenOf(name).filter(([, , { asShare }]) => asShare !== undefined);
+    const codecWith = (parameters: Parameters): Codec => {
       try {
-        return codecNamed(name, given);
+        return codecNamed(name, parameters);
       } catch (error) {
-        throw error instanceof ParameterError
-          ? new OptionsError([{ path: `${where}.${error.parameter}`, problem: error.problem }])
-          : error;
+        if (!(error instanceof ParameterError)) throw error;
+        throw new OptionsError([{ path: `${where}.${error.parameter}`, problem: error.problem }]);
       }
     };
-    const whole = name === "top-k" ? undefined : codecWith(parameters);
+    /** For n elements, of which a share is a number. */
+    const ofLength = (n: number): Codec => {
+      const known = byLength.get(n) ?? codecWith(withNumbers(given, shares, n));
+      byLength.set(n, known);
+      return known;
+    };
+    const byLength = new Map<number, Codec>();
+    const whole = shares.length > 0 ? undefined : codecWith(given);
 
     const sums = !errorFeedback && whole?.summable !== undefined;
-    const byLayers = sums && parameters.block === undefined;
-    const cutAtLayers = perVector(({ lengths }) => codecWith({ ...parameters, segments: lengths }));
+    const byLayers = sums && given.block === undefined;
+    const cutAtLayers = perVector(({ lengths }) => codecWith({ ...given, segments: lengths }));
     /** The codec of a vector: with a scale for each layer where it holds several. */
     const codecOf = (vector: Vector): Codec => {
-      if (!whole) return topOf(vector.n, ratio!);
+      if (!whole) return ofLength(vector.n);
       return byLayers ? cutAtLayers(vector) : whole;
     };
-    const keepsFew = !whole || whole.kept !== undefined;
+    const keepsFew = (whole ?? ofLength(1)).kept !== undefined;
     const both = errorFeedback && !keepsFew; // ways
 
     return {
@@ -205,3 +195,13 @@ export const anyCodec = define({
     };
   },
 });
+
+/** Parameters with a number of elements in place of each share: share · n, rounded up, and at least 1. */
+function withNumbers(given: Parameters, shares: ReturnType<typeof chosenOf>, n: number): Parameters {
+  const others = Object.entries(given).filter(([option]) => !shares.some(([name]) => name === option));
+  const numbers = shares.map(([option, parameter]) => {
+    const share = (given as Record<string, number>)[option]!;
+    return [parameter, Math.max(1, Math.ceil(share * n))];
+  });
+  return Object.fromEntries([...others, ...numbers]) as Parameters;
+}

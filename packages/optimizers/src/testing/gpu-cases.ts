@@ -3,9 +3,9 @@
  * with each.
  */
 import { createHash } from "node:crypto";
+import { codecsOfGradients } from "@terse/codecs";
 import { loopback } from "@terse/collectives";
 import { dense, hierarchical } from "@terse/exchange";
-import type { v } from "@terse/options";
 import { Arena, fromTypedArray, Module, noGrad, Parameter, type Segment } from "@terse/tensor";
 import { expect } from "vitest";
 import {
@@ -55,8 +55,9 @@ export const settings: Readonly<Record<string, object>> = {
   powersgd: { startPowerSGDIter: 2 },
 };
 
-/** Every codec that can carry gradients, with what it needs. */
-const codecs: Record<v.InferOutput<typeof gradientCompressions.codec.options>["codec"], object> = {
+/** Every codec that can carry gradients, with what it needs; others with nothing. */
+const codecs: Record<string, object> = {
+  ...Object.fromEntries(Object.keys(codecsOfGradients).map((name) => [name, {}])),
   bf16: {},
   f16: {},
   int8: {},

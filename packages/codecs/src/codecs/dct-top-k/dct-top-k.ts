@@ -18,6 +18,12 @@ export const definition: Definition = {
   name: "dct-top-k",
   implementation: "typescript",
   takes: {},
+  gradients: {
+    chosen: {
+      block: { means: "the elements of a chunk", needed: true },
+      k: { means: "the cosines of a chunk that are sent", needed: true },
+    },
+  },
   kept: chunksOf,
   blockLength: (parameters) => chunkLength(parameters),
 

@@ -25,6 +25,7 @@ export const definition: Definition = {
   name: "int8",
   implementation: "typescript",
   takes: {},
+  gradients: { chosen: { block: { means: "the elements that share a scale" } } },
   layout: () => ({ fieldBits: 8, scales: true }),
   summable: (parameters) => summableLevels(8, 1, parameters, l1),
   wireBytes: (n, parameters) => 4 * scaleGroupCount(n, parameters) + n,

@@ -20,6 +20,12 @@ import type { ScaleGroups } from "../../shared/scale-groups/scale-groups.ts";
 export const definition = levels({
   name: "l1",
   takes: { units: true },
+  gradients: {
+    chosen: {
+      bits: { means: "the bits of an element", needed: true },
+      block: { means: "the elements that share a scale" },
+    },
+  },
   reach: 2,
   summable: (parameters) => summableLevels(parameters.bits!, 2, parameters, l1),
   scaleOf: (x) => sumOfMagnitudes(x) / x.length,

@@ -25,6 +25,14 @@ import type { ScaleGroups } from "../../shared/scale-groups/scale-groups.ts";
 export const definition = levels({
   name: "linf",
   takes: { random: true, units: true },
+  gradients: {
+    chosen: {
+      bits: { means: "the bits of an element", needed: true },
+      block: { means: "the elements that share a scale" },
+    },
+    noFeedback: ({ bits }) =>
+      bits === 2 ? "draws −1, 0 and 1 at random, and their error may exceed the gradient" : undefined,
+  },
   reach: 1,
   summable: ({ levels: kind, ...parameters }) =>
     kind === "logarithmic"

@@ -21,6 +21,13 @@ import { linf } from "../linf/linf.ts";
 export const definition = levels({
   name: "qsgd",
   takes: { random: true },
+  gradients: {
+    chosen: {
+      bits: { means: "the bits of an element", needed: true },
+      block: { means: "the elements that share a scale" },
+    },
+    noFeedback: () => "draws its levels at random, and their error may exceed the gradient",
+  },
   reach: 1,
   summable: (parameters) => summableLevels(parameters.bits!, 1, parameters, linf),
   scaleOf: (x) => Math.sqrt(sumOfSquares(x)),

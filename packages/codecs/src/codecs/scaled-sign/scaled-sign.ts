@@ -25,6 +25,7 @@ export const definition: Definition = {
   name: "scaled-sign",
   implementation: "typescript",
   takes: { zero: true, hold: true },
+  gradients: { chosen: { block: { means: "the elements that share a scale" } } },
   layout: () => ({ fieldBits: 1, scales: true }),
   wireBytes: (n, parameters) => 4 * scaleGroupCount(n, parameters) + Math.ceil(n / 8),
 

@@ -13,6 +13,7 @@ export const definition: Definition = {
   name: "sign",
   implementation: "typescript",
   takes: { zero: true, hold: true },
+  gradients: { noFeedback: () => "sends no magnitude" },
   layout: () => ({ fieldBits: 1, scales: false }),
   wireBytes: (n) => Math.ceil(n / 8),
 

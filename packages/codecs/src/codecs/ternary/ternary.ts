@@ -13,6 +13,7 @@ export const definition: Definition = {
   name: "ternary",
   implementation: "typescript",
   takes: {},
+  gradients: { noFeedback: () => "sends no magnitude" },
   wireBytes: (n) => 2 * Math.ceil(n / 8),
 
   encode(wire, x) {

@@ -29,6 +29,13 @@ export const definition: Definition = {
   name: "terngrad",
   implementation: "typescript",
   takes: { random: true },
+  gradients: {
+    chosen: {
+      block: { means: "the elements that share a scale" },
+      clip: { means: "the standard deviations to clip at" },
+    },
+    noFeedback: () => "draws −1, 0 and 1 at random, and their error may exceed the gradient",
+  },
   wireBytes: (n, parameters) => 4 * scaleGroupCount(n, parameters) + Math.ceil(n / 4),
 
   encode(wire, x, parameters, call) {

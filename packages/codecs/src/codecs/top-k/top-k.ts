@@ -14,6 +14,9 @@ export const definition: Definition = {
   name: "top-k",
   implementation: "typescript",
   takes: {},
+  gradients: {
+    chosen: { k: { means: "the share of elements that is sent, such as 0.01", needed: true, asShare: "ratio" } },
+  },
   kept: (n, { k }) => [{ length: n, k: k!, at: 0 }],
 
   // Of every part its share, so that all of them together keep k, or a few more.

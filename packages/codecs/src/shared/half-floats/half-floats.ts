@@ -39,6 +39,7 @@ export function halves({ name, fraction, least }: HalfFormat): Definition {
     name,
     implementation: "typescript",
     takes: {},
+    gradients: {},
     layout: () => ({ fieldBits: 16, scales: false }),
     wireBytes: (n) => 2 * n,
 

@@ -10,7 +10,7 @@
  */
 import type { EncodeCall, Parameters } from "@terse/native-codecs";
 import type { Takes } from "../../arguments.ts";
-import { type Codec, type Definition, floats, type Summable } from "../../codec.ts";
+import { type Codec, type Definition, floats, type OfGradients, type Summable } from "../../codec.ts";
 import { checkedFields, field, fieldBytes, setField, widthOf } from "../fields/fields.ts";
 import { checkNames, checkScaleGroups, checkWhole } from "../parameters.ts";
 import { firstNotFinite, largest } from "../reductions/reductions.ts";
@@ -20,6 +20,7 @@ import { type ScaleGroups, scaledWire, scaleGroupCount, scaleGroupsOf } from "..
 export interface Levels {
   readonly name: string;
   readonly takes: Takes;
+  readonly gradients: OfGradients;
   readonly reach: number;
   /** See `Codec.summable`. */
   summable(parameters: Parameters): Summable | undefined;
@@ -35,7 +36,7 @@ export interface Levels {
 }
 
 // @__NO_SIDE_EFFECTS__
-export function levels({ name, takes, reach, summable, scaleOf, quantiser, standsFor }: Levels): Definition {
+export function levels({ name, takes, gradients, reach, summable, scaleOf, quantiser, standsFor }: Levels): Definition {
   const canBeAScale = (scale: number): boolean => scale >= 0 && scale * reach <= largestFloat;
 
   const scaleOfGroup = (group: Float32Array): number => (group.length === 0 ? 0 : Math.fround(scaleOf(group)));
@@ -44,6 +45,7 @@ export function levels({ name, takes, reach, summable, scaleOf, quantiser, stand
     name,
     implementation: "typescript",
     takes,
+    gradients,
     layout: (parameters) => ({ fieldBits: widthOf(parameters), scales: !parameters.unscaled }),
     summable,
 
