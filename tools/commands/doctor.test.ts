@@ -4,7 +4,8 @@ import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { scratchFolder } from "../testing/scratch-folder.ts";
 import { root } from "../toolchain.ts";
-import { type Finding, report } from "./doctor.ts";
+import { report } from "./doctor.ts";
+import type { Finding } from "./findings.ts";
 
 describe("doctor", () => {
   const here: Finding = { name: "Node", state: "ok", version: "24.21.0", path: "/tools/node" };
