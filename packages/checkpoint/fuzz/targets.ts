@@ -5,9 +5,9 @@ import { join } from "node:path";
 import { CheckpointError } from "../src/checkpoint-error.ts";
 import { type DType, elements } from "../src/dtypes.ts";
 import { manifestFile, parseManifest, sealOf, writeManifest } from "../src/manifest.ts";
-import { saveModel } from "../src/model-folder.ts";
 import type { StoredTensor } from "../src/safetensors.ts";
 import { headerLength, parseHeader } from "../src/safetensors-header.ts";
+import { saveModel } from "../src/save-model.ts";
 import { indexFile, parseIndex, weightsFile } from "../src/weights.ts";
 import { damaged, Random } from "./mutate.ts";
 

@@ -3,10 +3,12 @@ export { allFinite } from "./all-finite.ts";
 export { atomicWrite, atomicWriteText, renameFolder, writeAll } from "./atomic-write.ts";
 export { checkFile } from "./check-file.ts";
 export { CheckpointError, reasonOf } from "./checkpoint-error.ts";
+export { type Config, configFile, loadConfig } from "./config-file.ts";
 export { type DType, elements, type TypedArray } from "./dtypes.ts";
 export { fileInside } from "./file-inside.ts";
 export type { FileRecord } from "./file-record.ts";
 export { type ForeignWeights, loadModel } from "./load-model.ts";
+export { loadWeights } from "./load-weights.ts";
 export {
   isRunning,
   type LockHolder,
@@ -18,19 +20,7 @@ export {
 } from "./lock-holder.ts";
 export { makeFolder } from "./make-folder.ts";
 export { type Manifest, manifestFile, parseManifest, readManifestText, writeManifest } from "./manifest.ts";
-export {
-  type Config,
-  configFile,
-  differingCopy,
-  type ForeignNames,
-  loadConfig,
-  loadWeights,
-  misfits,
-  type ParameterShape,
-  type SaveOptions,
-  saveModel,
-  storedElements,
-} from "./model-folder.ts";
+export { misfits } from "./misfits.ts";
 export type { NamesInFiles, PartOf } from "./names-in-files.ts";
 export { pickledWeights } from "./pickled-weights.ts";
 export { openRegular, readRegularText } from "./regular-file.ts";
@@ -46,4 +36,6 @@ export {
   writeSafetensors,
 } from "./safetensors.ts";
 export type { Header, TensorInfo } from "./safetensors-header.ts";
+export { type SaveOptions, saveModel } from "./save-model.ts";
+export { differingCopy, type ForeignNames, type ParameterShape, storedElements } from "./stored-for-model.ts";
 export { filesOfWeights, hasWeights, indexFile, openWeights, type Weights, weightsFile } from "./weights.ts";

@@ -6,8 +6,8 @@ import { Linear, Module, ModuleList, manualSeed, memory, RMSNorm, zeros } from "
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import type { DType, TypedArray } from "./dtypes.ts";
 import { loadModel } from "./load-model.ts";
-import { saveModel } from "./model-folder.ts";
 import { openSafetensors, type StoredTensor } from "./safetensors.ts";
+import { saveModel } from "./save-model.ts";
 
 let folder: string;
 beforeEach(() => {

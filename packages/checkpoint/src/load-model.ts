@@ -2,7 +2,8 @@ import { statSync } from "node:fs";
 import type { Tensor, DType as TensorDType } from "@terse/tensor";
 import { allFinite } from "./all-finite.ts";
 import type { DType } from "./dtypes.ts";
-import { type FittingPart, type ForeignNames, forEachFitting } from "./model-folder.ts";
+import { type FittingPart, forEachFitting } from "./load-weights.ts";
+import type { ForeignNames } from "./stored-for-model.ts";
 
 /** How names and shapes in a folder of others fit those of a model. */
 export interface ForeignWeights extends ForeignNames {

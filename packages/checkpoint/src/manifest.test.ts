@@ -6,8 +6,8 @@ import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { checkFile } from "./check-file.ts";
 import type { FileRecord } from "./file-record.ts";
 import { manifestFile, parseManifest, readManifestText, sealOf, writeManifest } from "./manifest.ts";
-import { saveModel } from "./model-folder.ts";
 import { type StoredTensor, writeSafetensors } from "./safetensors.ts";
+import { saveModel } from "./save-model.ts";
 
 let folder: string;
 beforeEach(() => {

@@ -2,9 +2,12 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { differingCopy, loadWeights, misfits, saveModel } from "./model-folder.ts";
+import { loadWeights } from "./load-weights.ts";
+import { misfits } from "./misfits.ts";
 import { meaningsOf } from "./names-in-files.ts";
 import type { StoredTensor } from "./safetensors.ts";
+import { saveModel } from "./save-model.ts";
+import { differingCopy } from "./stored-for-model.ts";
 
 const parameters = ["body.wte", "body.h.0.w", "head"];
 const names = {

@@ -5,8 +5,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { checkFile } from "./check-file.ts";
+import { configFile, loadConfig } from "./config-file.ts";
 import { manifestFile, readManifestText } from "./manifest.ts";
-import { configFile, loadConfig } from "./model-folder.ts";
 import { openRegular, readRegularText } from "./regular-file.ts";
 import { indexFile, openWeights, weightsFile } from "./weights.ts";
 

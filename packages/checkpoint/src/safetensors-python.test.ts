@@ -6,8 +6,8 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { type DType, elementCount, elements } from "./dtypes.ts";
 import { float8ToFloat32 } from "./float8.ts";
-import { saveModel } from "./model-folder.ts";
 import { openSafetensors, type StoredTensor, writeSafetensors } from "./safetensors.ts";
+import { saveModel } from "./save-model.ts";
 import { openWeights } from "./weights.ts";
 
 /** TERSE_PYTHON, else the newest Python of the toolchain folder that has PyTorch and safetensors. */

@@ -15,8 +15,10 @@ import { endAtOperation } from "../../../tools/testing/end-at-operation.ts";
 import { checkFile } from "./check-file.ts";
 import { CheckpointError } from "./checkpoint-error.ts";
 import type { DType } from "./dtypes.ts";
-import { loadWeights, saveModel, storedElements } from "./model-folder.ts";
+import { loadWeights } from "./load-weights.ts";
 import { readSafetensors, type StoredTensor, writeSafetensors } from "./safetensors.ts";
+import { saveModel } from "./save-model.ts";
+import { storedElements } from "./stored-for-model.ts";
 import { hasWeights, indexFile, openWeights, weightsFile } from "./weights.ts";
 
 let folder: string;

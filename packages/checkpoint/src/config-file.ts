@@ -1,0 +1,26 @@
+import { join } from "node:path";
+import { CheckpointError, reasonOf } from "./checkpoint-error.ts";
+import { readRegularText } from "./regular-file.ts";
+
+export type Config = Readonly<Record<string, unknown>>;
+
+export const configFile = "config.json";
+const mostConfigBytes = 1 << 24; // the names of ImageNet-21k's classes, twice, have 2²¹
+
+/** Reads the config.json of a model's folder. Throws `CheckpointError`. */
+export async function loadConfig(folder: string): Promise<Config> {
+  const path = join(folder, configFile);
+  let text: string;
+  try {
+    text = readRegularText(path, mostConfigBytes);
+  } catch (error) {
+    throw new CheckpointError(`Cannot read ${path}: ${reasonOf(error) ?? error}.`, { cause: error });
+  }
+  try {
+    const config: unknown = JSON.parse(text);
+    if (typeof config === "object" && config !== null && !Array.isArray(config)) return config as Config;
+  } catch {
+    // not JSON: reported below
+  }
+  throw new CheckpointError(`${path} is not a JSON object; copy it again, or use an earlier checkpoint.`);
+}
