@@ -20,8 +20,8 @@ import { restoreSave } from "./restore-save.ts";
 import type { SaveFailure } from "./run.ts";
 import { NotFiniteError, type SaveFiles, writeFiles } from "./save-files.ts";
 import { readSave, removeLeftovers, saveFolder, savesIn } from "./save-folder.ts";
-import { ThreadWriter } from "./thread-writer.ts";
-import { copyState, type Parts, type Place, writeCopy, writeSave } from "./write-save.ts";
+import { ThreadWriter, type Writer } from "./thread-writer.ts";
+import { copyState, type Parts, type Place, type SavedParts, writeCopy } from "./write-save.ts";
 
 let folder: string;
 beforeEach(() => {
@@ -48,6 +48,12 @@ const disk = (name: string) => {
   mkdirSync(join(folder, name), { recursive: true });
   return join(folder, name);
 };
+
+const onThisThread: Writer = { write: writeFiles };
+
+async function writeSave(step: number, place: Place, parts: SavedParts, group: Group): Promise<void> {
+  await writeCopy(await copyState(step, place.recipe, parts, group.rank), place, group, onThisThread);
+}
 
 interface OnRank {
   readonly group: Group;
@@ -611,7 +617,7 @@ describe("a save that is written beside the steps", () => {
         const run = join(folder, `ended-${last}`);
         cpSync(before, run, { recursive: true });
         const place = { ...rank.place, run, saves: new Set([1]), recipe: { ...recipe(), save: { every: 1, keep: 1 } } };
-        ended = await endAtOperation(last, () => writeCopy(copy, place, rank.group));
+        ended = await endAtOperation(last, () => writeCopy(copy, place, rank.group, onThisThread));
         removeLeftovers(run);
         const { manifest } = await findSave(run, rank.group);
         await gatherSave(run, manifest, rank.place.lock, rank.group); // compares every checksum

@@ -10,7 +10,7 @@ import { together } from "./between-ranks.ts";
 import type { FolderLock } from "./folder-lock.ts";
 import { withMeanings } from "./meanings.ts";
 import type { Sums } from "./metrics.ts";
-import { type NamedTensor, NotFiniteError, type SaveFiles, writeFiles } from "./save-files.ts";
+import { type NamedTensor, NotFiniteError, type SaveFiles } from "./save-files.ts";
 import {
   remove,
   removeOldSaves,
@@ -47,9 +47,6 @@ export interface StateCopy {
   readonly sums?: Sums | undefined; // on rank 0, where there are any
   readonly files: SaveFiles;
 }
-
-/** Writes files on the thread that calls. */
-export const here: Writer = { write: writeFiles };
 
 /** Copies what this rank saves to the host's memory, into that of `spare` where it fits. Sends nothing. */
 export function copyState(
@@ -88,20 +85,16 @@ async function copiesOf(
   return copies;
 }
 
-/** Copies and writes a save. See `writeCopy`. */
-export async function writeSave(step: number, place: Place, parts: SavedParts, group: Group): Promise<void> {
-  await writeCopy(await copyState(step, place.recipe, parts, group.rank), place, group);
-}
-
 /**
- * Every rank writes its own state, rank 0 also the model and the manifest. The save gets its name when all ranks have written their files,
- * on rank 0's disk last; then older saves are removed. Where a rank fails, nothing remains, and all ranks throw the same `CheckpointError`.
+ * Every rank writes its own state, rank 0 also the model and the manifest. The save gets its name when all ranks have
+ * written their files, on rank 0's disk last; then older saves are removed. Where a rank fails, nothing remains, and
+ * all ranks throw the same `CheckpointError`.
  */
 export async function writeCopy(
   { step, data, sums, files: copied }: StateCopy,
   { run, recipe, lock, saves }: Place,
   group: Group,
-  writer: Writer = here,
+  writer: Writer,
 ): Promise<void> {
   const folder = unfinishedFolder(run, step);
   const isKeeper = lock.keeper === group.rank;

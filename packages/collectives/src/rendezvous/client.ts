@@ -55,7 +55,10 @@ export class RendezvousClient implements WorldRendezvous {
     this.#onFailure = onFailure;
   }
 
-  /** Connects and says hello. `onFailure` is called when the world, or a group in it, has failed. Throws RendezvousError. */
+  /**
+   * Connects and says hello. `onFailure` is called when the world, or a group in it, has failed. Throws
+   * RendezvousError.
+   */
   static async connect(options: ClientOptions, onFailure: (failure: GroupFailure) => void): Promise<RendezvousClient> {
     const { host, port, token, rank, size, config = "", epoch = "0", deadlineSeconds = 60 } = options;
     const deadline = performance.now() + deadlineSeconds * 1000;
@@ -103,7 +106,10 @@ export class RendezvousClient implements WorldRendezvous {
     return (this.#socket.localAddress ?? "127.0.0.1").replace(/^::ffff:/, "");
   }
 
-  /** Where the heartbeat connects, its first line, its interval, and the silence after which the server counts as stopped. */
+  /**
+   * Where the heartbeat connects, its first line, its interval, and the silence after which the server counts as
+   * stopped.
+   */
   get heartbeat(): { host: string; port: number; hello: string; intervalMs: number; silenceMs: number } {
     const { seconds, heartbeatMs } = silenceAfter(this.#outageSeconds);
     return {
@@ -172,69 +178,59 @@ export class RendezvousClient implements WorldRendezvous {
     );
     sendLine(this.#socket, { do: "bye" });
     this.#socket.end();
-    const timer = setTimeout(() => this.#socket.destroy(), 2000); // a server that does not answer must not keep the process alive
+    // A server that does not answer must not keep the process alive.
+    const timer = setTimeout(() => this.#socket.destroy(), 2000);
     await ended;
     clearTimeout(timer);
   }
 
+  /** Says hello. Resolves when the server has welcomed this rank. */
   #introduce(deadline: number, where: string): Promise<void> {
     const socket = this.#socket;
     return new Promise((resolve, reject) => {
       let welcome = false;
-      const timer = setTimeout(
-        () => {
-          reject(
-            new RendezvousError(
-              `what listens at ${where} does not answer like a rendezvous; check that its process is not stopped, and that MASTER_PORT is not another program's`,
-            ),
+      const refuse = (why: string) => {
+        reject(new RendezvousError(why));
+        socket.destroy();
+      };
+      const unanswered = () =>
+        refuse(
+          `what listens at ${where} does not answer like a rendezvous; check that its process is not stopped, and that MASTER_PORT is not another program's`,
+        );
+      const timer = setTimeout(unanswered, milliseconds(Math.max(deadline - performance.now(), 1) / 1000));
+      const first = (line: object) => {
+        clearTimeout(timer);
+        const problem = problemOfWelcome(line);
+        if (problem !== undefined)
+          return refuse(
+            `what listens at ${where} is no rendezvous of this version (${problem}); check that MASTER_PORT is not another program's, and start all ranks alike`,
           );
-          socket.destroy();
-        },
-        milliseconds(Math.max(deadline - performance.now(), 1) / 1000),
-      );
+        const { refused } = line as { refused?: unknown };
+        if (typeof refused === "string")
+          return refuse(`the rendezvous at ${where} refused rank ${this.#hello.rank}: ${textOfPeer(refused)}`);
+        const answer = line as Extract<FromServer, { welcome: true }>;
+        welcome = true;
+        this.#holder = answer.holder;
+        this.#outageSeconds = answer.outageSeconds;
+        this.#deadlineSeconds = answer.deadlineSeconds ?? this.#deadlineSeconds;
+        this.#keepOpen();
+        socket.unref();
+        resolve();
+      };
       readLines(
         socket,
         () => lineLimit,
         (line) => {
-          const received = line as FromServer;
-          if (welcome) {
-            const problem = problemOfAnswer(line);
-            return problem === undefined ? this.#receive(received) : this.#invalid(where, problem);
-          }
-          clearTimeout(timer);
-          const problem = problemOfWelcome(line);
-          if (problem !== undefined) {
-            reject(
-              new RendezvousError(
-                `what listens at ${where} is no rendezvous of this version (${problem}); check that MASTER_PORT is not another program's, and start all ranks alike`,
+          if (!welcome) return first(line);
+          const problem = problemOfAnswer(line);
+          return problem === undefined ? this.#receive(line as FromServer) : this.#invalid(where, problem);
+        },
+        (why) =>
+          welcome
+            ? this.#invalid(where, why)
+            : refuse(
+                `what listens at ${where} is not a terse rendezvous; check that MASTER_PORT is not another program's`,
               ),
-            );
-            return void socket.destroy();
-          }
-          if ("welcome" in received) {
-            welcome = true;
-            this.#holder = received.holder;
-            this.#outageSeconds = received.outageSeconds;
-            this.#deadlineSeconds = received.deadlineSeconds ?? this.#deadlineSeconds;
-            this.#keepOpen();
-            socket.unref();
-            return resolve();
-          }
-          const { refused } = received as { refused: string };
-          reject(
-            new RendezvousError(`the rendezvous at ${where} refused rank ${this.#hello.rank}: ${textOfPeer(refused)}`),
-          );
-          socket.destroy();
-        },
-        (why) => {
-          if (welcome) return this.#invalid(where, why);
-          reject(
-            new RendezvousError(
-              `what listens at ${where} is not a terse rendezvous; check that MASTER_PORT is not another program's`,
-            ),
-          );
-          socket.destroy();
-        },
       );
       socket.on("error", () => {}); // the close event follows
       socket.on("close", () => {
@@ -247,8 +243,9 @@ export class RendezvousClient implements WorldRendezvous {
   }
 
   /**
-   * A device on the path forgets a connection over which nothing goes for some minutes. The kernel's own keepalive would do the same, and
-   * end the connection in an outage; whether the other side still lives is the matter of heartbeats.
+   * A device on the path forgets a connection over which nothing goes for some minutes. The kernel's own keepalive
+   * would do the same, and end the connection in an outage; whether the other side still lives is the matter of
+   * heartbeats.
    */
   #keepOpen(): void {
     const timer = setInterval(() => this.#socket.write("\n"), keepOpenMilliseconds);
@@ -314,13 +311,15 @@ export class RendezvousClient implements WorldRendezvous {
     if (this.#gone || this.#socket.destroyed)
       return Promise.reject(new RendezvousError("this rank has left the rendezvous"));
     const id = ++this.#requests;
-    // The server answers before its deadline unless its process is stopped, which may happen before it has answered a heartbeat.
+    // The server answers before its deadline unless its process is stopped, which may happen before it has answered a
+    // heartbeat.
     const limit = this.#deadlineSeconds + silenceAfter(this.#outageSeconds).seconds;
     return new Promise((resolve, reject) => {
       const late = () => {
         if (this.#waiting.has(id)) this.serverIsSilent(limit);
       };
-      const timer = setTimeout(() => setImmediate(late), milliseconds(limit)); // data that has arrived meanwhile is read first
+      // Data that has arrived meanwhile is read first.
+      const timer = setTimeout(() => setImmediate(late), milliseconds(limit));
       const settle =
         <T>(how: (value: T) => void) =>
         (value: T) => {

@@ -15,8 +15,7 @@
  */
 import { codec, type Definition, floats } from "../../codec.ts";
 import { checkNames, checkScaleGroups, ParameterError } from "../../shared/parameters.ts";
-import type { Draws } from "../../shared/random/random.ts";
-import { draws } from "../../shared/random/random.ts";
+import { type Draws, draws } from "../../shared/random/random.ts";
 import { deviation, firstNotFinite, largest } from "../../shared/reductions/reductions.ts";
 import {
   type ScaleGroups,
