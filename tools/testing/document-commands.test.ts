@@ -170,11 +170,13 @@ const ways: readonly Way[] = [
   { is: /^\.\/terse train/, added: oneRank },
 ];
 
+const isLast = (document: string) => document === "README.md" || document === "docs/commands.md";
+
 const documents = globSync(["README.md", "docs/**/*.md", "{packages,apps,native}/**/README.md"], {
   cwd: root,
   exclude: (path) => /(^|\/)(node_modules|build|dist)$/.test(path),
 })
-  .sort((a, b) => a.localeCompare(b, "en")) // README.md last, after what its lines need
+  .sort((a, b) => Number(isLast(a)) - Number(isLast(b)) || a.localeCompare(b, "en")) // after what their lines need
   .map((file) => ({ file, lines: shellLinesIn(readFileSync(join(root, file), "utf8")) }))
   .filter(({ lines }) => lines.length > 0);
 const wayOf = (text: string) => ways.find(({ is }) => is.test(text));
