@@ -4,7 +4,7 @@ import { expect, it } from "vitest";
 import { usage } from "./arguments.ts";
 import { sentences } from "./commands/config.ts";
 import { defaultRecipe, readRecipe } from "./recipe.ts";
-import { recipeKeysPage, recipeKeysText } from "./recipe-keys.ts";
+import { recipeKeysPages, recipeKeysText } from "./recipe-keys.ts";
 import { recipeSchema } from "./recipe-schema.ts";
 
 const recipe = parseYaml(readFileSync(defaultRecipe, "utf8"), "default recipe") as Record<string, unknown>;
@@ -13,8 +13,10 @@ it("is what the help shows: recipe-keys.txt (made anew by ./terse test recipe-ke
   await expect(recipeKeysText(recipeSchema, recipe)).toMatchFileSnapshot("recipe-keys.txt");
 });
 
-it("is the page of the documents: docs/recipe-keys.md (made anew by ./terse test recipe-keys -u)", async () => {
-  await expect(recipeKeysPage(recipeSchema, sentences)).toMatchFileSnapshot("../../../docs/recipe-keys.md");
+const pages = recipeKeysPages(recipeSchema, sentences);
+
+it.each([...pages.keys()])("is the page docs/%s (made anew by ./terse test recipe-keys -u)", async (file) => {
+  await expect(pages.get(file)).toMatchFileSnapshot(`../../../docs/${file}`);
 });
 
 it("fits in 80 columns, and shows types, defaults, and what the default recipe sets", () => {

@@ -1,5 +1,5 @@
 /**
- * The keys of a recipe, as the help and docs/recipe-keys.md show them. `./terse` prints recipe-keys.txt, which this file makes, without Node
+ * The keys of a recipe, as the help and docs/recipe-keys show them. `./terse` prints recipe-keys.txt, which this file makes, without Node
  * and without a build.
  */
 import { type ListedOption, listOptions, type v } from "@terse/options";
@@ -22,26 +22,47 @@ export function recipeKeysText(schema: v.GenericSchema, recipe: Readonly<Record<
   return `recipe: every key, what it takes, and its default (*: set by the default recipe)\n${lines.join("\n")}\n`;
 }
 
-/** A page with a table of each section's keys, and of those that belong to a choice such as `optimizer.name=lion`. */
-export function recipeKeysPage(schema: v.GenericSchema, sentences: ReadonlyMap<string, string>): string {
+/**
+ * Pages by their files in docs/: an index, and a page for each section, with a table of its keys and of those that belong to a choice such as
+ * `optimizer.name=lion`.
+ */
+export function recipeKeysPages(schema: v.GenericSchema, sentences: ReadonlyMap<string, string>): Map<string, string> {
   const sectionOf = ({ name }: ListedOption) => (name.includes(".") ? name.split(".")[0]! : "run");
-  const sections = [...Map.groupBy(listOptions(schema), sectionOf)].map(([section, keys]) => {
+  const sections = [...Map.groupBy(listOptions(schema), sectionOf)];
+  const choicesOf = (keys: readonly ListedOption[]) => [...new Set(keys.flatMap(({ only }) => only ?? []))];
+  const pages = sections.map(([section, keys]): [string, string] => {
+    const choices = choicesOf(keys).map((only) => `[${only.split("=")[1]}](#${only.replaceAll(/[^\w-]/g, "")})`);
     const tables = [...Map.groupBy(keys, ({ only }) => only)].map(([only, own]) => {
-      const rows = own.map(({ name, takes, required, fallback }) => {
-        const value = fallback === undefined ? (required ? "required" : "") : `\`${textOf(fallback)}\``;
-        return `| \`${name}\` | ${takes} | ${value} | ${sentences.get(name)} |`;
-      });
-      const heading = only === undefined ? [] : [`### ${only}`, ""];
-      return [...heading, "| key | takes | default | |", "|---|---|---|---|", ...rows, ""].join("\n");
+      const heading = only === undefined ? [] : [`## ${only}`, ""];
+      return [...heading, ...tableOf(own, sentences), ""].join("\n");
     });
-    return `## ${section}\n\n${tables.join("\n")}`;
+    const links = choices.length > 0 ? `${choices.join(" · ")}\n\n` : "";
+    return [`recipe-keys/${section}.md`, `# Recipe keys: ${section}\n\n${links}${tables.join("\n")}`];
   });
-  return `# The keys of a recipe
+  const rows = sections.map(([section, keys]) => {
+    const first = [...new Set(keys.map(({ name }) => name.split(".")[section === "run" ? 0 : 1]!))];
+    const names = choicesOf(keys).map((only) => only.split("=")[1]!);
+    const words = names.length > 0 ? `of ${names.join(", ")}` : first.join(", ");
+    return `| [${section}](recipe-keys/${section}.md) | ${words} |`;
+  });
+  const index = `# The keys of a recipe
 
 Each can be set in a recipe's file, as [Recipes](recipes.md) says, and on the command line: \`./terse train --optimizer.lr=1e-3\`. The same is
 printed by \`./terse config explain [KEY]\`; \`./terse config schema\` gives it to editors as JSON Schema.
 
-${sections.join("\n")}`;
+| section | keys |
+|---|---|
+${rows.join("\n")}
+`;
+  return new Map([["recipe-keys.md", index], ...pages]);
+}
+
+function tableOf(keys: readonly ListedOption[], sentences: ReadonlyMap<string, string>): string[] {
+  const rows = keys.map(({ name, takes, required, fallback }) => {
+    const value = fallback === undefined ? (required ? "required" : "") : `\`${textOf(fallback)}\``;
+    return `| \`${name}\` | ${takes} | ${value} | ${sentences.get(name)} |`;
+  });
+  return ["| key | takes | default | |", "|---|---|---|---|", ...rows];
 }
 
 /** Two columns; the second one is wrapped at its words. */
