@@ -1,20 +1,16 @@
-/** A chart with its heading, its legend, which tells the values under the cursor, its keys, and its values as a table. */
+/**
+ * A chart with its heading, its legend, which tells the values under the cursor, its keys, and its values as a table.
+ */
 import "./english.ts";
 import uPlot from "uplot";
-import { colour, dash, named } from "./colours.ts";
+import { colour, dash } from "./colours.ts";
 import { element, swatch } from "./element.ts";
+import { height, joined, plotOptions } from "./plot-options.ts";
 import { quantity, type Unit } from "./quantities.ts";
 import { type By, lowerBound } from "./run-data.ts";
-
-export interface Series {
-  readonly label: string;
-  readonly colour: number;
-  readonly x: readonly number[]; // ascending
-  readonly y: readonly number[];
-  /** Points joined by a line, for what is measured rarely. */
-  readonly points?: boolean;
-  readonly faint?: boolean;
-}
+import type { Series } from "./series.ts";
+import { unitsOfX } from "./units-of-x.ts";
+import { valuesTable } from "./values-table.ts";
 
 export interface ChartOptions {
   readonly title: string;
@@ -24,13 +20,6 @@ export interface ChartOptions {
   /** Areas on top of each other; all series have the same x. */
   readonly stacked?: boolean;
 }
-
-const unitsOfX: Record<By, Unit> = { steps: "steps", seconds: "s", bytes: "B" };
-const timeMarks = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 28800, 86400, 172800, 604800];
-const byteMarks = Array.from({ length: 14 }, (_, power) => [1, 2, 5].map((first) => first * 10 ** power)).flat();
-const stepMarks = byteMarks;
-const height = 220;
-const tableRows = 200;
 
 export class Chart {
   readonly card: HTMLElement;
@@ -104,68 +93,11 @@ export class Chart {
   #make(): void {
     this.#uplot?.destroy();
     const { unit, stacked = false } = this.#options;
-    const [text, grid] = [named("quiet"), named("grid")];
-    const axis = {
-      stroke: text,
-      grid: { stroke: grid, width: 1 },
-      ticks: { stroke: grid, width: 1, size: 5 },
-      font: "12px system-ui, sans-serif",
-    };
-    const marks = (unitOf: Unit) => (_: uPlot, splits: number[]) => {
-      const step = splits.length > 1 ? splits[1]! - splits[0]! : undefined;
-      return splits.map((split) => quantity(split, unitOf, step));
-    };
-    const series = this.#series.map(({ colour: i, points = false, faint = false, label }, at): uPlot.Series => {
-      const stroke = colour(i);
-      return {
-        label,
-        show: !this.#hiddenLabels.has(label),
-        stroke,
-        width: stacked ? 1 : faint ? 1.25 : 2,
-        alpha: faint ? 0.7 : 1,
-        dash: [...dash(i)],
-        spanGaps: true,
-        ...(stacked && { fill: stroke }),
-        points: { show: points || this.#series[at]!.x.length < 2, size: 6, fill: stroke },
-      };
-    });
-    this.#uplot = new uPlot(
-      {
-        width: Math.max(200, this.#plot.clientWidth),
-        height,
-        series: [{}, ...series],
-        scales: {
-          x: { time: false, range: (_, min, max) => (max > min ? [min, max] : [min - 0.5, max + 0.5]) },
-          y: { range: (_, min, max) => rangeOf(min, max, stacked) },
-        },
-        axes: [
-          {
-            ...axis,
-            values: marks(unitsOfX[this.#by]),
-            size: 32,
-            space: 60,
-            incrs: { steps: stepMarks, seconds: [0.001, 0.01, 0.1, ...timeMarks], bytes: byteMarks }[this.#by],
-          },
-          {
-            ...axis,
-            values: marks(unit),
-            size: (_, values) => 14 + 7 * Math.max(3, ...(values ?? []).map((value) => value.length)),
-            space: 38,
-          },
-        ],
-        bands: stacked ? this.#series.slice(1).map((_, i) => ({ series: [i + 2, i + 1] as [number, number] })) : [],
-        legend: { show: false },
-        cursor: {
-          sync: { key: `by ${this.#by}`, setSeries: false },
-          drag: { x: true, y: false },
-          points: { size: 7 },
-          y: false,
-        },
-        hooks: { setCursor: [({ cursor }) => this.#mark(cursor.idx ?? -1)] },
-      },
-      this.#data,
-      this.#plot,
-    );
+    const width = Math.max(200, this.#plot.clientWidth);
+    const isHidden = (label: string) => this.#hiddenLabels.has(label);
+    const options = plotOptions(this.#series, { by: this.#by, unit, stacked, width, isHidden });
+    const hooks = { setCursor: [({ cursor }: uPlot) => this.#mark(cursor.idx ?? -1)] };
+    this.#uplot = new uPlot({ ...options, hooks }, this.#data, this.#plot);
   }
 
   #resize(): void {
@@ -266,52 +198,8 @@ export class Chart {
     event.preventDefault();
   }
 
-  /** At most `tableRows` rows at even distances, the last one among them. */
   #fillTable(): void {
     if (!this.#details.open) return;
-    const { unit } = this.#options;
-    const x = this.#data[0];
-    const every = Math.ceil(x.length / tableRows);
-    const rows = [...x.keys()].filter((i) => (x.length - 1 - i) % every === 0);
-    const head = element(
-      "tr",
-      {},
-      element("th", { scope: "col" }, this.#by),
-      ...this.#series.map(({ label }) => element("th", { scope: "col" }, label)),
-    );
-    const body = rows.map((i) =>
-      element(
-        "tr",
-        {},
-        element("th", { scope: "row" }, quantity(x[i]!, unitsOfX[this.#by])),
-        ...this.#series.map(({ x: own, y }) => {
-          const at = own.indexOf(x[i]!);
-          return element("td", {}, at < 0 ? "" : quantity(y[at]!, unit));
-        }),
-      ),
-    );
-    this.#table.replaceChildren(element("table", {}, element("thead", {}, head), element("tbody", {}, ...body)));
+    this.#table.replaceChildren(valuesTable(this.#series, this.#data[0], this.#by, this.#options.unit));
   }
-}
-
-/** From 0 where that costs no more than a third of the height. */
-function rangeOf(min: number | null, max: number | null, stacked: boolean): [number, number] {
-  if (min === null || max === null) return [0, 1];
-  const from = stacked || (min >= 0 && min < max / 3) ? 0 : min;
-  const room = (max - from || Math.abs(max) || 1) * 0.06;
-  return [from === 0 ? 0 : from - room, max + room];
-}
-
-/** All series on one axis, as uPlot takes them. Where `isHidden` is given their values are added up, but for hidden ones. */
-function joined(series: readonly Series[], isHidden?: (i: number) => boolean): uPlot.AlignedData {
-  if (isHidden) {
-    const x = series[0]!.x;
-    const sum = new Float64Array(x.length);
-    const sums = series.map(({ y }, i) => {
-      if (!isHidden(i)) for (const [at, value] of y.entries()) sum[at]! += value;
-      return [...sum];
-    });
-    return [[...x], ...sums];
-  }
-  return uPlot.join(series.map(({ x, y }) => [[...x], [...y]] as uPlot.AlignedData));
 }

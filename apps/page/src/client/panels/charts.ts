@@ -1,6 +1,7 @@
 /** The charts: which keys of metrics.jsonl each shows, of all runs or of the one whose details are shown. */
-import { Chart, type ChartOptions, type Series } from "../chart.ts";
+import { Chart, type ChartOptions } from "../chart.ts";
 import type { By, RunData } from "../run-data.ts";
+import type { Series } from "../series.ts";
 import type { Panel, View } from "./panel.ts";
 
 interface Line {
