@@ -9,6 +9,7 @@
  */
 import type { Floats } from "@terse/codecs";
 import type { BufferLike, Group, NativeBuffer } from "@terse/collectives";
+import type { ChosenSchemes } from "./chosen-schemes.ts";
 import { enterQueue, type QueuedGroup } from "./collective-queue.ts";
 import { ExchangeContext } from "./exchange-context.ts";
 import { agree } from "./kinds/agree.ts";
@@ -44,7 +45,7 @@ import { vote } from "./kinds/vote.ts";
 import type { PackedBits, Tally, Ternary } from "./packed-bits.ts";
 import type { RefusalReason } from "./refusal.ts";
 import { retained } from "./retained.ts";
-import { type ChosenSchemes, standardSchemes } from "./schemes.ts";
+import { standardSchemes } from "./schemes.ts";
 import type { Watch } from "./watch.ts";
 
 /**

@@ -1,4 +1,6 @@
 /** The exchange between ranks. What an optimizer asks for is `Exchange`; one kind of exchange is one file of kinds/. */
+
+export type { ChosenSchemes } from "./chosen-schemes.ts";
 export { enterQueue } from "./collective-queue.ts";
 export { headerBytes } from "./cost.ts";
 export { bestBuckets } from "./cost-model/bucket.ts";
@@ -25,12 +27,13 @@ export {
   ownedRange,
 } from "./kinds/mean-error-compensated.ts";
 export { vote } from "./kinds/vote.ts";
-export { type DenseType, dense, denseTypes } from "./means/dense.ts";
+export { dense, denseTypes } from "./means/dense.ts";
+export type { DenseType } from "./means/dense-scheme.ts";
 export { meanCost } from "./means/f32-mean.ts";
 export { bytesOfRound, type Message, memoryOfRound } from "./messages.ts";
 export { type Encode, PackedBits, Tally, Ternary } from "./packed-bits.ts";
 export { type RefusalReason, StepRefusedError } from "./refusal.ts";
-export { type ChosenSchemes, standardSchemes } from "./schemes.ts";
+export { standardSchemes } from "./schemes.ts";
 export { allToAll } from "./votes/all-to-all.ts";
 export type { AutoVoteScheme } from "./votes/auto.ts";
 export { count } from "./votes/count.ts";
@@ -39,4 +42,5 @@ export { parameterServer } from "./votes/parameter-server.ts";
 export { parameterServerEfficient } from "./votes/parameter-server-efficient.ts";
 export type { VoteScheme } from "./votes/vote-scheme.ts";
 export { type VoteSchemeEntry, type VoteSchemeName, voteSchemes } from "./votes/vote-schemes.ts";
-export { type Part, type Watch, watched } from "./watch.ts";
+export type { Watch } from "./watch.ts";
+export { type Part, watched } from "./watched.ts";

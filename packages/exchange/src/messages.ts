@@ -1,4 +1,6 @@
 /** The bytes of a step's requests, in closed form. */
+
+import type { ChosenSchemes } from "./chosen-schemes.ts";
 import type { Cost } from "./cost.ts";
 import { type AmongMessage, gatherAmong, meanAmong, reduceAmong } from "./kinds/among.ts";
 import {
@@ -17,7 +19,6 @@ import { sumOfFields } from "./kinds/sum-of-fields.ts";
 import { signOfLevels, sumOfLevels, sumOfLevelsDirect } from "./kinds/sum-of-levels.ts";
 import type { CodecMessage } from "./kinds/via-owners.ts";
 import { type VoteMessage, vote } from "./kinds/vote.ts";
-import type { ChosenSchemes } from "./schemes.ts";
 
 /** The parts of a request that its cost depends on: its kind, the n elements of its vector, and its codec. */
 export type Message =

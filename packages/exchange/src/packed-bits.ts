@@ -1,5 +1,5 @@
 import { type Scratch, uncounted } from "./scratch.ts";
-import { type Watch, watched } from "./watch.ts";
+import { type Timer, watched } from "./watched.ts";
 
 /**
  * Signs, one bit an element, packed LSB first in whole 64-bit words: bit 1 = plus, pad bits 0.
@@ -13,7 +13,7 @@ export class PackedBits implements Disposable {
    */
   firstNonFinite: number | undefined;
   /** Is told how long encoding takes. */
-  watch: Watch | undefined;
+  watch: Timer | undefined;
   readonly #scratch: Scratch;
   readonly #encode: Encode | undefined;
   readonly #signed: Signed | undefined;

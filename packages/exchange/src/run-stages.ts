@@ -10,7 +10,7 @@
 import type { QueuedGroup } from "./collective-queue.ts";
 import type { ExchangeContext } from "./exchange-context.ts";
 import { checkNotes, failureOf, noteOf } from "./refusal.ts";
-import { watched } from "./watch.ts";
+import { watched } from "./watched.ts";
 
 export interface Stage {
   /** The group of its collectives: up to those who reduce, or down to all. */

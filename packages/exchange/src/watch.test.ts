@@ -6,7 +6,8 @@ import { dense } from "./means/dense.ts";
 import { PackedBits } from "./packed-bits.ts";
 import { onRanks } from "./testing/on-ranks.ts";
 import { type VoteSchemeName, voteSchemes } from "./votes/vote-schemes.ts";
-import type { Part, Watch } from "./watch.ts";
+import type { Watch } from "./watch.ts";
+import type { Part } from "./watched.ts";
 
 const n = 1000;
 

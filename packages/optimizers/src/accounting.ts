@@ -2,7 +2,7 @@
 import { allReduceBytes, type Group, type Sent, type Volume } from "@terse/collectives";
 import { bytesOfRound, type ChosenSchemes, type Message } from "@terse/exchange";
 import { averagesAtOwner, averagesGradients, type StepMessage, type Vector } from "./algorithms/algorithm.ts";
-import type { Bucket } from "./buckets.ts";
+import type { Bucket } from "./bucket.ts";
 import type { Clipping } from "./clipping/clipping.ts";
 import type { Span } from "./parameter-groups.ts";
 import { type ClipsMeans, roundCounts } from "./rounds.ts";

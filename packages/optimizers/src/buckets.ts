@@ -1,14 +1,8 @@
 /** Buckets: the parts of the arena that leave one by one, in the order in which backward completes their gradients. */
 import { worksOnOwn } from "./accounting.ts";
+import type { Bucket } from "./bucket.ts";
 import type { Clipping } from "./clipping/clipping.ts";
 import { type Span, slice } from "./parameter-groups.ts";
-
-/** Spans whose messages leave together. */
-export interface Bucket {
-  readonly spans: readonly Span[];
-}
-
-export const elementsOf = ({ spans }: Bucket): number => spans.reduce((sum, { vector }) => sum + vector.n, 0);
 
 /** Messages were to leave while backward still runs, and the method does not allow it. The error says what would. */
 export class OverlapError extends Error {

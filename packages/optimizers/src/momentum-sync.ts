@@ -11,38 +11,16 @@
  * takes longer than a step. A late mean is not part of the state: a run that resumes after step t still has m_t, and
  * starts the mean again.
  *
- * Sent every k steps: one mean of 4 bytes an element for all of them together, 2 (P − 1)/P · 4 n for n elements.
- * Held for a late mean: 8 bytes an element.
+ * Sent every k steps: one mean of 4 bytes an element for all of them together, 2 (P − 1)/P · 4 n for n elements. Held
+ * for a late mean: 8 bytes an element.
  */
 import type { Group } from "@terse/collectives";
 import { bytesOfRound, openExchange, standardSchemes } from "@terse/exchange";
-import { flag, OptionsError, oneOf, positiveInteger, text, v } from "@terse/options";
-import { keep, noGrad, roles, type Segment, scope, type Tensor } from "@terse/tensor";
+import { OptionsError } from "@terse/options";
+import { keep, noGrad, type Segment, scope, type Tensor } from "@terse/tensor";
 import type { InRun } from "./define.ts";
+import type { MomentumSyncOptions } from "./momentum-sync-options.ts";
 import type { Span } from "./parameter-groups.ts";
-
-const pattern = v.pipe(
-  text,
-  v.check((source) => {
-    try {
-      return new RegExp(source) !== undefined;
-    } catch {
-      return false;
-    }
-  }, "must be a regular expression over parameter names, such as ^blocks.0."),
-);
-
-export const momentumSyncOptions = v.object({
-  /** Which layers: by a word, by the role of their parameters, or by name. */
-  segments: v.optional(
-    v.union([oneOf(["none", "all", "first-and-last"]), v.object({ role: oneOf(roles) }), v.object({ match: pattern })]),
-    "none",
-  ),
-  every: v.optional(positiveInteger, 10), // k steps
-  late: v.optional(flag, false), // the mean of one step is applied in the next
-});
-
-export type MomentumSyncOptions = v.InferOutput<typeof momentumSyncOptions>;
 
 /** Of the votes of Lion: momenta are averaged now and then, and so is counted which elements have had a gradient. */
 export function votesInRun(
@@ -80,7 +58,8 @@ export class MomentumSync {
   readonly #every: number;
   readonly #late: boolean;
   readonly #momenta: readonly Tensor[]; // m of each run of neighbouring segments
-  #beside: Promise<Group> | undefined; // a second group of the same ranks: a late mean travels beside the next step's messages
+  // A second group of the same ranks: a late mean travels beside the next step's messages.
+  #beside: Promise<Group> | undefined;
   #underWay: Late | undefined;
   /** Sent over the second group, for the means that have arrived: the bytes of the others are still being counted. */
   sentBeside = { bytes: 0, headerBytes: 0, messages: 0 };

@@ -15,8 +15,9 @@ import {
   worksOnOwn,
 } from "./accounting.ts";
 import type { Algorithm } from "./algorithms/algorithm.ts";
+import { type Bucket, elementsOf } from "./bucket.ts";
 import { BucketSize, fixedSize, standardBucket } from "./bucket-size.ts";
-import { type Bucket, bucketsOf, elementsOf, OverlapError, obstacle } from "./buckets.ts";
+import { bucketsOf, OverlapError, obstacle } from "./buckets.ts";
 import { type ClipBy, Clipping } from "./clipping/clipping.ts";
 import { GradientNorms } from "./clipping/gradient-norms.ts";
 import { compareRanks } from "./fingerprint.ts";
@@ -196,7 +197,8 @@ export class Optimizer implements AsyncDisposable {
     const after = await this.#sent();
     const norm = agreementOnNorms(this.steps, this.#group.rank, this.#sending);
     this.steps++;
-    this.#clipping.close(underWay.step.norms); // its message travels beside what comes next, and is counted with this step
+    // Its message travels beside what comes next, and is counted with this step.
+    this.#clipping.close(underWay.step.norms);
     this.#comparisonIsDue ||= this.#compareEvery > 0 && this.steps % this.#compareEvery === 0;
     if (this.#comparisonIsDue && !this.isApart) {
       this.#comparisonIsDue = false;

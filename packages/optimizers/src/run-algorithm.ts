@@ -1,7 +1,7 @@
 /** One algorithm at work on one span: what it sees of the exchange, and the two moments that the step waits for. */
 import type { StepExchange } from "@terse/exchange";
 import type { OptimizerExchange } from "./algorithms/algorithm.ts";
-import type { Bucket } from "./buckets.ts";
+import type { Bucket } from "./bucket.ts";
 import type { Clipping } from "./clipping/clipping.ts";
 import { type GradientNorms, isUsable, normOf } from "./clipping/gradient-norms.ts";
 import type { Span } from "./parameter-groups.ts";

@@ -21,7 +21,7 @@ import {
   watched,
 } from "@terse/exchange";
 import { noGrad, type Tensor } from "@terse/tensor";
-import type { Bucket } from "./buckets.ts";
+import type { Bucket } from "./bucket.ts";
 import type { Clipping } from "./clipping/clipping.ts";
 import type { GradientNorms } from "./clipping/gradient-norms.ts";
 import type { RoundCounts } from "./rounds.ts";
@@ -66,7 +66,8 @@ export class Step {
   readonly #departures: Departure[] = [];
   readonly #agreed = Promise.withResolvers<void>();
   #failure: { error: unknown } | undefined; // of a departure: `ready` is called where nobody catches
-  #stepFailure: { error: unknown } | undefined; // of an algorithm's step, the first one; the other buckets leave nevertheless, as on other ranks
+  // Of an algorithm's step, the first one; the other buckets leave nevertheless, as on other ranks.
+  #stepFailure: { error: unknown } | undefined;
 
   constructor(buckets: readonly Bucket[], options: StepOptions) {
     this.#agreed.promise.catch(() => {}); // `finish` throws it

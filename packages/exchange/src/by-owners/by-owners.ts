@@ -17,7 +17,7 @@ import { type Cost, costOf } from "../cost.ts";
 import type { ExchangeContext } from "../exchange-context.ts";
 import { readOrAbort } from "../refusal.ts";
 import { runStages, type Stage } from "../run-stages.ts";
-import { watched } from "../watch.ts";
+import { watched } from "../watched.ts";
 import { noBytes, Wires } from "./wires.ts";
 
 /** The one way that wires go, where no result comes down, or nothing is reduced. */

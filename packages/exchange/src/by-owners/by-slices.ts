@@ -18,7 +18,7 @@ import type { QueuedGroup } from "../collective-queue.ts";
 import { type Cost, costOf } from "../cost.ts";
 import type { ExchangeContext } from "../exchange-context.ts";
 import { runStages, type Stage } from "../run-stages.ts";
-import { watched } from "../watch.ts";
+import { watched } from "../watched.ts";
 import type { OneWay } from "./by-owners.ts";
 import { averageFloats, floatsAt } from "./f32-wires.ts";
 import { noBytes } from "./wires.ts";

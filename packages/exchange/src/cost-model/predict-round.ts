@@ -12,11 +12,12 @@
  * They share the wire, so their times are added. Computing is left out where predict.ts does not know it, but for the
  * signs of votes, which every scheme writes and reads.
  */
+
+import type { ChosenSchemes } from "../chosen-schemes.ts";
 import { busiestBytes, ownedVectors, takesSlices } from "../kinds/computed-mean.ts";
 import { joinedMeans } from "../kinds/mean.ts";
 import { joinedVotes } from "../kinds/vote.ts";
 import { bytesOfRound, type Message, ofKind } from "../messages.ts";
-import type { ChosenSchemes } from "../schemes.ts";
 import type { AutoVoteScheme } from "../votes/auto.ts";
 import { planesOf } from "../votes/outcome.ts";
 import type { Measured } from "./measure-link.ts";

@@ -17,7 +17,7 @@
  * costs only o, and nothing while the wire still has bytes to carry.
  */
 import { count as countCodec } from "@terse/codecs";
-import type { DenseType } from "../means/dense.ts";
+import type { DenseType } from "../means/dense-scheme.ts";
 import { int8Codec, int8MeansCost } from "../means/int8-mean.ts";
 import { wordsOf } from "../packed-bits.ts";
 import { partition } from "../partition.ts";
@@ -165,14 +165,16 @@ const votes = {
     const S = 8 * wordsOf(n);
     const state = new LinkState(link);
     let wire = climb(link, P, S);
-    for (let k = 0; k < 2 * planes; k++) wire += allToAll(state, P, 8 * P * ownWords(n, P)); // a scatter and an all-gather for each plane
+    // A scatter and an all-gather for each plane.
+    for (let k = 0; k < 2 * planes; k++) wire += allToAll(state, P, 8 * P * ownWords(n, P));
     return { wire, computing: counting(codec, P * S) };
   },
 } as const satisfies Record<string, Scheme>;
 
 /** Predictions of means, by the type on the wire. */
 const means = {
-  f32: ({ n, ranks: P }, { link }) => ({ wire: allReduce(new LinkState(link), P, 4 * n), computing: 0 }), // adding overlaps with the wire
+  // Adding overlaps with the wire.
+  f32: ({ n, ranks: P }, { link }) => ({ wire: allReduce(new LinkState(link), P, 4 * n), computing: 0 }),
   bf16: half,
   f16: half,
   /** An all-reduce of units, one for each block; then a byte an element to its owner, and two back. */

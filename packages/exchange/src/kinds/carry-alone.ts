@@ -1,9 +1,10 @@
 import type { Group } from "@terse/collectives";
+import type { ChosenSchemes } from "../chosen-schemes.ts";
 import { enterQueue } from "../collective-queue.ts";
 import { ExchangeContext } from "../exchange-context.ts";
 import type { RefusalReason } from "../refusal.ts";
 import { retained } from "../retained.ts";
-import { type ChosenSchemes, standardSchemes } from "../schemes.ts";
+import { standardSchemes } from "../schemes.ts";
 import type { Kind } from "./kind.ts";
 
 export interface CallOptions {

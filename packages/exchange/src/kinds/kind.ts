@@ -1,7 +1,7 @@
 import type { Group, NativeBuffer } from "@terse/collectives";
+import type { ChosenSchemes } from "../chosen-schemes.ts";
 import type { Cost } from "../cost.ts";
 import type { ExchangeContext } from "../exchange-context.ts";
-import type { ChosenSchemes } from "../schemes.ts";
 
 /** What a kind works with besides a request. */
 export interface Around {

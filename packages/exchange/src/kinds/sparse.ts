@@ -26,7 +26,7 @@ import type { ExchangeContext } from "../exchange-context.ts";
 import { readOrAbort } from "../refusal.ts";
 import { runStages, type Stage } from "../run-stages.ts";
 import type { Scratch } from "../scratch.ts";
-import { watched } from "../watch.ts";
+import { watched } from "../watched.ts";
 import { type Kind, nothing } from "./kind.ts";
 
 export interface SparseOptions extends EncodeOptions {

@@ -33,7 +33,7 @@ import { bytesOf, PackedBits, Ternary } from "../packed-bits.ts";
 import { runStages, type Stage } from "../run-stages.ts";
 import { type Loan, scratchOf } from "../scratch.ts";
 import { settled } from "../settled.ts";
-import { watched } from "../watch.ts";
+import { watched } from "../watched.ts";
 import { type Kind, nothing } from "./kind.ts";
 import type { Coded } from "./sum-of-fields.ts";
 import { type CodecMessage, viaOwners } from "./via-owners.ts";
@@ -242,7 +242,8 @@ function levelsUp(group: Group, x: Floats, options: LevelsOptions, down: Codec) 
       using loan = scratchOf(group).loan(4 * mine);
       const Σq = loan.floats.fill(0); // whole numbers, exact in fp32
       chunks.add(rank, incoming, Σq, {}, 1);
-      (down as Codec<Zeros>).encode(result, Σq, { zero: "plus" }); // `count` requires a sign of zero, but uses it only for fields of one bit
+      // `count` requires a sign of zero, but uses it only for fields of one bit.
+      (down as Codec<Zeros>).encode(result, Σq, { zero: "plus" });
     },
   };
   return { phases, chunks, down };

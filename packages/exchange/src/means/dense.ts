@@ -1,28 +1,10 @@
 /** The mean of vectors of f32, sent as f32, bf16, f16 or int8. */
-import type { BufferLike } from "@terse/collectives";
 import type { Cost, CostOf } from "../cost.ts";
-import type { ExchangeContext } from "../exchange-context.ts";
 import { onHost } from "../on-host.ts";
+import type { DenseScheme, DenseType } from "./dense-scheme.ts";
 import { carryMeans, meanCost, meansCost } from "./f32-mean.ts";
 import { carryHalfMeans, halfMeanCost } from "./half-mean.ts";
 import { carryInt8Means, int8MeansCost } from "./int8-mean.ts";
-
-/** A way to carry means, by the type on the wire. */
-export interface DenseScheme {
-  readonly type: DenseType;
-  /**
-   * x ← mean over ranks of x, for several vectors, the same bits on every rank. In 8 and 16 bits all ranks throw a
-   * StepRefusedError if a rank refuses or a value does not fit. In f32 a value that is not finite spreads to all ranks;
-   * so does a refusal, as NaN.
-   */
-  carry(vectors: readonly BufferLike[], context: ExchangeContext): Promise<void>;
-  /** The cost of one vector. */
-  readonly cost: CostOf;
-  /** The cost of several vectors that are carried together. */
-  costTogether(lengths: readonly number[], ranks: number, rank: number): Cost;
-}
-
-export type DenseType = "f32" | "bf16" | "f16" | "int8";
 
 function scheme(
   type: DenseType,

@@ -13,7 +13,7 @@ import type { ExchangeContext } from "../exchange-context.ts";
 import { onHost } from "../on-host.ts";
 import { runStages, type Stage } from "../run-stages.ts";
 import { settled } from "../settled.ts";
-import { watched } from "../watch.ts";
+import { watched } from "../watched.ts";
 
 /** A value that is not finite on one rank makes the mean not finite on all. */
 export function carryMeans(vectors: readonly BufferLike[], context: ExchangeContext): Promise<void> {

@@ -15,7 +15,7 @@ import { allReduceBytes, allToAllBytes } from "@terse/collectives";
 import { costOf } from "../cost.ts";
 import { runStages, type Stage } from "../run-stages.ts";
 import { settled } from "../settled.ts";
-import { watched } from "../watch.ts";
+import { watched } from "../watched.ts";
 import { planesOfCount } from "./outcome.ts";
 import { noteOfVotes, type VoteScheme, voteScheme } from "./vote-scheme.ts";
 

@@ -7,9 +7,8 @@
  *
  * That is not the majority of all ranks: a host with many ranks has one vote, as every other host, and minority votes
  * inside a host are lost. With one host, or with one rank on each host, it is the majority. The arrangement is that of
- * ZeRO++ (Wang et al. 2023,
- * https://arxiv.org/abs/2306.10209): inside the hosts, between ranks with the same place in their hosts, inside the
- * hosts again.
+ * ZeRO++ (Wang et al. 2023, https://arxiv.org/abs/2306.10209): inside the hosts, between ranks with the same place in
+ * their hosts, inside the hosts again.
  *
  *   1. all-to-all inside     owner l of a host receives its host's signs for part l of the vector; as many owners as the smallest host has ranks
  *   2. all-to-all between    the H owners of a part, one on each host, divide it among them and vote on it
@@ -36,7 +35,8 @@ import type { PackedBits } from "../packed-bits.ts";
 import { elementsOf, partBytes, partition, parts, signsOf } from "../partition.ts";
 import { throwRefusal } from "../refusal.ts";
 import type { Scratch } from "../scratch.ts";
-import { type Watch, watched } from "../watch.ts";
+import type { Watch } from "../watch.ts";
+import { watched } from "../watched.ts";
 import { decide } from "./outcome.ts";
 import { ReceivedVotes } from "./received-votes.ts";
 import { noteOfVotes, type VoteScheme, voteScheme } from "./vote-scheme.ts";
@@ -113,7 +113,8 @@ export function hierarchical({ ranksPerHost, hosts, inside: sends = "signs" }: H
       }
       const outgoing = chunks.map((_, r) => (r === place ? nothing : own));
       read(await inside.allToAll(outgoing, chunks.with(place, nothing), { note: Number(refused) }));
-      if (refused) await throwRefusal(up, note()); // all ranks know of a refusal by now, and exchange the notes to name the rank
+      // All ranks know of a refusal by now, and exchange the notes to name the rank.
+      if (refused) await throwRefusal(up, note());
     },
 
     cost(n, ranks, rank) {

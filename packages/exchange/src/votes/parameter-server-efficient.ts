@@ -19,7 +19,7 @@ import { partBytes, partition, parts } from "../partition.ts";
 import { runStages, type Stage } from "../run-stages.ts";
 import type { Scratch } from "../scratch.ts";
 import { settled } from "../settled.ts";
-import { watched } from "../watch.ts";
+import { watched } from "../watched.ts";
 import { decide, planesOf } from "./outcome.ts";
 import { noteOfVotes, type VoteScheme, voteScheme } from "./vote-scheme.ts";
 

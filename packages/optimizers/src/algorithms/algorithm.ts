@@ -2,7 +2,7 @@
 import type { Exchange, FromOwnerOptions, Message } from "@terse/exchange";
 import type { Segment, Tensor } from "@terse/tensor";
 import type { Mesh } from "../mesh.ts";
-import type { MomentumSyncOptions } from "../momentum-sync.ts";
+import type { MomentumSyncOptions } from "../momentum-sync-options.ts";
 import type { State } from "./state.ts";
 
 /** The part of the model that one call of `step` works on, and who works on it. */

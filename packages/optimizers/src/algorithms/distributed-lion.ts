@@ -24,7 +24,8 @@ import { nonNegativeFloat, oneOf, unitIntervalFloat, v } from "@terse/options";
 import { noGrad, type Tensor, zerosLike } from "@terse/tensor";
 import { define } from "../define.ts";
 import { keptAboveZero } from "../kept-options.ts";
-import { momentumSyncOptions, votesInRun } from "../momentum-sync.ts";
+import { votesInRun } from "../momentum-sync.ts";
+import { momentumSyncOptions } from "../momentum-sync-options.ts";
 import type { Rules } from "./algorithm.ts";
 import { applyVote, lionMix, lionVote } from "./kernels.ts";
 import { addSeen, applyMasked, countsSeen, maskEvery, maskMessages, nonzero } from "./seen-mask.ts";
@@ -35,9 +36,12 @@ const options = v.object({
   beta2: v.optional(unitIntervalFloat, 0.99), // β₂
   weightDecay: v.optional(nonNegativeFloat, 0), // λ
   vote: v.optional(oneOf(["majority", "average"]), "majority"), // Δ
-  zero: v.optional(oneOf(["hold", "plus", "minus", "alternate"]), "alternate"), // sign(0), which the paper leaves open; hold: 0, in two bits
+  // Sign(0), which the paper leaves open; hold: 0, in two bits.
+  zero: v.optional(oneOf(["hold", "plus", "minus", "alternate"]), "alternate"),
   tie: v.optional(oneOf(["zero", "plus", "minus", "alternate"]), "zero"), // sign(Σ δ = 0), of a majority of signs
-  maskEvery, // of a majority of signs: steps between two counts of the elements that have had a gradient, the others do not move; 0: none (seen-mask.ts)
+  // Of a majority of signs: steps between two counts of the elements that have had a gradient, the others do not move;
+  // 0: none (seen-mask.ts).
+  maskEvery,
   momentumSync: v.optional(momentumSyncOptions, {}), // which layers' m is averaged, and when; none in the paper
 });
 

@@ -1,6 +1,6 @@
 /** The options of Lion Cub, and which of them exclude each other. */
 import { type Conflict, nonNegativeFloat, oneOf, positiveInteger, unitIntervalFloat, v } from "@terse/options";
-import { momentumSyncOptions } from "../momentum-sync.ts";
+import { momentumSyncOptions } from "../momentum-sync-options.ts";
 import { seed } from "./draws.ts";
 import { maskEvery } from "./seen-mask.ts";
 
@@ -9,13 +9,19 @@ export const lionCubOptions = v.object({
   beta2: v.optional(unitIntervalFloat, 0.99), // β₂: weight of the momentum in itself
   weightDecay: v.optional(nonNegativeFloat, 0), // λ
   bits: v.optional(v.union([v.pipe(positiveInteger, v.maxValue(8)), oneOf(["auto"])]), 1), // p: bits of a rank's vote
-  sumBits: v.optional(v.pipe(v.number(), v.integer(), v.minValue(2), v.maxValue(8))), // in place of bits: as many levels as leave the sum in these bits, s = ⌊127/P⌋ for 8
-  quantizer: v.optional(oneOf(["l1", "linf", "linf-without-zero", "linf-logarithmic"])), // only with more than one bit; l1 if absent
+  // In place of bits: as many levels as leave the sum in these bits, s = ⌊127/P⌋ for 8.
+  sumBits: v.optional(v.pipe(v.number(), v.integer(), v.minValue(2), v.maxValue(8))),
+  // Only with more than one bit; l1 if absent.
+  quantizer: v.optional(oneOf(["l1", "linf", "linf-without-zero", "linf-logarithmic"])),
   sum: v.optional(oneOf(["owners", "direct"])), // only with more than one bit: who adds the levels; owners if absent
   seed, // of the draws of linf
-  zero: v.optional(oneOf(["hold", "plus", "minus", "alternate"])), // only with one bit: the vote of an exact 0; alternate if absent; hold: 0, in two bits
-  tie: v.optional(oneOf(["plus", "minus", "alternate"])), // only of signs: the outcome of as many votes each way; alternate if absent
-  maskEvery, // only of signs: steps between two counts of the elements that have had a gradient, the others do not move; 0: none (seen-mask.ts)
+  // Only with one bit: the vote of an exact 0; alternate if absent; hold: 0, in two bits.
+  zero: v.optional(oneOf(["hold", "plus", "minus", "alternate"])),
+  // Only of signs: the outcome of as many votes each way; alternate if absent.
+  tie: v.optional(oneOf(["plus", "minus", "alternate"])),
+  // Only of signs: steps between two counts of the elements that have had a gradient, the others do not move; 0: none
+  // (seen-mask.ts).
+  maskEvery,
   momentumSync: v.optional(momentumSyncOptions, {}), // which layers' m is averaged, and when (§5.1); none
 });
 

@@ -1,4 +1,4 @@
-import type { ClippingWay } from "./clipping.ts";
+import type { ClippingWay } from "./clipping-way.ts";
 
 /** N is the norm of each bucket: no bucket waits for another. */
 export const byBucket: ClippingWay = {

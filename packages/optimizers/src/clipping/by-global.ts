@@ -1,4 +1,4 @@
-import type { ClippingWay } from "./clipping.ts";
+import type { ClippingWay } from "./clipping-way.ts";
 
 /**
  * N is the norm of the whole gradient: an own gradient waits for the end of backward, a mean for those of all buckets.

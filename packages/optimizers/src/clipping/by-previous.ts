@@ -1,4 +1,4 @@
-import type { ClippingWay } from "./clipping.ts";
+import type { ClippingWay } from "./clipping-way.ts";
 
 /**
  * An estimate of the global norm when bucket b leaves, while backward still runs:

@@ -12,26 +12,16 @@
  *   previous    of own gradients an estimate of the global norm, from the step before          by-previous.ts
  */
 import type { Group } from "@terse/collectives";
-import type { Bucket } from "../buckets.ts";
+import type { Bucket } from "../bucket.ts";
 import { byBucket } from "./by-bucket.ts";
 import { byGlobal } from "./by-global.ts";
 import { byPrevious } from "./by-previous.ts";
-import type { BucketNorms, GradientNorms } from "./gradient-norms.ts";
+import type { ClippingWay } from "./clipping-way.ts";
 
 /** Whose norm a gradient is clipped by. */
 export const clipBys = ["global", "bucket", "previous"] as const;
 
 export type ClipBy = (typeof clipBys)[number];
-
-/** One way to clip. N of a bucket, by its place in the order in which buckets leave. */
-export interface ClippingWay {
-  /** Own gradients must all be there before the first bucket leaves. */
-  readonly ownNeedsAll: boolean;
-  /** Of its own gradients; the buckets before it have left. */
-  ownNorm(place: number, norms: BucketNorms): number;
-  /** Of its mean gradients; with `meansNeedAll` those of all buckets have come. */
-  meanNorm(place: number, norms: BucketNorms): number;
-}
 
 export class Clipping {
   readonly limit: number; // 0: none
@@ -74,7 +64,7 @@ export class Clipping {
   }
 
   /** After a step: the ranks agree on the norms of its buckets, in a message that travels beside what comes next. */
-  close({ ownSquares }: GradientNorms): void {
+  close({ ownSquares }: { readonly ownSquares: readonly number[] | undefined }): void {
     if (!this.usesPrevious || ownSquares === undefined) return;
     const squares = Float64Array.from(ownSquares);
     this.#agreeing = this.#group.allReduce(squares, "mean").then(() => {

@@ -4,17 +4,10 @@ import { StepRefusedError } from "@terse/exchange";
 import { type BufferLike, sumOfSquares } from "@terse/native-optimizers";
 import type { Tensor } from "@terse/tensor";
 import { averagesAtOwner, averagesGradients, compressesGradients } from "../algorithms/algorithm.ts";
-import type { Bucket } from "../buckets.ts";
+import type { Bucket } from "../bucket.ts";
 import type { Span } from "../parameter-groups.ts";
-import type { Clipping, ClippingWay } from "./clipping.ts";
-
-/** What is known of the norms, by a bucket's place. */
-export interface BucketNorms {
-  own(place: number): number;
-  mean(place: number): number;
-  wholeOwn(): number; // of all own gradients, as they are now
-  wholeMean(): number;
-}
+import type { Clipping } from "./clipping.ts";
+import type { BucketNorms, ClippingWay } from "./clipping-way.ts";
 
 export class GradientNorms implements BucketNorms {
   readonly #clipping: Clipping;

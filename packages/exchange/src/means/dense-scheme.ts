@@ -1,0 +1,20 @@
+import type { BufferLike } from "@terse/collectives";
+import type { Cost, CostOf } from "../cost.ts";
+import type { ExchangeContext } from "../exchange-context.ts";
+
+/** A way to carry means, by the type on the wire. */
+export interface DenseScheme {
+  readonly type: DenseType;
+  /**
+   * x ← mean over ranks of x, for several vectors, the same bits on every rank. In 8 and 16 bits all ranks throw a
+   * StepRefusedError if a rank refuses or a value does not fit. In f32 a value that is not finite spreads to all ranks;
+   * so does a refusal, as NaN.
+   */
+  carry(vectors: readonly BufferLike[], context: ExchangeContext): Promise<void>;
+  /** The cost of one vector. */
+  readonly cost: CostOf;
+  /** The cost of several vectors that are carried together. */
+  costTogether(lengths: readonly number[], ranks: number, rank: number): Cost;
+}
+
+export type DenseType = "f32" | "bf16" | "f16" | "int8";

@@ -1,0 +1,17 @@
+/** What is known of the norms, by a bucket's place. */
+export interface BucketNorms {
+  own(place: number): number;
+  mean(place: number): number;
+  wholeOwn(): number; // of all own gradients, as they are now
+  wholeMean(): number;
+}
+
+/** One way to clip. N of a bucket, by its place in the order in which buckets leave. */
+export interface ClippingWay {
+  /** Own gradients must all be there before the first bucket leaves. */
+  readonly ownNeedsAll: boolean;
+  /** Of its own gradients; the buckets before it have left. */
+  ownNorm(place: number, norms: BucketNorms): number;
+  /** Of its mean gradients; with `meansNeedAll` those of all buckets have come. */
+  meanNorm(place: number, norms: BucketNorms): number;
+}
