@@ -1,9 +1,7 @@
 /** What a run reports: every rank measures, rank 0 prints, and `metrics.jsonl` has every number. */
 import { CheckpointError } from "@terse/checkpoint";
 import type { Group } from "@terse/collectives";
-import type { Dataset } from "@terse/data";
 import type { AutoVoteScheme, Choice } from "@terse/exchange";
-import type { Model } from "@terse/models";
 import type { Optimizer, StepReport } from "@terse/optimizers";
 import { emulatedLinkText } from "./emulated-link-text.ts";
 import { sentence } from "./failure.ts";
@@ -13,19 +11,17 @@ import { agreementOf } from "./measures/agreement.ts";
 import { gatherRanks } from "./measures/ranks.ts";
 import type { StepMeter } from "./measures/step-meter.ts";
 import { openingLines } from "./opening-lines.ts";
+import type { Parts } from "./parts.ts";
 import type { Recipe } from "./recipe.ts";
 import { runSummary } from "./run-summary.ts";
 import type { Run } from "./saves/run.ts";
 import { skippedSamples, skippedText } from "./skipped-samples.ts";
 import { openTerminal, type Terminal } from "./terminal.ts";
 
-interface Parts {
-  model: Model;
-  data: Dataset;
-  optimizer: Optimizer;
-  run: Run;
-  meter: StepMeter;
-  remarks: readonly string[];
+interface Reported extends Parts {
+  readonly run: Run;
+  readonly meter: StepMeter;
+  readonly remarks: readonly string[];
 }
 
 /** The vote schemes that measurements chose, each with the longest vote that it counts. */
@@ -39,7 +35,7 @@ function chosenVotes({ schemes: { votes } }: Optimizer): Choice[] {
 export class Journal implements AsyncDisposable {
   readonly #recipe: Recipe;
   readonly #group: Group;
-  readonly #parts: Parts;
+  readonly #parts: Reported;
   readonly #terminal: Terminal | undefined; // rank 0 only
   readonly #began = performance.now();
   #since = { time: performance.now(), steps: 0, exposed: 0, waited: 0 }; // `waited` for data: all seconds before
@@ -51,7 +47,7 @@ export class Journal implements AsyncDisposable {
   #printedBucketing: string | undefined;
   readonly #printedVotes = new Set<string>();
 
-  constructor(recipe: Recipe, group: Group, parts: Parts) {
+  constructor(recipe: Recipe, group: Group, parts: Reported) {
     this.#recipe = recipe;
     this.#group = group;
     this.#parts = parts;
@@ -65,7 +61,7 @@ export class Journal implements AsyncDisposable {
       elapsed_seconds: this.#trained.seconds + (performance.now() - this.#since.time) / 1000,
       total_bytes: this.#trained.bytes,
     });
-    for (const line of openingLines(recipe, group, parts)) this.#terminal.line(line);
+    for (const line of openingLines(recipe, group, parts, run.step)) this.#terminal.line(line);
     this.#printVotes(run.step);
     for (const note of [...inventoryLines(data.inventory), ...(data.remarks ?? []), ...run.notes, ...remarks])
       this.note(note);
@@ -239,7 +235,7 @@ export class Journal implements AsyncDisposable {
     const skipped = await skippedSamples(this.#parts.data, this.#group);
     if (!this.#terminal) return;
     if (skipped.length > 0) this.#parts.run.log({ step: this.#recipe.steps, skipped: skipped.length });
-    const summary = await runSummary(this.#recipe, this.#group, this.#parts, {
+    const summary = await runSummary(this.#recipe, this.#group, this.#parts, this.#parts.run, {
       seconds: (performance.now() - this.#began) / 1000,
       bytesSent: this.#sent.steps > 0 ? this.#sent.bytes / this.#sent.steps : undefined,
       validation: { first: this.#firstValidation ?? {}, last: this.#lastValidation },

@@ -1,29 +1,25 @@
 import type { Group } from "@terse/collectives";
-import type { Dataset } from "@terse/data";
-import type { Model } from "@terse/models";
 import type { Optimizer } from "@terse/optimizers";
 import { emulatedLinkText } from "./emulated-link-text.ts";
 import { amountText, bytesText } from "./format.ts";
 import { methodName } from "./parameter-groups.ts";
+import type { Parts } from "./parts.ts";
 import type { Recipe } from "./recipe.ts";
-import type { Run } from "./saves/run.ts";
 import { sentText } from "./sent-text.ts";
 
-interface Parts {
-  readonly model: Model;
-  readonly data: Dataset;
-  readonly optimizer: Optimizer;
-  readonly run: Run;
-}
-
 /** What a run is: its model and data, its ranks and their network, and what its optimizer sends. */
-export function openingLines(recipe: Recipe, group: Group, { model, data, optimizer, run }: Parts): string[] {
+export function openingLines(
+  recipe: Recipe,
+  group: Group,
+  { model, data, optimizer }: Parts,
+  firstStep: number,
+): string[] {
   const { size, engine } = group;
   const parameters = `${(model.parameterCount() / 1e6).toFixed(2)} M parameters`;
   const amounts = `${amountText(data.trainingUnits, data.unit)} to train on, ${amountText(data.validationUnits, data.unit)} to validate`;
   const link = emulatedLinkText(group);
   const ranks = `${size} ${size === 1 ? "rank" : "ranks"} over ${engine}${link === undefined ? "" : `; the link is emulated, ${link}`}`;
-  const sent = sentText(recipe, (step) => optimizer.bytesSent(step), run.step);
+  const sent = sentText(recipe, (step) => optimizer.bytesSent(step), firstStep);
   const dense = size > 1 ? `; 32-bit data parallel would send ${bytesText(optimizer.denseBytes)}` : "";
   return [
     `model ${recipe.model.name}, ${parameters}; data ${data.source}, ${amounts}; ${ranks}`,

@@ -1,20 +1,13 @@
 import type { Group } from "@terse/collectives";
-import { type Dataset, datasets } from "@terse/data";
-import { continuesText, type Model } from "@terse/models";
-import type { Optimizer } from "@terse/optimizers";
+import { datasets } from "@terse/data";
+import { continuesText } from "@terse/models";
 import { emulatedLinkText } from "./emulated-link-text.ts";
 import { bytesText, durationText } from "./format.ts";
+import type { Parts } from "./parts.ts";
 import type { Recipe } from "./recipe.ts";
 import { continueText } from "./sample.ts";
 import type { Run } from "./saves/run.ts";
 import { skippedText } from "./skipped-samples.ts";
-
-interface Parts {
-  readonly model: Model;
-  readonly data: Dataset;
-  readonly optimizer: Optimizer;
-  readonly run: Run;
-}
 
 interface Measured {
   readonly seconds: number;
@@ -32,7 +25,8 @@ interface Measured {
 export async function runSummary(
   recipe: Recipe,
   group: Group,
-  { model, data, optimizer, run }: Parts,
+  { model, data, optimizer }: Parts,
+  run: Run,
   { seconds, bytesSent = optimizer.bytesSent(), validation: { first, last }, skipped }: Measured,
 ): Promise<Record<string, string>> {
   const units = model.metricUnits(data.unit);
@@ -51,14 +45,15 @@ export async function runSummary(
     time: `${durationText(seconds)}${link ? ` on an emulated link, ${link}` : ""}`,
     ...(skipped.length > 0 && { skipped: skippedText(skipped, data)! }),
     run: run.folder,
-    ...(await writtenSample(recipe, { model, data, run })),
+    ...(await writtenSample(recipe, { model, data }, run)),
   };
 }
 
 /** A text that the model writes, where it can. */
 async function writtenSample(
   recipe: Recipe,
-  { model, data, run }: Pick<Parts, "model" | "data" | "run">,
+  { model, data }: Pick<Parts, "model" | "data">,
+  run: Run,
 ): Promise<Record<string, string>> {
   const { bytes: length, ...sampling } = recipe.sample;
   if (length === 0 || data.prompt === undefined || !continuesText(model)) return {};

@@ -5,9 +5,10 @@ import { CheckpointError, elements } from "@terse/checkpoint";
 import type { Group } from "@terse/collectives";
 import { scope } from "@terse/tensor";
 import { bytesText } from "../format.ts";
+import type { Parts } from "../parts.ts";
 import { together } from "./between-ranks.ts";
 import { saveFolder, saveFoldersIn } from "./save-folder.ts";
-import type { Parts, Place } from "./write-save.ts";
+import type { Place } from "./write-save.ts";
 
 /** Throws `CheckpointError` on all ranks alike where a disk cannot hold `save.keep` saves and the one that is being written. */
 export async function checkSpace(

@@ -1,5 +1,6 @@
 import type { Group } from "@terse/collectives";
 import { headOf, withNewHead } from "@terse/models";
+import type { Parts } from "../parts.ts";
 import { defaultRecipe, droppedOptions, type Recipe, remarksOn } from "../recipe.ts";
 import { together } from "./between-ranks.ts";
 import { keepInitialFiles } from "./initial-files.ts";
@@ -10,7 +11,6 @@ import { loadWeightsOn } from "./restore-save.ts";
 import { Run } from "./run.ts";
 import type { RunArguments } from "./run-arguments.ts";
 import { claimFolder, enterFolder } from "./run-folder.ts";
-import type { Parts } from "./write-save.ts";
 
 /** A run that begins with its first step, from random weights or from those of `--init-from`. */
 export async function newRun(recipe: Recipe, args: RunArguments, group: Group): Promise<Run> {

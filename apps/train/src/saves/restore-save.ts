@@ -14,11 +14,11 @@ import type { Model } from "@terse/models";
 import { type Optimizer, SavedStateError, type StoredState } from "@terse/optimizers";
 import { fromTypedArray, scope, setRandomState, type TypedArray } from "@terse/tensor";
 import { broadcastTensors } from "../broadcast-tensors.ts";
+import type { Parts } from "../parts.ts";
 import { together } from "./between-ranks.ts";
 import { statesOf } from "./find-save.ts";
 import { meaningsIn } from "./meanings.ts";
 import { type SaveManifest, saveFolder } from "./save-folder.ts";
-import type { Parts } from "./write-save.ts";
 
 /** `reader` is the rank on whose disk the weights are. */
 export async function restoreSave(

@@ -1,5 +1,6 @@
 import { CheckpointError } from "@terse/checkpoint";
 import type { Group } from "@terse/collectives";
+import type { Parts } from "../parts.ts";
 import { type Recipe, remarksOn } from "../recipe.ts";
 import { changesOf, resumedRecipe, throwRefusals } from "../resumed-recipe.ts";
 import { DamagedSave, findSave, gatherSave } from "./find-save.ts";
@@ -8,7 +9,6 @@ import { Run } from "./run.ts";
 import type { RunArguments } from "./run-arguments.ts";
 import { enterFolder, leaveFolder } from "./run-folder.ts";
 import { locateRun } from "./save-folder.ts";
-import type { Parts } from "./write-save.ts";
 
 /** A run that goes on from the save that `resume` names. Throws `DamagedSave`. */
 export async function resumeRun(

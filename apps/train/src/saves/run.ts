@@ -5,6 +5,7 @@ import { atomicWriteText, CheckpointError, type Config } from "@terse/checkpoint
 import type { Group } from "@terse/collectives";
 import { print } from "@terse/options";
 import { sentence } from "../failure.ts";
+import type { Parts } from "../parts.ts";
 import type { Recipe } from "../recipe.ts";
 import type { Line } from "../shows/numbers-of.ts";
 import { tellLauncher } from "../to-launcher.ts";
@@ -16,7 +17,7 @@ import { leaveFolder, unwrittenText } from "./run-folder.ts";
 import { NotFiniteError } from "./save-files.ts";
 import { recipeFile, removeLeftovers } from "./save-folder.ts";
 import { ThreadWriter } from "./thread-writer.ts";
-import { copyState, type Parts, type Place, type SavedParts, writeCopy } from "./write-save.ts";
+import { copyState, type Place, type SavedParts, writeCopy } from "./write-save.ts";
 
 /** Where a run begins, and how its parts get there. */
 export interface Beginning {

@@ -10,6 +10,7 @@ import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { endAtOperation } from "../../../../tools/testing/end-at-operation.ts";
 import { buildData, buildModel, buildOptimizer } from "../build.ts";
 import { evaluate } from "../evaluate.ts";
+import type { Parts } from "../parts.ts";
 import { defaultRecipe, type Recipe, readRecipe } from "../recipe.ts";
 import { checkSpace } from "./disk-space.ts";
 import { findSave, gatherSave } from "./find-save.ts";
@@ -21,7 +22,7 @@ import type { SaveFailure } from "./run.ts";
 import { NotFiniteError, type SaveFiles, writeFiles } from "./save-files.ts";
 import { readSave, removeLeftovers, saveFolder, savesIn } from "./save-folder.ts";
 import { ThreadWriter, type Writer } from "./thread-writer.ts";
-import { copyState, type Parts, type Place, type SavedParts, writeCopy } from "./write-save.ts";
+import { copyState, type Place, type SavedParts, writeCopy } from "./write-save.ts";
 
 let folder: string;
 beforeEach(() => {

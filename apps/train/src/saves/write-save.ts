@@ -1,10 +1,9 @@
 /** Writes a save: all ranks together, completely or not at all. */
 import { type Config, renameFolder, type StoredTensor, writeManifest } from "@terse/checkpoint";
 import type { Group } from "@terse/collectives";
-import type { Dataset, DatasetState } from "@terse/data";
-import type { Model } from "@terse/models";
-import type { Optimizer } from "@terse/optimizers";
+import type { DatasetState } from "@terse/data";
 import { randomState, scope, type Tensor, type TypedArray } from "@terse/tensor";
+import type { Parts } from "../parts.ts";
 import type { Recipe } from "../recipe.ts";
 import { together } from "./between-ranks.ts";
 import type { FolderLock } from "./folder-lock.ts";
@@ -20,12 +19,6 @@ import {
   unfinishedFolder,
 } from "./save-folder.ts";
 import type { Writer } from "./thread-writer.ts";
-
-export interface Parts {
-  readonly model: Model;
-  readonly data: Dataset;
-  readonly optimizer: Optimizer;
-}
 
 /** Parts of a run that is saved, and what its config.json says besides. */
 export interface SavedParts extends Parts {
