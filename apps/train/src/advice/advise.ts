@@ -6,14 +6,17 @@
  *   computing    data, forward, backward and the loop's own work, as the run has measured them; the same for every method
  *   local work   arithmetic and codecs of the method, measured on this machine (local-work.ts), times what the run's own method took in the
  *                run ÷ what it takes here: beside backward and other ranks, memory and processors are slower
- *   exposed      predicted from α and β of the run's network, and from when buckets leave (dry-run/plan.ts)
+ *   exposed      predicted from α and β of the run's network, and from when buckets leave (dry-run/step-time.ts)
  */
 import type { Measured } from "@terse/exchange";
 import { OptionsError } from "@terse/options";
 import { numThreads, withDevice } from "@terse/tensor";
 import { buildModel } from "../build.ts";
 import { absentRanks } from "../dry-run/absent-ranks.ts";
-import { hidingSeconds, lastSteps, meanOf, noTime, shapesOf, timeOfMessages } from "../dry-run/plan.ts";
+import { lastSteps, meanOf } from "../dry-run/last-steps.ts";
+import { noTime } from "../dry-run/measured-of.ts";
+import { shapesOf } from "../dry-run/plan.ts";
+import { hidingSeconds, timeOfMessages } from "../dry-run/step-time.ts";
 import { parts } from "../measures/step-parts.ts";
 import type { Recipe } from "../recipe.ts";
 import type { Line } from "../shows/numbers-of.ts";

@@ -4,7 +4,7 @@ import { OptionsError, parseArguments, print } from "@terse/options";
 import { adviceText } from "../advice/advice-text.ts";
 import { advise, measuredSteps, networkOf } from "../advice/advise.ts";
 import { readMetrics } from "../advice/read-metrics.ts";
-import { measuredOf } from "../dry-run/plan.ts";
+import { measuredOf } from "../dry-run/measured-of.ts";
 import { methodName } from "../parameter-groups.ts";
 import { newestRun } from "../saves/model-of-run.ts";
 import { recipeOfRun } from "./recipe-of-run.ts";

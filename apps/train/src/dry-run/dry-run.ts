@@ -15,8 +15,10 @@ import { recipeFor } from "../recipe-for.ts";
 import { readInitialWeights } from "../saves/initial-weights.ts";
 import { checkShapes, modelFolderOf } from "../saves/model-of-run.ts";
 import { absentRanks } from "./absent-ranks.ts";
+import { noTime } from "./measured-of.ts";
 import { type MethodPlan, type Methods, methodsOf } from "./methods.ts";
-import { noTime, type Plan, planOf, type Speed, shapesOf, timeOf } from "./plan.ts";
+import { type Plan, planOf, type Speed, shapesOf } from "./plan.ts";
+import { timeOf } from "./step-time.ts";
 
 /** Resolves to the exit code. */
 export async function dryRun(args: TrainArguments): Promise<number> {

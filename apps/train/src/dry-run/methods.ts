@@ -4,7 +4,10 @@ import { scope } from "@terse/tensor";
 import { candidates, recipeOfCandidate } from "../advice/candidates.ts";
 import type { Recipe } from "../recipe.ts";
 import { absentRanks } from "./absent-ranks.ts";
-import { lastSteps, meanOf, memoryOf, noTime, type Plan, shapesOf, timeOf } from "./plan.ts";
+import { lastSteps, meanOf } from "./last-steps.ts";
+import { noTime } from "./measured-of.ts";
+import { memoryOf, type Plan, shapesOf } from "./plan.ts";
+import { timeOf } from "./step-time.ts";
 
 export interface MethodPlan {
   readonly name: string;

@@ -1,20 +1,11 @@
 /**
- * What a recipe would need, on any number of ranks, without its memory: the model and the state of its optimizer are made on libtorch's
- * device "meta", where tensors have shapes only, and the other ranks do not exist. Parameters, memory and bytes are then counted by the
- * code that a training runs; only times are predictions.
+ * What a recipe would need, on any number of ranks, without its memory: the model and the state of its optimizer are
+ * made on libtorch's device "meta", where tensors have shapes only, and the other ranks do not exist. Parameters,
+ * memory and bytes are then counted by the code that a training runs; only times are predictions.
  */
-import { type Group, type Link, linkText, loopback } from "@terse/collectives";
+import { type Group, type Link, linkText } from "@terse/collectives";
 import { datasets } from "@terse/data";
-import {
-  bytesOfRound,
-  type CodecCost,
-  type LinkCost,
-  type Measured,
-  measureLink,
-  memoryOfRound,
-  predictRound,
-  returningShare,
-} from "@terse/exchange";
+import { type Measured, memoryOfRound } from "@terse/exchange";
 import type { Optimizer } from "@terse/optimizers";
 import { Arena, type Segment, withDevice } from "@terse/tensor";
 import { buildModel, makeOptimizer, remarksOnModel } from "../build.ts";
@@ -23,7 +14,9 @@ import { withOwnDataPath } from "../own-data-path.ts";
 import type { Recipe } from "../recipe.ts";
 import { absentRanks } from "./absent-ranks.ts";
 import { matrixSpeed } from "./matrix-speed.ts";
+import { measuredOf } from "./measured-of.ts";
 import { type Phase, phasesOf } from "./phases.ts";
+import { type StepTime, timeOf } from "./step-time.ts";
 
 export interface Plan {
   /** The recipe with what it leaves open, and what is assumed for that or changes nothing, a line each. */
@@ -59,14 +52,8 @@ export interface Speed {
   readonly measured: boolean;
 }
 
-/** Seconds of a step, predicted. */
-export interface StepTime {
-  readonly computing: number; // forward and backward
-  readonly messages: number; // all of them, one after the other
-  readonly exposed: number; // of them, after backward has ended
-}
-
-const operationsPerWeight = 6; // and token, or place of a filter: 2 forward, 4 backward; Kaplan et al. 2020, §2.1, https://arxiv.org/abs/2001.08361
+// And token, or place of a filter: 2 forward, 4 backward; Kaplan et al. 2020, §2.1, https://arxiv.org/abs/2001.08361
+const operationsPerWeight = 6;
 
 const unknownLink: Link = { bitsPerSecond: 1e9, latency: 50e-6 };
 
@@ -149,109 +136,9 @@ export async function memoryOf(
   };
 }
 
-/** The link as it is said to be, and this machine's codecs as they are measured. */
-export async function measuredOf({ bitsPerSecond, latency: alpha }: Link): Promise<Measured> {
-  const link: LinkCost = { alpha, alphaLong: alpha, perMessage: 0, perExchange: 0, beta: 8 / bitsPerSecond, burst: 0 };
-  return { link, codec: await codecCost() };
-}
-
-/** Codecs that take no time. */
-export const noTime: CodecCost = {
-  encode: 0,
-  decode: 0,
-  vote: 0,
-  setField: 0,
-  compareField: 0,
-  encodeHalf: 0,
-  decodeHalf: 0,
-  encodeInt8: 0,
-  sumInt8: 0,
-  decodeInt8: 0,
-};
-
-let measuring: Promise<CodecCost> | undefined;
-
-/** Measured once. */
-function codecCost(): Promise<CodecCost> {
-  measuring ??= (async () => {
-    const [alone] = loopback(1);
-    const { codec } = await measureLink(alone!);
-    await alone!.close();
-    return codec;
-  })();
-  return measuring;
-}
-
 function memoryOfMessages(optimizer: Optimizer, step: number, ranks: number): number {
   const held = optimizer
     .requests(step)
     .map(({ rounds }) => Math.max(0, ...rounds.map((round) => memoryOfRound(round, ranks, 0, optimizer.schemes))));
-  return sum(held);
-}
-
-export function timeOf(
-  step: { readonly step: number; readonly bytes: number },
-  optimizer: Optimizer,
-  recipe: Recipe,
-  { ranks, measured, computing }: { ranks: number; measured: Measured; computing: number },
-): StepTime {
-  const backward = hidingSeconds(optimizer, recipe, (2 / 3) * computing); // forward takes the other third
-  return { computing, ...timeOfMessages(optimizer, step, { ranks, measured, backward }) };
-}
-
-/** Of a step's backward, the seconds in which messages leave: those of the last micro-batch, if its method sends any meanwhile. */
-export function hidingSeconds(optimizer: Optimizer, { overlap, accumulate }: Recipe, backward: number): number {
-  return overlap === "off" || optimizer.obstacle !== undefined ? 0 : backward / accumulate;
-}
-
-const stepsAtEnd = 16; // the most between two synchronisations of 0/1 Adam
-
-/** Some of the last steps of a run, in which warm-ups have ended: one for each number of bytes, because steps that synchronise take turns with others. */
-export function lastSteps(optimizer: Optimizer, steps: number): { step: number; bytes: number; share: number }[] {
-  const last = Array.from({ length: Math.min(steps, stepsAtEnd) }, (_, i) => steps - 1 - i);
-  return [...Map.groupBy(last, (step) => optimizer.bytesSent(step))].map(([bytes, [step, ...others]]) => ({
-    step: step!,
-    bytes,
-    share: (1 + others.length) / last.length,
-  }));
-}
-
-/** A mean of steps, which together are all. */
-export const meanOf = <S extends { share: number }>(steps: readonly S[], value: (step: S) => number): number =>
-  steps.reduce((sum, step) => sum + step.share * value(step), 0);
-
-const sum = (values: readonly number[]) => values.reduce((total, value) => total + value, 0);
-
-/**
- * Buckets leave one after the other, as the last micro-batch's backward completes them in `backward` seconds, 0 where they wait for its end;
- * the wire carries them one by one (packages/exchange/src/cost-model/bucket.ts), but votes to a server beside its answers. Messages that follow
- * from mean gradients, or belong to no bucket,
- * come at the end. `bytes`: all that rank 0 sends in the step.
- */
-export function timeOfMessages(
-  optimizer: Optimizer,
-  { step: from, bytes }: { step: number; bytes: number },
-  { ranks, measured, backward }: { ranks: number; measured: Measured; backward: number },
-): Omit<StepTime, "computing"> {
-  const all = optimizer.requests(from);
-  const whole = all.reduce((sum, { elements }) => sum + elements, 0);
-  let [complete, up, down, messages, after, left] = [0, 0, 0, 0, 0, bytes]; // up, down: when these directions of the wire are free
-  for (const { elements, rounds, later } of all) {
-    complete += elements;
-    const seconds = rounds.map((round) => predictRound(round, ranks, optimizer.schemes, measured));
-    const first = sum(seconds.slice(0, rounds.length - later));
-    left -= sum(rounds.map((round) => bytesOfRound(round, ranks, 0, optimizer.schemes)));
-    messages += sum(seconds);
-    after += sum(seconds) - first;
-    const returns = rounds.length === 1 ? first * returningShare(rounds[0]!, ranks, optimizer.schemes) : 0;
-    const ready = Math.max(up, backward * (complete / whole), returns > 0 ? 0 : down);
-    up = ready + first - returns;
-    down = returns > 0 ? Math.max(up, down) + returns : up;
-  }
-  let end = Math.max(up, down) + after;
-  const { alpha, beta } = measured.link;
-  const beside = left > 0 ? alpha + left * beta : 0; // norms, and momenta that are averaged
-  messages += beside;
-  end += beside;
-  return { messages, exposed: end - backward };
+  return held.reduce((sum, bytes) => sum + bytes, 0);
 }

@@ -1,0 +1,35 @@
+import { type Link, loopback } from "@terse/collectives";
+import { type CodecCost, type LinkCost, type Measured, measureLink } from "@terse/exchange";
+
+/** The link as it is said to be, and this machine's codecs as they are measured. */
+export async function measuredOf({ bitsPerSecond, latency: alpha }: Link): Promise<Measured> {
+  const link: LinkCost = { alpha, alphaLong: alpha, perMessage: 0, perExchange: 0, beta: 8 / bitsPerSecond, burst: 0 };
+  return { link, codec: await codecCost() };
+}
+
+/** Codecs that take no time. */
+export const noTime: CodecCost = {
+  encode: 0,
+  decode: 0,
+  vote: 0,
+  setField: 0,
+  compareField: 0,
+  encodeHalf: 0,
+  decodeHalf: 0,
+  encodeInt8: 0,
+  sumInt8: 0,
+  decodeInt8: 0,
+};
+
+let measuring: Promise<CodecCost> | undefined;
+
+/** Measured once. */
+function codecCost(): Promise<CodecCost> {
+  measuring ??= (async () => {
+    const [alone] = loopback(1);
+    const { codec } = await measureLink(alone!);
+    await alone!.close();
+    return codec;
+  })();
+  return measuring;
+}

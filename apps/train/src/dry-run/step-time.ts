@@ -1,0 +1,66 @@
+/** How long a step would take, by the closed forms of its messages. */
+import { bytesOfRound, type Measured, predictRound, returningShare } from "@terse/exchange";
+import type { Optimizer } from "@terse/optimizers";
+import type { Recipe } from "../recipe.ts";
+
+/** Seconds of a step, predicted. */
+export interface StepTime {
+  readonly computing: number; // forward and backward
+  readonly messages: number; // all of them, one after the other
+  readonly exposed: number; // of them, after backward has ended
+}
+
+export function timeOf(
+  step: { readonly step: number; readonly bytes: number },
+  optimizer: Optimizer,
+  recipe: Recipe,
+  { ranks, measured, computing }: { ranks: number; measured: Measured; computing: number },
+): StepTime {
+  const backward = hidingSeconds(optimizer, recipe, (2 / 3) * computing); // forward takes the other third
+  return { computing, ...timeOfMessages(optimizer, step, { ranks, measured, backward }) };
+}
+
+/**
+ * Of a step's backward, the seconds in which messages leave: those of the last micro-batch, if its method sends any
+ * meanwhile.
+ */
+export function hidingSeconds(optimizer: Optimizer, { overlap, accumulate }: Recipe, backward: number): number {
+  return overlap === "off" || optimizer.obstacle !== undefined ? 0 : backward / accumulate;
+}
+
+/**
+ * Buckets leave one after the other, as the last micro-batch's backward completes them in `backward` seconds, 0 where
+ * they wait for its end; the wire carries them one by one (packages/exchange/src/cost-model/bucket.ts), but votes to a
+ * server beside its answers. Messages that follow from mean gradients, or belong to no bucket, come at the end.
+ * `bytes`: all that rank 0 sends in the step.
+ */
+export function timeOfMessages(
+  optimizer: Optimizer,
+  { step: from, bytes }: { step: number; bytes: number },
+  { ranks, measured, backward }: { ranks: number; measured: Measured; backward: number },
+): Omit<StepTime, "computing"> {
+  const all = optimizer.requests(from);
+  const whole = all.reduce((sum, { elements }) => sum + elements, 0);
+  // Up, down: when these directions of the wire are free
+  let [complete, up, down, messages, after, left] = [0, 0, 0, 0, 0, bytes];
+  for (const { elements, rounds, later } of all) {
+    complete += elements;
+    const seconds = rounds.map((round) => predictRound(round, ranks, optimizer.schemes, measured));
+    const first = sum(seconds.slice(0, rounds.length - later));
+    left -= sum(rounds.map((round) => bytesOfRound(round, ranks, 0, optimizer.schemes)));
+    messages += sum(seconds);
+    after += sum(seconds) - first;
+    const returns = rounds.length === 1 ? first * returningShare(rounds[0]!, ranks, optimizer.schemes) : 0;
+    const ready = Math.max(up, backward * (complete / whole), returns > 0 ? 0 : down);
+    up = ready + first - returns;
+    down = returns > 0 ? Math.max(up, down) + returns : up;
+  }
+  let end = Math.max(up, down) + after;
+  const { alpha, beta } = measured.link;
+  const beside = left > 0 ? alpha + left * beta : 0; // norms, and momenta that are averaged
+  messages += beside;
+  end += beside;
+  return { messages, exposed: end - backward };
+}
+
+const sum = (values: readonly number[]) => values.reduce((total, value) => total + value, 0);
