@@ -1,5 +1,6 @@
 /** Makes what a recipe names: model, data, optimizer, schemes. */
 import { existsSync } from "node:fs";
+import { SumTooWideError } from "@terse/codecs";
 import { type Group, readWorldEnvironment } from "@terse/collectives";
 import { DataError, type Dataset, datasets } from "@terse/data";
 import {
@@ -8,6 +9,7 @@ import {
   type Measured,
   type Message,
   measureLink,
+  UnsupportedOutcomeError,
   type VoteSchemeEntry,
   type VoteSchemeName,
   voteSchemes,
@@ -104,17 +106,21 @@ export function makeOptimizer(recipe: Recipe, arena: Arena, group: Group, surrou
     checkVotes(recipe, made);
     return made;
   } catch (error) {
-    const wrong = error instanceof OverlapError || error instanceof RangeError;
-    throw wrong ? new OptionsError([schemeInKeys(error.message, optimizer)]) : error;
+    throw error instanceof OverlapError || error instanceof RangeError ? inKeys(error, optimizer) : error;
   }
 }
 
-/** What a way to count votes or to add levels refuses, with the key that chooses it. */
-function schemeInKeys(problem: string, optimizer: Recipe["optimizer"]): string {
-  if (/^count: .* ranks of /.test(problem)) return `exchange.width: ${problem}`;
-  if (/^[\w-]+: this vote scheme does not support /.test(problem)) return `exchange.vote: ${problem}`;
-  if (!/^\w+: \d+ ranks of \d+ bits? sum up to /.test(problem)) return problem;
-  return `optimizer.${"vote" in optimizer ? "vote" : "bits"}: ${problem}`;
+/** What the optimizer or its schemes refuse, with the key that chooses it. */
+function inKeys(error: RangeError | OverlapError, optimizer: Recipe["optimizer"]): OptionsError {
+  const key =
+    error instanceof UnsupportedOutcomeError
+      ? "exchange.vote"
+      : error instanceof SumTooWideError
+        ? error.of === "count"
+          ? "exchange.width"
+          : `optimizer.${"vote" in optimizer ? "vote" : "bits"}`
+        : undefined;
+  return new OptionsError([key ? { path: key, problem: error.message } : error.message]);
 }
 
 /** What of a recipe changes nothing with this model, a line each. */

@@ -36,7 +36,7 @@ export { crc32c } from "./crc32c.ts";
 export { type BadFrame, BadFrameError, type Frame, readFrame, writeFrame } from "./frame.ts";
 export { signAt, type TiePolicy, type ZeroPolicy } from "./policies.ts";
 export { divideBySenders, type KeptElements } from "./shared/indices/indices.ts";
-export { ParameterError } from "./shared/parameters.ts";
+export { ParameterError, SumTooWideError } from "./shared/parameters.ts";
 export { type Draws, philox, wordsOf } from "./shared/random/random.ts";
 export { type ScaleGroups, scaleGroupsWithin } from "./shared/scale-groups/scale-groups.ts";
 export { useThreads } from "./threads.ts";

@@ -152,7 +152,7 @@ interface Places {
 }
 
 /** Groups whose optimizer's steps go on with results, while a watch looks on. */
-const goingOn = new WeakSet<Group>();
+const resuming = new WeakSet<Group>();
 
 /** The exchange of one step, or of one bucket of it. */
 export class StepExchange {
@@ -280,11 +280,11 @@ export class StepExchange {
    */
   #watchSteps(): void {
     const watch = this.#watch;
-    if (!watch || goingOn.has(this.#around.group)) return;
-    goingOn.add(this.#around.group);
+    if (!watch || resuming.has(this.#around.group)) return;
+    resuming.add(this.#around.group);
     const began = performance.now();
     process.nextTick(() => {
-      goingOn.delete(this.#around.group);
+      resuming.delete(this.#around.group);
       watch.saw("update", began, performance.now());
     });
   }

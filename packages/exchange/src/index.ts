@@ -40,7 +40,7 @@ export { count } from "./votes/count.ts";
 export { type HierarchicalOptions, hierarchical } from "./votes/hierarchical.ts";
 export { parameterServer } from "./votes/parameter-server.ts";
 export { parameterServerEfficient } from "./votes/parameter-server-efficient.ts";
-export type { VoteScheme } from "./votes/vote-scheme.ts";
+export { UnsupportedOutcomeError, type VoteScheme } from "./votes/vote-scheme.ts";
 export { type VoteSchemeEntry, type VoteSchemeName, voteSchemes } from "./votes/vote-schemes.ts";
 export type { Watch } from "./watch.ts";
 export { type Part, watched } from "./watched.ts";

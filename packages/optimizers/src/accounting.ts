@@ -29,13 +29,13 @@ export function roundsOfBucket({ spans }: Bucket, step: number, clipping: ClipsM
     const all = messages.map((message) => inArena(message, vector));
     return [all.slice(0, first), all.slice(first)] as const;
   });
-  const first = together(bySpan.map(([messages]) => messages));
-  const later = together(bySpan.map(([, messages]) => messages));
+  const first = byRound(bySpan.map(([messages]) => messages));
+  const later = byRound(bySpan.map(([, messages]) => messages));
   return { rounds: [...first, ...later], later: later.length };
 }
 
 /** The messages of several spans by round. */
-function together(bySpan: readonly (readonly Message[])[]): Message[][] {
+function byRound(bySpan: readonly (readonly Message[])[]): Message[][] {
   const rounds = Math.max(...bySpan.map(({ length }) => length));
   return Array.from({ length: rounds }, (_, round) => bySpan.flatMap((messages) => messages[round] ?? []));
 }

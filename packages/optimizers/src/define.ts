@@ -42,12 +42,12 @@ export interface InRun<Options> {
 
 /** What makes an algorithm or a compression from its options, and its definition. */
 export type Method<S extends Schema, Made extends object> = Omit<Definition<S, Made>, "create" | "conflicts"> &
-  ((...given: Given<S>) => Named<Made>);
+  ((...given: Arguments<S>) => Named<Made>);
 
 /** Of a method that is made: the name of its definition, and what stands before its options in errors. */
 export type Named<Made> = Made & { readonly name: string; readonly where: string };
 
-type Given<S extends Schema> =
+type Arguments<S extends Schema> =
   Record<never, never> extends v.InferInput<S>
     ? [options?: v.InferInput<S>, where?: string]
     : [options: v.InferInput<S>, where?: string];

@@ -200,7 +200,7 @@ export class Optimizer implements AsyncDisposable {
     // Its message travels beside what comes next, and is counted with this step.
     this.#clipping.close(underWay.step.norms);
     this.#comparisonIsDue ||= this.#compareEvery > 0 && this.steps % this.#compareEvery === 0;
-    if (this.#comparisonIsDue && !this.isApart) {
+    if (this.#comparisonIsDue && !this.parametersDiffer) {
       this.#comparisonIsDue = false;
       await this.compare();
     }
@@ -306,16 +306,16 @@ export class Optimizer implements AsyncDisposable {
   }
 
   /** Whether the ranks' parameters differ until a later step makes them the same: after a local step of 0/1 Adam. */
-  get isApart(): boolean {
+  get parametersDiffer(): boolean {
     return this.steps > 0 && this.#spans.some(({ algorithm }) => algorithm.isLocal?.(this.steps - 1));
   }
 
   /**
    * Throws on every rank, naming the ranks that differ, unless all hold the same parameters bit for bit, or are to
-   * differ (`isApart`).
+   * differ (`parametersDiffer`).
    */
   async compare(): Promise<void> {
-    if (this.isApart) return;
+    if (this.parametersDiffer) return;
     await compareRanks(this.#group, this.#arena.parameters, this.steps);
   }
 

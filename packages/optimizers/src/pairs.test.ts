@@ -82,7 +82,7 @@ async function train(group: Group, a: Algorithm, b: Algorithm, settings: Setting
     const { bytes, messages } = await optimizer.step({ lr });
     expect(bytes - 32 * messages, `bytes of step ${step}`).toBe(closed);
   }
-  expect(optimizer.isApart).toBe(false);
+  expect(optimizer.parametersDiffer).toBe(false);
   const θ = (await arena.parameters.toTypedArray()) as Float32Array;
   return Object.fromEntries(
     arena.segments.map(({ name, offset, length }) => [name, [...θ.slice(offset, offset + length)]]),

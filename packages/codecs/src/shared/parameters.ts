@@ -17,6 +17,18 @@ export class ParameterError extends RangeError {
   }
 }
 
+/** The sum of this many ranks does not fit into the widest field. */
+export class SumTooWideError extends RangeError {
+  override name = "RangeError";
+  /** Of what: the codec `count`, whose fields are chosen by a width, or a sum of levels. */
+  readonly of: string;
+
+  constructor(of: string, message: string) {
+    super(`${of}: ${message}`);
+    this.of = of;
+  }
+}
+
 /** A whole number from `least` to `most`. */
 export function checkWhole(codec: string, name: string, value: number, least: number, most = 2 ** 48): void {
   if (Number.isSafeInteger(value) && value >= least && value <= most) return;

@@ -22,7 +22,7 @@
  * https://arxiv.org/abs/2305.18627, shares a norm; Sapio et al. 2021, "SwitchML", https://arxiv.org/abs/1903.06701,
  * agrees on a maximum before each block
  */
-import { type Codec, type Floats, l1, type Summable, scaleGroupsWithin } from "@terse/codecs";
+import { type Codec, type Floats, l1, type Summable, SumTooWideError, scaleGroupsWithin } from "@terse/codecs";
 import { allReduceBytes, copy, type Group } from "@terse/collectives";
 import { byOwnersCost, OwnerPhases, type OwnerScheme } from "../by-owners/by-owners.ts";
 import {
@@ -252,8 +252,9 @@ function newLayout(codec: Codec, n: number, ranks: number): Layout {
   const { block, segments } = codec.parameters;
   const room = ranks * (2 ** bits - 1);
   if (room > widest)
-    throw new RangeError(
-      `sumOfFields: ${ranks} ranks of ${bits} bits sum up to ${room}, and a field of 16 bits holds ${widest}: take fewer bits, or \`sum\` (in a recipe, another exchange.dense than int8).`,
+    throw new SumTooWideError(
+      "sumOfFields",
+      `${ranks} ranks of ${bits} bits sum up to ${room}, and a field of 16 bits holds ${widest}: take fewer bits, or \`sum\` (in a recipe, another exchange.dense than int8).`,
     );
   const chunks = ownedChunks(withRoomFor(1) as Codec, n, ranks);
   const width = withRoomFor(ranks).parameters.width ?? bits; // of fields that hold the sum of all ranks

@@ -16,7 +16,7 @@
  * bits: 16, 13, 7. Messages: direct 1 (P − 1 if small), the others 2 (P − 1). The direct sum has no headers for
  * refusals: they follow the fields, one element for each rank.
  */
-import { type Codec, count, type Floats, f16, ternary, type Zeros } from "@terse/codecs";
+import { type Codec, count, type Floats, f16, SumTooWideError, ternary, type Zeros } from "@terse/codecs";
 import { allReduceBytes, type Group } from "@terse/collectives";
 import { byOwnersCost, type OwnerScheme } from "../by-owners/by-owners.ts";
 import {
@@ -286,8 +286,9 @@ function wholeNumbers(codec: Codec, ranks: number): Codec {
   const most = ranks * s;
   for (let wide = bits; wide <= 8; wide++) if (most <= 2 ** (wide - 1) - 1) return count({ bits: wide, ranks: 1 });
   if (most <= 2048) return f16;
-  throw new RangeError(
-    `sumOfLevels: ${ranks} ranks of ${bits} bits sum up to ±${most}, and f16 holds whole numbers up to 2048: take fewer bits, or the direct sum.`,
+  throw new SumTooWideError(
+    "sumOfLevels",
+    `${ranks} ranks of ${bits} bits sum up to ±${most}, and f16 holds whole numbers up to 2048: take fewer bits, or the direct sum.`,
   );
 }
 

@@ -75,7 +75,7 @@ export function voteScheme({
 
 export function checkOutcome({ name, outcomes }: Pick<VoteScheme, "name" | "outcomes">, outcome: Outcome): void {
   if (!outcomes.includes(outcome))
-    throw new RangeError(
+    throw new UnsupportedOutcomeError(
       `${name}: this vote scheme does not support ${outcome === "tally" ? "a tally of the votes" : `a tie of ${outcome}`}; it supports a tie of ${outcomes.join(" or ")}. Choose another scheme (exchange.vote in a recipe), or such a tie.`,
     );
 }
@@ -85,4 +85,9 @@ export function checkOutcome({ name, outcomes }: Pick<VoteScheme, "name" | "outc
  */
 export function noteOfVotes(u: PackedBits, { note }: ExchangeContext): number {
   return note || (u.firstNonFinite === undefined ? 0 : noteOf("the gradient is not finite"));
+}
+
+/** A vote scheme cannot say what is asked for: another scheme or another tie is needed. */
+export class UnsupportedOutcomeError extends RangeError {
+  override name = "RangeError";
 }

@@ -22,7 +22,7 @@ import { flag, nonNegativeFloat, oneOf, positiveInteger, unitIntervalFloat, v } 
 import { noGrad, scope, type Tensor, zerosLike } from "@terse/tensor";
 import { define } from "../define.ts";
 import type { Rules, Vector } from "./algorithm.ts";
-import { made } from "./kernels.ts";
+import { resultOf } from "./kernels.ts";
 import type { State } from "./state.ts";
 
 const options = v.object({
@@ -75,8 +75,8 @@ export const demo = define({
         const [toChunks, fromChunks] = isSquares(vector) ? orderOfSquares(sidesOf(vector), chunk) : [asItIs, asItIs];
         const scale = rateInMomentum ? gradientScale * η : gradientScale;
         noGrad(() => m.mul_(decay));
-        using x = made(() => (scale === 1 ? toChunks(g) : toChunks(g).mul(scale)));
-        using error = made(() => toChunks(m)); // m itself where chunks are runs
+        using x = resultOf(() => (scale === 1 ? toChunks(g) : toChunks(g).mul(scale)));
+        using error = resultOf(() => toChunks(m)); // m itself where chunks are runs
         using Q = zerosLike(x);
 
         // m ← m + x, q and m − q, Q: the exchange adds x to the error, and leaves there what it does not send

@@ -27,13 +27,13 @@ export const dionOptions = v.object({
 });
 
 /** The options, and what stands before them in errors. */
-export type Given = v.InferOutput<typeof dionOptions> & { readonly where: string };
+export type DionSettings = v.InferOutput<typeof dionOptions> & { readonly where: string };
 
 /**
  * The sizes of X (m, n) and of its factors. rows, columns: of P and of Q, that is m and n, or n and m where X is
  * transposed.
  */
-export function sizesOf({ segments: [segment] }: Vector, { rank, orientation, where }: Given) {
+export function sizesOf({ segments: [segment] }: Vector, { rank, orientation, where }: DionSettings) {
   const { name, shape } = segment!;
   const [m, n] = shape as readonly [number, number];
   const transposed = orientation === "longer" && m < n;

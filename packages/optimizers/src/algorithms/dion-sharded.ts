@@ -25,8 +25,8 @@ import { addLowRank } from "@terse/native-optimizers";
 import { OptionsError } from "@terse/options";
 import { empty, fromTypedArray, noGrad, scope, type Tensor, zeros } from "@terse/tensor";
 import type { Algorithm, Vector } from "./algorithm.ts";
-import { type Given, sizesOf } from "./dion-options.ts";
-import { made, multiply } from "./kernels.ts";
+import { type DionSettings, sizesOf } from "./dion-options.ts";
+import { multiply, resultOf } from "./kernels.ts";
 import { orthonormalize } from "./orthonormalize.ts";
 import { randomFloats } from "./random-floats.ts";
 import type { Shard, State } from "./state.ts";
@@ -38,7 +38,7 @@ export interface ShardedDionState extends State {
   };
 }
 
-export function shardedDion(given: Given): Pick<Algorithm<ShardedDionState>, "init" | "step" | "messages"> {
+export function shardedDion(given: DionSettings): Pick<Algorithm<ShardedDionState>, "init" | "step" | "messages"> {
   const { momentum: μ, errorFeedback, weightDecay: λ, eps, seed } = given;
   return {
     init(X, vector) {
@@ -66,7 +66,7 @@ export function shardedDion(given: Given): Pick<Algorithm<ShardedDionState>, "in
       using shard = empty(shape, { device });
 
       // Ĝ⁽ⁱ⁾ ← mean_weight(G)⁽ⁱ⁾
-      using slices = made(() => slicesOf(G, count, transposed).mul_(gradientScale)); // (W, …), contiguous
+      using slices = resultOf(() => slicesOf(G, count, transposed).mul_(gradientScale)); // (W, …), contiguous
       await alongWeight.reduce(slices, shard);
 
       // B̂⁽ⁱ⁾ ← M̂⁽ⁱ⁾ + Ĝ⁽ⁱ⁾, in M's place
@@ -109,7 +109,7 @@ export function shardedDion(given: Given): Pick<Algorithm<ShardedDionState>, "in
       );
       copy(Q, basis);
       copy(R, columns);
-      using updated = made(() => slicesOf(X, count, transposed));
+      using updated = resultOf(() => slicesOf(X, count, transposed));
       scope(() => noGrad(() => shard.copy_(updated.narrow(0, index, 1).view(...shape))));
       addLowRank(shard, ...product(R), { rank: r, keep: 1 - η * λ, scale: -η * Math.sqrt(m / n) });
 

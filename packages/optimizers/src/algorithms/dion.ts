@@ -33,9 +33,9 @@ import { call, empty, fromTypedArray, noGrad, scope, type Tensor, zerosLike } fr
 import { define } from "../define.ts";
 import { makesState } from "../kept-options.ts";
 import type { Algorithm, Rules, Vector } from "./algorithm.ts";
-import { dionOptions, type Given, sizesOf } from "./dion-options.ts";
+import { type DionSettings, dionOptions, sizesOf } from "./dion-options.ts";
 import { shardedDion } from "./dion-sharded.ts";
-import { made, multiply } from "./kernels.ts";
+import { multiply, resultOf } from "./kernels.ts";
 import { orthonormalize } from "./orthonormalize.ts";
 import { randomMatrix } from "./random-floats.ts";
 import type { State } from "./state.ts";
@@ -73,7 +73,7 @@ export const dion = define({
   },
 });
 
-function wholeDion(given: Given): Pick<Algorithm<DionState>, "init" | "step" | "messages"> {
+function wholeDion(given: DionSettings): Pick<Algorithm<DionState>, "init" | "step" | "messages"> {
   const { momentum: μ, errorFeedback, approximate, weightDecay: λ, eps, seed } = given;
   return {
     init(X, vector) {
@@ -87,8 +87,8 @@ function wholeDion(given: Given): Pick<Algorithm<DionState>, "init" | "step" | "
       const { owner } = vector;
       const { device } = X;
       using factors = empty([(rows + columns) * r], { device });
-      using P = made(() => factors.narrow(0, 0, rows * r).view(rows, r));
-      using R = made(() => factors.narrow(0, rows * r, columns * r).view(columns, r));
+      using P = resultOf(() => factors.narrow(0, 0, rows * r).view(rows, r));
+      using R = resultOf(() => factors.narrow(0, rows * r, columns * r).view(columns, r));
 
       // B ← M + G, in M's place
       noGrad(() => (errorFeedback ? M : M.mul_(μ)).add_(G, { alpha: gradientScale }));

@@ -81,7 +81,7 @@ export function applyVote(
 }
 
 /** A new tensor or a view, without those that were made on the way to it. */
-export const made = (make: () => Tensor): Tensor => noGrad(() => scope(() => keep(make())));
+export const resultOf = (make: () => Tensor): Tensor => noGrad(() => scope(() => keep(make())));
 
 /**
  * θ ← keep θ + scale sign(x), where sign(0) is 0. Multiples of a sign are exact, so processors with and without fused

@@ -17,7 +17,7 @@ import { onRanks } from "../testing/on-ranks.ts";
 import { layerRanges, matrixShapes, type Oracle, optimizerContract } from "../testing/optimizer-contract.ts";
 import { stored } from "../testing/stored.ts";
 import { type Gradients, noise, trainMatrices } from "../testing/train-matrices.ts";
-import { made } from "./kernels.ts";
+import { resultOf } from "./kernels.ts";
 import { newtonSchulz } from "./newton-schulz.ts";
 
 const shapes = Object.values(matrixShapes) as unknown as [number, number][];
@@ -169,7 +169,7 @@ describe("newtonSchulz", () => {
     );
     const [a, b, c] = standard;
     using X = noGrad(() => newtonSchulz(G, { coefficients: [standard], eps: 1e-7 }));
-    using difference = made(() => {
+    using difference = resultOf(() => {
       const Y = G.div(G.norm());
       const A = Y.matmul(Y.transpose(0, 1));
       const B = A.mul(b).add(A.matmul(A), { alpha: c });

@@ -98,7 +98,7 @@ describe("zero-one-adam", () => {
   }
 
   async function advance({ arena, optimizer }: ReturnType<typeof open>, rank: number, until: number) {
-    const seen: { bytes: number; closed: number; isApart: boolean; θ: number[] }[] = [];
+    const seen: { bytes: number; closed: number; parametersDiffer: boolean; θ: number[] }[] = [];
     while (optimizer.steps < until) {
       const t = optimizer.steps;
       const g = new Float32Array(n).map((_, i) => Math.sin(i * 12.9 + t * 78.2 + rank));
@@ -106,7 +106,7 @@ describe("zero-one-adam", () => {
       const closed = optimizer.bytesSent();
       const { bytes, messages } = await optimizer.step({ lr: 0.01 });
       const θ = [...((await arena.parameters.toTypedArray()) as Float32Array)];
-      seen.push({ bytes: bytes - 32 * messages, closed, isApart: optimizer.isApart, θ });
+      seen.push({ bytes: bytes - 32 * messages, closed, parametersDiffer: optimizer.parametersDiffer, θ });
     }
     return seen;
   }
@@ -125,9 +125,9 @@ describe("zero-one-adam", () => {
       expect(seen.map(({ bytes }) => bytes)).toEqual(wanted);
       expect(seen.map(({ closed }) => closed)).toEqual(wanted);
     }
-    for (const [t, { isApart, θ }] of all[0]!.entries()) {
-      expect(isApart).toBe(wanted[t] === 0);
-      if (isApart) expect(all[1]![t]!.θ).not.toEqual(θ);
+    for (const [t, { parametersDiffer, θ }] of all[0]!.entries()) {
+      expect(parametersDiffer).toBe(wanted[t] === 0);
+      if (parametersDiffer) expect(all[1]![t]!.θ).not.toEqual(θ);
       else expect(all[1]![t]!.θ).toEqual(θ);
     }
   });
@@ -156,10 +156,10 @@ describe("zero-one-adam", () => {
       const at = 14;
       const before = await onRanks(3, async (group) => {
         const training = open(group);
-        const { isApart, θ } = (await advance(training, group.rank, at)).at(-1)!;
-        return { isApart, θ, save: await stored(training.optimizer) };
+        const { parametersDiffer, θ } = (await advance(training, group.rank, at)).at(-1)!;
+        return { parametersDiffer, θ, save: await stored(training.optimizer) };
       });
-      expect(before.map(({ isApart }) => isApart)).toEqual([true, true, true]);
+      expect(before.map(({ parametersDiffer }) => parametersDiffer)).toEqual([true, true, true]);
       const wanted = mean(before.map(({ θ }) => θ));
       const apart = Math.max(...before.flatMap(({ θ }) => θ.map((value, i) => Math.abs(value - wanted[i]!))));
       expect(apart).toBeGreaterThan(1e-3); // what each has moved by itself

@@ -43,7 +43,7 @@ import {
   compensation,
   compensationErrors,
 } from "./compensated-momentum.ts";
-import { made } from "./kernels.ts";
+import { resultOf } from "./kernels.ts";
 
 const options = v.object({
   beta1: v.optional(unitIntervalFloat, 0.9), // β₁
@@ -160,7 +160,7 @@ export const zeroOneAdam = define({
           derived.zeros = undefined;
         }
         using momentum = noGrad(() => m.mul(beta1).add_(g, { alpha: gradientScale * (1 - beta1) }));
-        using moved = made(() => u.add(momentum, { alpha: η }).mul_(v.gt(0)));
+        using moved = resultOf(() => u.add(momentum, { alpha: η }).mul_(v.gt(0)));
         const rates = scalars.rates + η;
 
         if (!synchronises(step)) {

@@ -40,7 +40,7 @@ export function compressed(algorithm: Algorithm, compression: GradientCompressio
     splits: stricter(algorithm.splits, compression.splits),
     ...(compression.splits === "nowhere" && { perLayer: compression.perLayer }),
 
-    init: (θ, vector) => together(algorithm.init(θ, vector), compression.init(θ, vector)),
+    init: (θ, vector) => bothStates(algorithm.init(θ, vector), compression.init(θ, vector)),
 
     async step(θ, g, state, exchange, context) {
       const meanGradient = async () => {
@@ -68,7 +68,7 @@ const stricter = (a: Algorithm["splits"], b: Algorithm["splits"]): Algorithm["sp
   order[Math.max(order.indexOf(a), order.indexOf(b))]!;
 
 /** The state of both. Each finds its own by name. */
-function together(a: State, b: State): State {
+function bothStates(a: State, b: State): State {
   const state: Record<string, object> = {};
   for (const kind of Object.keys({ ...a, ...b }) as (keyof State)[]) {
     const twice = Object.keys(a[kind] ?? {}).find((key) => Object.hasOwn(b[kind] ?? {}, key));

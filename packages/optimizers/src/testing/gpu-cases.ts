@@ -205,9 +205,9 @@ export async function train(algorithm: () => Algorithm, more: Partial<OptimizerO
         let optimizer = new Optimizer(arena, group, { algorithm: algorithm(), ...given });
         const sent: number[] = [];
         let apart = false;
-        for (let step = 0; step < 6 || optimizer.isApart; step++) {
+        for (let step = 0; step < 6 || optimizer.parametersDiffer; step++) {
           if (step === 4) {
-            apart = optimizer.isApart;
+            apart = optimizer.parametersDiffer;
             const save = await stored(optimizer);
             await optimizer[Symbol.asyncDispose]();
             optimizer = new Optimizer(arena, group, { algorithm: algorithm(), ...given });

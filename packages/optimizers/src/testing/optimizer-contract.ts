@@ -122,20 +122,20 @@ export function optimizerContract(name: string, { create, oracle, tolerance = 1e
         const all = await onRanks(ranks, async (group) => {
           const { arena, optimizer, parameters } = build(group, {}, which);
           const before = which.frozen && (await whole(parameters[which.frozen]));
-          const visited: { isApart: boolean; θ: number[] }[] = [];
+          const visited: { parametersDiffer: boolean; θ: number[] }[] = [];
           for (let step = 0; step < 8; step++) {
             await setGradients(arena, group.rank, step, which);
             await optimizer.step({ lr: 0.01 });
-            visited.push({ isApart: optimizer.isApart, θ: await values(arena) });
+            visited.push({ parametersDiffer: optimizer.parametersDiffer, θ: await values(arena) });
           }
           if (which.frozen) expect(await whole(parameters[which.frozen])).toEqual(before);
           return visited;
         });
-        for (const [step, { isApart, θ }] of all[0]!.entries()) {
+        for (const [step, { parametersDiffer, θ }] of all[0]!.entries()) {
           expect(θ.every(Number.isFinite)).toBe(true);
-          for (const visited of all) if (!isApart) expect(visited[step]!.θ, `step ${step}`).toEqual(θ);
+          for (const visited of all) if (!parametersDiffer) expect(visited[step]!.θ, `step ${step}`).toEqual(θ);
         }
-        expect(all[0]!.at(-1)!.isApart).toBe(false); // local steps have ended
+        expect(all[0]!.at(-1)!.parametersDiffer).toBe(false); // local steps have ended
       },
     );
 

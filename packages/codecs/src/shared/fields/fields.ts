@@ -8,7 +8,7 @@
  * ranks (2^bits − 1) ≤ 2^width − 1; with s levels on each side of 0, ranks · 2 s ≤ 2^width − 1.
  */
 import type { Parameters } from "@terse/native-codecs";
-import { checkWhole } from "../parameters.ts";
+import { checkWhole, SumTooWideError } from "../parameters.ts";
 
 export const fieldBytes = (n: number, width: number): number => Math.ceil((n * width) / 8);
 
@@ -51,8 +51,9 @@ export function checkedFields<P extends Parameters>(codec: string, parameters: P
     const widest = width ?? widths.at(-1)!;
     const remedy =
       narrowest === undefined ? "take fewer bits or fewer ranks" : `take a width of ${narrowest}, or fewer bits`;
-    throw new RangeError(
-      `${codec}: ${ranks} ranks of ${bits} ${bits === 1 ? "bit" : "bits"} sum up to ${most}, and a field of ${widest} bits holds ${2 ** widest - 1}: ${remedy}.`,
+    throw new SumTooWideError(
+      codec,
+      `${ranks} ranks of ${bits} ${bits === 1 ? "bit" : "bits"} sum up to ${most}, and a field of ${widest} bits holds ${2 ** widest - 1}: ${remedy}.`,
     );
   }
   return width !== undefined || narrowest === bits ? parameters : { ...parameters, width: narrowest };
