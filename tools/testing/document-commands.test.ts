@@ -1,4 +1,7 @@
-/** Every command of the READMEs and of docs/ runs as it stands there, in one folder, with sizes for a test added; or the table says why not. */
+/**
+ * Every command of the READMEs and of docs/ runs as it stands there, in one folder, with sizes for a test added; or the
+ * table says why not.
+ */
 import { type ChildProcess, spawn } from "node:child_process";
 import { chmodSync, globSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -181,7 +184,10 @@ const documents = globSync(["README.md", "docs/**/*.md", "{packages,apps,native}
   .filter(({ lines }) => lines.length > 0);
 const wayOf = (text: string) => ways.find(({ is }) => is.test(text));
 
-/** ./terse for readers, which runs a program at once: there is nothing to set up, and looking for it would take half the test's time. */
+/**
+ * ./terse for readers, which runs a program at once: there is nothing to set up, and looking for it would take half the
+ * test's time.
+ */
 const terse = [
   "#!/bin/sh",
   "case $1 in",

@@ -62,7 +62,10 @@ export const usage = ["help.txt", "recipe-keys.txt"]
   .map((file) => readFileSync(new URL(file, import.meta.url), "utf8"))
   .join("\n");
 
-/** Throws `OptionsError` with a line per problem. What the command line does not say of the machines may be in the environment. */
+/**
+ * Throws `OptionsError` with a line per problem. What the command line does not say of the machines may be in the
+ * environment.
+ */
 export function readArguments(
   [command, ...argv]: readonly string[],
   env: NodeJS.ProcessEnv = process.env,

@@ -161,7 +161,10 @@ interface Surroundings {
   readonly hosts?: readonly number[] | undefined;
 }
 
-/** What carries votes and means; `vote: auto` needs `measured`, `vote: hierarchical` without ranksPerHost needs `hosts`. Throws `OptionsError`. */
+/**
+ * What carries votes and means; `vote: auto` needs `measured`, `vote: hierarchical` without ranksPerHost needs `hosts`.
+ * Throws `OptionsError`.
+ */
 export function schemesOf({ exchange }: Pick<Recipe, "exchange">, surroundings: Surroundings = {}): ChosenSchemes {
   const { vote, dense: type, gradient: _, buffers: __, ...given } = exchange;
   const options = defined(given);

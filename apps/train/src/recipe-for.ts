@@ -7,7 +7,10 @@ import { locateRun, readRecipeText, readSave } from "./saves/save-folder.ts";
 
 export type RecipeArguments = Pick<TrainArguments, "resume" | "recipe" | "overrides" | "newHead">;
 
-/** The recipe that the command line names: that of a run to resume, a file, or the default one. With `--resume auto` that of a new run. */
+/**
+ * The recipe that the command line names: that of a run to resume, a file, or the default one. With `--resume auto`
+ * that of a new run.
+ */
 export function recipeFor({ resume, recipe, overrides, newHead }: RecipeArguments, weights?: InitialWeights): Recipe {
   if (resume === undefined || resume === "auto")
     return readRecipe(recipe ?? defaultRecipe, overrides, (file) =>

@@ -1,12 +1,15 @@
 /**
- * The keys of a recipe, as the help and docs/recipe-keys show them. `./terse` prints recipe-keys.txt, which this file makes, without Node
- * and without a build.
+ * The keys of a recipe, as the help and docs/recipe-keys show them. `./terse` prints recipe-keys.txt, which this file
+ * makes, without Node and without a build.
  */
 import { type ListedOption, listOptions, type v } from "@terse/options";
 
 const [width, left] = [80, 38]; // columns; of the second one
 
-/** A line for each key: what it takes, and its default. `recipe` is the default recipe, whose values come before the schema's defaults. */
+/**
+ * A line for each key: what it takes, and its default. `recipe` is the default recipe, whose values come before the
+ * schema's defaults.
+ */
 export function recipeKeysText(schema: v.GenericSchema, recipe: Readonly<Record<string, unknown>>): string {
   let choice: string | undefined;
   const lines = listOptions(schema).flatMap(({ name, takes, required, fallback, only }) => {
@@ -23,8 +26,8 @@ export function recipeKeysText(schema: v.GenericSchema, recipe: Readonly<Record<
 }
 
 /**
- * Pages by their files in docs/: an index, and a page for each section, with a table of its keys and of those that belong to a choice such as
- * `optimizer.name=lion`.
+ * Pages by their files in docs/: an index, and a page for each section, with a table of its keys and of those that
+ * belong to a choice such as `optimizer.name=lion`.
  */
 export function recipeKeysPages(schema: v.GenericSchema, sentences: ReadonlyMap<string, string>): Map<string, string> {
   const sectionOf = ({ name }: ListedOption) => (name.includes(".") ? name.split(".")[0]! : "run");

@@ -1,4 +1,7 @@
-/** Every recipe of apps/train/recipes can be read and dry-run; the small ones, which train on two cores in minutes, take two steps. */
+/**
+ * Every recipe of apps/train/recipes can be read and dry-run; the small ones, which train on two cores in minutes, take
+ * two steps.
+ */
 import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -89,7 +92,8 @@ it.each(Object.entries(ofMaskedText))(
     const groups = loopback(2);
     const losses = await Promise.all(groups.map((group) => train(recipe, group, 2)));
     await Promise.all(groups.map((group) => group.close()));
-    for (const loss of losses.flat()) expect(Math.abs(loss - Math.log(320) - Math.log(2))).toBeLessThan(1); // a token, and one of two
+    // A token, and one of two.
+    for (const loss of losses.flat()) expect(Math.abs(loss - Math.log(320) - Math.log(2))).toBeLessThan(1);
   },
 );
 

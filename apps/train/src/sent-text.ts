@@ -3,7 +3,10 @@ import { bytesText } from "./format.ts";
 import { methodsInRun } from "./methods-in-run.ts";
 import type { Recipe } from "./recipe.ts";
 
-/** What a rank sends from a step on: "800 kB a step, and 27 kB in the last one", or "27 kB to 800 kB a step" where steps take turns. */
+/**
+ * What a rank sends from a step on: "800 kB a step, and 27 kB in the last one", or "27 kB to 800 kB a step" where steps
+ * take turns.
+ */
 export function sentText(
   recipe: Pick<Recipe, "steps" | "optimizer" | "exchange">,
   bytesOf: (step: number) => number,

@@ -1,4 +1,7 @@
-/** One rank's training run, from recipe to checkpoint. In the loop the optimizer, the journal, saves and interruptions send messages. */
+/**
+ * One rank's training run, from recipe to checkpoint. In the loop the optimizer, the journal, saves and interruptions
+ * send messages.
+ */
 import type { Group } from "@terse/collectives";
 import { tokenVariable, withoutToken } from "@terse/page/access";
 import { openPage } from "@terse/page/open-page";
@@ -123,8 +126,8 @@ function every(steps: number, step: number): boolean {
 }
 
 /**
- * Whether a page's address with its token need not be printed by this rank, whose output may be a file that others read: with --log-dir our
- * launcher prints it, and who has started ranks in another way with a token knows it.
+ * Whether a page's address with its token need not be printed by this rank, whose output may be a file that others
+ * read: with --log-dir our launcher prints it, and who has started ranks in another way with a token knows it.
  */
 function isShownElsewhere(page: string, { logDir }: TrainArguments): boolean {
   if (withoutToken(page) === page) return false;

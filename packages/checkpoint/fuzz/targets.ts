@@ -14,7 +14,10 @@ import { damaged, Random } from "./mutate.ts";
 export interface Target {
   /** Texts of JSON, from real files. */
   readonly seeds: readonly string[];
-  /** Reads a damaged text. Throws `CheckpointError` where it is refused, and any other error where what was accepted is not true. */
+  /**
+   * Reads a damaged text. Throws `CheckpointError` where it is refused, and any other error where what was accepted is
+   * not true.
+   */
   use(text: string, random: Random): void;
 }
 
@@ -126,7 +129,9 @@ export interface Counts {
   readonly refused: Map<string, number>;
 }
 
-/** Damages seeds `runs` times. Throws at the first text that is not refused as it should be, and says which one it was. */
+/**
+ * Damages seeds `runs` times. Throws at the first text that is not refused as it should be, and says which one it was.
+ */
 export function fuzz({ seeds, use }: Target, runs: number, seed: number): Counts {
   Error.stackTraceLimit = 0; // most runs end in an error, and a stack takes as long as the rest
   const random = new Random(seed);

@@ -16,16 +16,17 @@ const mappable: readonly DType[] = ["f32", "f64", "f16", "bf16", "i64", "i32", "
 const floats: readonly DType[] = ["f32", "f64", "f16", "bf16"];
 
 /**
- * Reads the weights of a folder into a model's parameters and buffers (`model.stateDict()`), in place; devices and dtypes stay as they are.
- * Strict like `loadWeights`: throws a `CheckpointError` that lists the first ten differences, and then changes nothing. The files are
- * mapped into memory, so they must not be cut short meanwhile.
+ * Reads the weights of a folder into a model's parameters and buffers (`model.stateDict()`), in place; devices and
+ * dtypes stay as they are. Strict like `loadWeights`: throws a `CheckpointError` that lists the first ten differences,
+ * and then changes nothing. The files are mapped into memory, so they must not be cut short meanwhile.
  */
 export async function loadModel(
   folder: string,
   parameters: Iterable<readonly [name: string, parameter: Tensor]>,
   foreign: ForeignWeights = {},
 ): Promise<void> {
-  const { call, cat, fromTypedArray, noGrad, scope } = await import("@terse/tensor"); // imported here, so that reading a file does not load libtorch
+  // Imported here, so that reading a file does not load libtorch
+  const { call, cat, fromTypedArray, noGrad, scope } = await import("@terse/tensor");
 
   /** Each file is mapped once: looking at the values brings the pages in, and the copy finds them there. */
   const files = new Map<string, Tensor>();
@@ -39,7 +40,8 @@ export async function loadModel(
   /** The elements in the page cache, without a copy of them: a vector. */
   const mapped = ({ path, begin, bytes, dtype }: FittingPart["place"]): Tensor => {
     const raw = fileAt(path).narrow(0, begin, bytes);
-    return call("aten::view.dtype", begin % 8 === 0 ? raw : raw.clone(), dtype); // libtorch reads no elements across their alignment
+    // Libtorch reads no elements across their alignment
+    return call("aten::view.dtype", begin % 8 === 0 ? raw : raw.clone(), dtype);
   };
   const isMappable = ({ bytes, dtype }: FittingPart["place"]) => bytes > 0 && mappable.includes(dtype);
   const stored = async (part: FittingPart): Promise<Tensor> => {

@@ -253,7 +253,10 @@ function reasonOf(status: number): BadFrame | "read" {
   return reasons[status] ?? "refused parameters";
 }
 
-/** Frames damaged by chance and by malice: flipped bits, cuts, lengths that lie, parts of others; most with a checksum that fits. */
+/**
+ * Frames damaged by chance and by malice: flipped bits, cuts, lengths that lie, parts of others; most with a checksum
+ * that fits.
+ */
 function* mutations(count: number): Generator<Uint8Array> {
   const next = random(20263);
   const below = (bound: number): number => Math.floor(next() * bound);

@@ -1,6 +1,6 @@
 /**
- * Frames: a wire with its codec, length and parameters, for files and for receivers that do not know them. Little-endian; the picture is in
- * docs/wire-formats.md.
+ * Frames: a wire with its codec, length and parameters, for files and for receivers that do not know them.
+ * Little-endian; the picture is in docs/wire-formats.md.
  *
  *   "TERS"  version  codec's name  n  parameters  segment ends  the wire  CRC-32C of everything before
  *

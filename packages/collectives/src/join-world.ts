@@ -28,11 +28,14 @@ export interface JoinOptions {
   /** An operation fails where another rank has not called it after so long. Default 1800. */
   timeoutSeconds?: number;
   /**
-   * A link may be down for so long, 0.1 to 3600, and it costs time alone. That of the process which runs the rendezvous counts. Default:
-   * TERSE_OUTAGE, else 8.
+   * A link may be down for so long, 0.1 to 3600, and it costs time alone. That of the process which runs the rendezvous
+   * counts. Default: TERSE_OUTAGE, else 8.
    */
   outageSeconds?: number | undefined;
-  /** Address, host name or interface of this machine that the other ranks can reach. Default: the one that reaches the rendezvous. */
+  /**
+   * Address, host name or interface of this machine that the other ranks can reach. Default: the one that reaches the
+   * rendezvous.
+   */
   address?: string;
   /** Slows this rank's connections down to such a link, `100mbit,1ms`. Default: TERSE_EMULATE_LINK. */
   emulateLink?: Link | string | undefined;
@@ -41,10 +44,10 @@ export interface JoinOptions {
 }
 
 /**
- * Joins the world that the environment describes: RANK, WORLD_SIZE and TERSE_RENDEZVOUS (host:port of the launcher's server), or
- * MASTER_ADDR and MASTER_PORT, where rank 0 then runs the rendezvous server; or the variables of torchrun, srun or mpirun
- * (docs/several-machines.md). TERSE_TOKEN is the secret that all ranks share.
- * Without any of these it is a world of one rank. Throws RendezvousError when the ranks cannot join.
+ * Joins the world that the environment describes: RANK, WORLD_SIZE and TERSE_RENDEZVOUS (host:port of the launcher's
+ * server), or MASTER_ADDR and MASTER_PORT, where rank 0 then runs the rendezvous server; or the variables of torchrun,
+ * srun or mpirun (docs/several-machines.md). TERSE_TOKEN is the secret that all ranks share. Without any of these it is
+ * a world of one rank. Throws RendezvousError when the ranks cannot join.
  */
 export async function joinWorld(options: JoinOptions = {}): Promise<Group> {
   const found = readWorldEnvironment(options.env);
@@ -122,7 +125,9 @@ export async function joinWorld(options: JoinOptions = {}): Promise<Group> {
 // Worlds that are not closed yet. They share one listener, because Node warns of a leak from the eleventh on.
 const unclosed = new Set<Group>();
 
-/** When nothing is left to do in this process, it closes its groups, so that the other ranks do not take it for lost. */
+/**
+ * When nothing is left to do in this process, it closes its groups, so that the other ranks do not take it for lost.
+ */
 function closeAll(): void {
   for (const group of unclosed) void group.close();
 }

@@ -1,4 +1,7 @@
-/** The methods that advice and dry runs compare: what a run could send instead. Each keeps the run's learning rate and clipping. */
+/**
+ * The methods that advice and dry runs compare: what a run could send instead. Each keeps the run's learning rate and
+ * clipping.
+ */
 import { parseOptions } from "@terse/options";
 import type { Recipe } from "../recipe.ts";
 import { recipeSchema } from "../recipe-schema.ts";
@@ -42,8 +45,8 @@ export const candidates: readonly Candidate[] = [
 ];
 
 /**
- * The run's recipe with the candidate's method. Messages leave while backward runs wherever the method allows it. `ranksPerHost`: for votes of
- * hosts, where the recipe does not say it.
+ * The run's recipe with the candidate's method. Messages leave while backward runs wherever the method allows it.
+ * `ranksPerHost`: for votes of hosts, where the recipe does not say it.
  */
 export function recipeOfCandidate(
   recipe: Recipe,

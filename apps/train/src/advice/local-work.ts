@@ -17,7 +17,10 @@ export interface RanksOfRun {
   readonly threads: number;
 }
 
-/** Seconds an element of the parameters, the least of a few steps, because other work only adds to it; measured once for each method. */
+/**
+ * Seconds an element of the parameters, the least of a few steps, because other work only adds to it; measured once for
+ * each method.
+ */
 export function localWork(recipe: Recipe, run: RanksOfRun): Promise<number> {
   const { lr: _, ...method } = recipe.optimizer;
   const key = JSON.stringify([method, recipe.exchange, run]);
@@ -30,7 +33,8 @@ async function measure(recipe: Recipe, { ranks, threads }: RanksOfRun): Promise<
   const before = numThreads();
   setNumThreads(threads);
   try {
-    // With other ranks a codec has other work: wires that are added, and wider fields. What is neither, one rank measures by itself.
+    // With other ranks a codec has other work: wires that are added, and wider fields. What is neither, one rank
+    // measures by itself.
     const [alone, together] = [await partsOf(recipe, 1), await partsOf(recipe, Math.min(ranks, mostRanks))];
     return alone.update + together.codecs;
   } finally {

@@ -517,7 +517,8 @@ describe("shell completion", () => {
       ([typed]) =>
         `COMP_WORDS=(terse ${typed.map((word) => `'${word}'`).join(" ")}) COMP_CWORD=${typed.length}; _terse; echo "\${COMPREPLY[@]}"`,
     );
-    const whole = `COMP_WORDS=(terse train --optimizer.name=lion) COMP_CWORD=2; _terse; echo "\${COMPREPLY[@]}"`; // as zsh has it
+    // As zsh has it.
+    const whole = `COMP_WORDS=(terse train --optimizer.name=lion) COMP_CWORD=2; _terse; echo "\${COMPREPLY[@]}"`;
     const lines = runIn("bash", [completionScript("bash"), ...calls, whole].join("\n"));
     expect(lines.at(-1)).toBe("--optimizer.name=lion --optimizer.name=lion-cub");
     for (const [i, [typed, expected]] of cases.entries())

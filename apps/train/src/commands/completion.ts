@@ -1,4 +1,6 @@
-/** `./terse completion bash|zsh|fish`: prints what makes a shell complete commands, their flags, and what these take. */
+/**
+ * `./terse completion bash|zsh|fish`: prints what makes a shell complete commands, their flags, and what these take.
+ */
 import { readdirSync, readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { engineNames } from "@terse/collectives";

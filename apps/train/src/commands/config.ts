@@ -46,7 +46,10 @@ export async function configCommand(argv: readonly string[]): Promise<void> {
   print(explain(key).join("\n"));
 }
 
-/** The keys that `key` names: one, all below it, or all of them. A line for each of their forms, and one for the sentence. Throws `OptionsError`. */
+/**
+ * The keys that `key` names: one, all below it, or all of them. A line for each of their forms, and one for the
+ * sentence. Throws `OptionsError`.
+ */
 export function explain(key?: string): string[] {
   const all = listOptions(recipeSchema);
   const chosen = key === undefined ? all : all.filter(({ name }) => name === key || name.startsWith(`${key}.`));

@@ -36,7 +36,10 @@ beforeEach(() => {
   return () => vi.restoreAllMocks();
 });
 
-/** Saves a run after no step, on two ranks, with weights that all differ from their first values. Resolves to what the user is told. */
+/**
+ * Saves a run after no step, on two ranks, with weights that all differ from their first values. Resolves to what the
+ * user is told.
+ */
 async function save(out: string, keys: readonly string[], initFrom?: string): Promise<readonly string[]> {
   const overrides = [...keys, "steps=4"];
   const weights = initFrom === undefined ? undefined : await readInitialWeights(initFrom);

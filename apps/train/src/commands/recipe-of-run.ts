@@ -14,7 +14,8 @@ export function recipeOfRun(run: string): Recipe {
     return writtenRecipe(text, join(run, recipeFile));
   } catch (error) {
     if (!(error instanceof OptionsError)) throw error;
-    const lines = error.lines.map((problem) => problem.split("\n")[0]!.replace(/:$/, "")); // without a picture of the place
+    // Without a picture of the place.
+    const lines = error.lines.map((problem) => problem.split("\n")[0]!.replace(/:$/, ""));
     throw new CheckpointError(`${lines.join("; ")}. Restore it, or name another run.`, { cause: error });
   }
 }

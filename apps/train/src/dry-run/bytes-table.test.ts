@@ -1,6 +1,6 @@
 /**
- * The table of bytes in docs/algorithms.md, made by the closed forms that a dry run counts with (`dry-run.test.ts` and the contract of optimizers
- * compare them with what is really sent). `./terse test bytes-table -u` makes it anew.
+ * The table of bytes in docs/algorithms.md, made by the closed forms that a dry run counts with (`dry-run.test.ts` and
+ * the contract of optimizers compare them with what is really sent). `./terse test bytes-table -u` makes it anew.
  */
 import { readFileSync } from "node:fs";
 import type { algorithms } from "@terse/optimizers";

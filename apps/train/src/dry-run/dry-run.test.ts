@@ -15,7 +15,9 @@ const recipeOf = (...overrides: string[]) =>
   readRecipe("gpt-small-lion", ["optimizer.name=lion-cub", "model.preset=nano", "optimizer.clip=0", ...overrides]);
 const link = parseLink("1gbit,50us");
 
-/** What ranks of this process really hold and send: of rank 0, the bytes of every step by the counters of its transport. */
+/**
+ * What ranks of this process really hold and send: of rank 0, the bytes of every step by the counters of its transport.
+ */
 async function trained(recipe: Recipe, ranks: number) {
   const groups = loopback(ranks);
   try {

@@ -69,7 +69,10 @@ async function checkWeights(initFrom: string, recipe: Recipe, newHead = false): 
   });
 }
 
-/** Times without codecs, as the table of methods has them: `--flops` stands for another machine, and codecs are measured on this one. */
+/**
+ * Times without codecs, as the table of methods has them: `--flops` stands for another machine, and codecs are measured
+ * on this one.
+ */
 export function withoutCodecs(plan: Plan, ranks: number): Plan {
   const { recipe, measured } = plan;
   if (!measured) return plan;

@@ -1,4 +1,7 @@
-/** The launcher's flags, which are torchrun's. As with torchrun, PET_NAME in the environment gives the ones that the command line does not. */
+/**
+ * The launcher's flags, which are torchrun's. As with torchrun, PET_NAME in the environment gives the ones that the
+ * command line does not.
+ */
 import { readdirSync } from "node:fs";
 import { availableProcessors } from "@terse/native-loader";
 import { numberFrom, OptionsError, parseArguments, type Read, wholeNumberFrom } from "@terse/options";
@@ -32,7 +35,10 @@ export interface Place {
   readonly maxRestarts: number;
   readonly logDir?: string;
   readonly shutdownTimeout: number;
-  /** It starts the ranks of its machine, although the environment names a rank: with several machines a rank has a LOCAL_RANK too. */
+  /**
+   * It starts the ranks of its machine, although the environment names a rank: with several machines a rank has a
+   * LOCAL_RANK too.
+   */
   readonly isLauncher: boolean;
 }
 

@@ -1,6 +1,6 @@
 /**
- * Times the parts of every training step on this rank: those of the loop (data, forward, backward) and, as the optimizer's watch, those of
- * its messages. A trace gets each part, if there is one.
+ * Times the parts of every training step on this rank: those of the loop (data, forward, backward) and, as the
+ * optimizer's watch, those of its messages. A trace gets each part, if there is one.
  */
 import type { Part as MessagePart, PackedBits, Watch } from "@terse/exchange";
 import type { StepWatch } from "@terse/optimizers";

@@ -10,7 +10,10 @@ import { together } from "./between-ranks.ts";
 import { saveFolder, saveFoldersIn } from "./save-folder.ts";
 import type { Place } from "./write-save.ts";
 
-/** Throws `CheckpointError` on all ranks alike where a disk cannot hold `save.keep` saves and the one that is being written. */
+/**
+ * Throws `CheckpointError` on all ranks alike where a disk cannot hold `save.keep` saves and the one that is being
+ * written.
+ */
 export async function checkSpace(
   { run, recipe, lock }: Place,
   { model, optimizer }: Parts,

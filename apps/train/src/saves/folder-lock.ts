@@ -1,10 +1,11 @@
 /**
- * lock.json in a run's folder: one start of one run may write there. The first rank that finds no lock writes it, and keeps the folder: it
- * removes old saves and leftovers. A rank of the same start that finds this lock knows that it shares the folder with the keeper, so
- * every machine with a disk of its own has one keeper.
+ * lock.json in a run's folder: one start of one run may write there. The first rank that finds no lock writes it, and
+ * keeps the folder: it removes old saves and leftovers. A rank of the same start that finds this lock knows that it
+ * shares the folder with the keeper, so every machine with a disk of its own has one keeper.
  *
- * The lock of a process that has ended does not count. Where that cannot be seen, in another container or on another machine, the lock
- * is watched for a while: its process changes it every few seconds (lock-thread.ts), and notices when another start has taken the folder.
+ * The lock of a process that has ended does not count. Where that cannot be seen, in another container or on another
+ * machine, the lock is watched for a while: its process changes it every few seconds (lock-thread.ts), and notices when
+ * another start has taken the folder.
  */
 import { closeSync, linkSync, openSync, readFileSync, renameSync, rmSync, writeSync } from "node:fs";
 import { join } from "node:path";
@@ -60,8 +61,8 @@ const takenBy = (who: string) =>
   );
 
 /**
- * Takes the folder for a start of a run, or joins a rank of the same start. `onWait` is called once where that takes longer, with the
- * reason. Throws `CheckpointError` where another run has it.
+ * Takes the folder for a start of a run, or joins a rank of the same start. `onWait` is called once where that takes
+ * longer, with the reason. Throws `CheckpointError` where another run has it.
  */
 export async function lockFolder(
   folder: string,

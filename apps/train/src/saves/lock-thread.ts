@@ -1,6 +1,7 @@
 /**
- * The thread that changes a lock file every few seconds, by a count in it, so that starts elsewhere see that its process runs. A step may
- * keep JavaScript's main thread busy for longer. A disk that does not take the count now may take the next one.
+ * The thread that changes a lock file every few seconds, by a count in it, so that starts elsewhere see that its
+ * process runs. A step may keep JavaScript's main thread busy for longer. A disk that does not take the count now may
+ * take the next one.
  */
 import { closeSync, openSync, readFileSync, writeFileSync, writeSync } from "node:fs";
 import { parentPort, workerData } from "node:worker_threads";
@@ -28,7 +29,8 @@ let told: FromLockThread = {};
 
 /** Who has the folder, where it is somebody else. */
 function change(): string | undefined {
-  const text = JSON.stringify({ ...mine, count: ++count }); // never shorter than the one before it, so it replaces all of that
+  // Never shorter than the one before it, so it replaces all of that.
+  const text = JSON.stringify({ ...mine, count: ++count });
   let file: number;
   try {
     file = openSync(path, "r+");

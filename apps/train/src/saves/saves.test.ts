@@ -113,7 +113,10 @@ const save = (step: number, runs: readonly string[]) =>
     await writeSave(step, rank.place, rank.parts, rank.group);
   });
 
-/** What every rank holds after it has gone on from the newest save: the first parameter, the first momentum, the step of the data. */
+/**
+ * What every rank holds after it has gone on from the newest save: the first parameter, the first momentum, the step of
+ * the data.
+ */
 const resume = (runs: readonly string[]) =>
   onRanks(runs, async ({ group, arena, parts, place }) => {
     const { manifest } = await findSave(place.run, group);

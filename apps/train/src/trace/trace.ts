@@ -46,7 +46,10 @@ export class Trace {
   }
 }
 
-/** The trace that a recipe asks for, in a process that begins at step `begin`; undefined for none. It ends with the run at the latest. */
+/**
+ * The trace that a recipe asks for, in a process that begins at step `begin`; undefined for none. It ends with the run
+ * at the latest.
+ */
 export function traceOf({ trace: { from, steps }, steps: end }: Recipe, begin: number): Trace | undefined {
   return steps === 0 ? undefined : new Trace({ from: Math.max(begin, Math.min(begin + from, end - steps)), steps });
 }

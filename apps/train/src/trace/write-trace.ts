@@ -1,6 +1,6 @@
 /**
- * The trace of a run: rank 0 puts the parts of all ranks on its clock and into one file when the last of the traced steps has ended,
- * trace.json in the run's folder; of a process that goes on with the run trace-2.json, and so on.
+ * The trace of a run: rank 0 puts the parts of all ranks on its clock and into one file when the last of the traced
+ * steps has ended, trace.json in the run's folder; of a process that goes on with the run trace-2.json, and so on.
  */
 import { existsSync } from "node:fs";
 import { join } from "node:path";
@@ -15,8 +15,8 @@ const traceFile = (process: number) => (process === 1 ? "trace.json" : `trace-${
 export const isTraceFile = (name: string): boolean => /^trace(-\d+)?\.json$/.test(name);
 
 /**
- * Writes the traces of all ranks to a new file in the folder; all ranks call it, between two steps. Sent by a rank, to rank 0: its trace as
- * JSON, about 100 bytes for each part, and the pings of clock.ts. Resolves to the file on rank 0.
+ * Writes the traces of all ranks to a new file in the folder; all ranks call it, between two steps. Sent by a rank, to
+ * rank 0: its trace as JSON, about 100 bytes for each part, and the pings of clock.ts. Resolves to the file on rank 0.
  */
 export async function writeTrace(trace: Trace, group: Group, folder: string): Promise<string | undefined> {
   const offsets = await clockOffsets(group);

@@ -37,7 +37,9 @@ export function checkWhole(codec: string, name: string, value: number, least: nu
   throw new ParameterError(codec, name, value, `a whole number, ${range}`);
 }
 
-/** Either block or segments, or neither. That the segments add up to n is checked by scaleGroupCount, where n is known. */
+/**
+ * Either block or segments, or neither. That the segments add up to n is checked by scaleGroupCount, where n is known.
+ */
 export function checkScaleGroups(codec: string, { block, segments }: ScaleGroups): void {
   if (block !== undefined && segments !== undefined)
     throw new RangeError(`${codec}: both block and segments are given; give one of them, or neither.`);

@@ -1,4 +1,7 @@
-/** What every implementation of every codec must do. A codec's own test calls this with its configurations and its vectors. */
+/**
+ * What every implementation of every codec must do. A codec's own test calls this with its configurations and its
+ * vectors.
+ */
 import { readFileSync } from "node:fs";
 import {
   type CodecKernel,
@@ -50,7 +53,8 @@ export interface CodecUnderTest {
   readonly configurations: Readonly<Record<string, Configuration>>;
 }
 
-const lengths = [...Array.from({ length: 71 }, (_, n) => n), 128, 192, 1021, 8269]; // 0…70, a prime, and a prime beyond two groups of pages
+// 0…70, a prime, and a prime beyond two groups of pages
+const lengths = [...Array.from({ length: 71 }, (_, n) => n), 128, 192, 1021, 8269];
 
 export function codecContract({ definition, vectors, configurations }: CodecUnderTest): void {
   const { name, takes } = definition;

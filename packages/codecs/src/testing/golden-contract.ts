@@ -1,6 +1,6 @@
 /**
- * Every codec's golden vectors through the public functions, with nothing but the language: browser.test.ts bundles this file and
- * runs it where there is no Node.
+ * Every codec's golden vectors through the public functions, with nothing but the language: browser.test.ts bundles
+ * this file and runs it where there is no Node.
  */
 import { type Codec, codecNamed, majority, majorityOrZero, tally, voteImplementation } from "../index.ts";
 
@@ -22,7 +22,10 @@ interface VoteCase {
   readonly planes: readonly string[];
 }
 
-/** What is written and read here for each case: `implementation` beside the names that the vectors have. Bytes are hexadecimal. */
+/**
+ * What is written and read here for each case: `implementation` beside the names that the vectors have. Bytes are
+ * hexadecimal.
+ */
 export type Answer = Readonly<Record<string, unknown>>;
 
 export function answers(golden: Golden): Answer[] {

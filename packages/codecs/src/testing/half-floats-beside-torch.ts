@@ -56,7 +56,9 @@ export function decodesLikeTorch(codec: HalfCodec, dtype: Dtype): void {
   expect(untouched.every((value) => value === 0.5)).toBe(true);
 }
 
-/** Ten million patterns of fp32's bits: torch's halves where those are finite; where they are not, the index is refused. */
+/**
+ * Ten million patterns of fp32's bits: torch's halves where those are finite; where they are not, the index is refused.
+ */
 export function agreesWithTorch(codec: HalfCodec, dtype: Dtype): void {
   const next = random(2026);
   const patterns = new Uint32Array(1e7);

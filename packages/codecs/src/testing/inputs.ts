@@ -1,6 +1,9 @@
 /** Inputs of tests, the same for one seed. */
 
-/** Numbers of every kind that is finite: normal ones, zeros of both signs, denormals, the largest. The same for one seed. */
+/**
+ * Numbers of every kind that is finite: normal ones, zeros of both signs, denormals, the largest. The same for one
+ * seed.
+ */
 export function anyFloats(n: number, seed: number): Float32Array {
   const next = random(seed);
   const special = [0, -0, 2 ** -149, -(2 ** -149), 2 ** -127, 3.4028234663852886e38, -3.4028234663852886e38];
@@ -9,7 +12,10 @@ export function anyFloats(n: number, seed: number): Float32Array {
   );
 }
 
-/** Numbers as gradients have them: both signs, some orders of magnitude, now and then an exact zero. The same for one seed. */
+/**
+ * Numbers as gradients have them: both signs, some orders of magnitude, now and then an exact zero. The same for one
+ * seed.
+ */
 export function gradients(n: number, seed: number): Float32Array {
   const next = random(seed);
   return Float32Array.from({ length: n }, () => (next() < 0.1 ? 0 : (next() - 0.5) * 2 ** (-8 * next())));

@@ -5,8 +5,8 @@ import type { Draws } from "../shared/random/random.ts";
 import { gradients } from "./inputs.ts";
 
 /**
- * The mean of 100 000 decoded draws is x, within 4σ. `parts`: what the levels stand for, as parts of the scale, from 0 to 1;
- * `scaleOf`: the scale of a vector whose largest magnitude is 1.
+ * The mean of 100 000 decoded draws is x, within 4σ. `parts`: what the levels stand for, as parts of the scale, from 0
+ * to 1; `scaleOf`: the scale of a vector whose largest magnitude is 1.
  */
 export function isUnbiased(codec: Codec<Draws>, parts: readonly number[], scaleOf: (x: Float32Array) => number): void {
   const values = [1, -0.9, 0.01, -0.33, 0.5, 0.125, -0.0625, 0];

@@ -10,9 +10,10 @@ import { vote as definition } from "./vote.ts";
 export const maxVotes = 1024;
 
 /**
- * out = the sign of the majority, per element; a tie counts as `tie`. The signs are counted in their packed form.
- * A null vote is an absent rank, which is not counted. `out` and every vote have ceil(n/8) bytes; `out` may be one of the votes, but
- * may not overlap one partly. RangeError for another length, fewer than 1 or more than 1024 votes, or if all of them are null.
+ * out = the sign of the majority, per element; a tie counts as `tie`. The signs are counted in their packed form. A
+ * null vote is an absent rank, which is not counted. `out` and every vote have ceil(n/8) bytes; `out` may be one of the
+ * votes, but may not overlap one partly. RangeError for another length, fewer than 1 or more than 1024 votes, or if all
+ * of them are null.
  */
 export function majority(out: Uint8Array, votes: readonly Vote[], n: number, { tie }: { tie: Sign }): void {
   checkVotes("majority", votes, n);
@@ -26,8 +27,8 @@ export function majority(out: Uint8Array, votes: readonly Vote[], n: number, { t
 }
 
 /**
- * plus = more plus than minus votes; nonzero = not tied. A tied element has 0 in both. An odd number of present ranks has no ties.
- * Lengths, absent ranks and errors as in `majority`.
+ * plus = more plus than minus votes; nonzero = not tied. A tied element has 0 in both. An odd number of present ranks
+ * has no ties. Lengths, absent ranks and errors as in `majority`.
  */
 export function majorityOrZero(plus: Uint8Array, nonzero: Uint8Array, votes: readonly Vote[], n: number): void {
   checkVotes("majorityOrZero", votes, n);
@@ -36,8 +37,8 @@ export function majorityOrZero(plus: Uint8Array, nonzero: Uint8Array, votes: rea
 }
 
 /**
- * planes[k] = bit k of the number of plus votes, per element; planes.length = ceil(log2(P + 1)) for P votes, absent ones included
- * (`tallyPlanes`). Lengths, absent ranks and errors as in `majority`.
+ * planes[k] = bit k of the number of plus votes, per element; planes.length = ceil(log2(P + 1)) for P votes, absent
+ * ones included (`tallyPlanes`). Lengths, absent ranks and errors as in `majority`.
  */
 export function tally(planes: readonly Uint8Array[], votes: readonly Vote[], n: number): void {
   checkVotes("tally", votes, n);

@@ -47,7 +47,10 @@ function elect(kernel: VoteKernel, votes: readonly Vote[], n: number) {
   return { clean, results: { majorityPlus, majorityMinus, plus, nonzero, planes } };
 }
 
-/** Plain counting, one element at a time: the oracle. Who is absent is not counted, but the planes have room for everybody. */
+/**
+ * Plain counting, one element at a time: the oracle. Who is absent is not counted, but the planes have room for
+ * everybody.
+ */
 function counted(votes: readonly Vote[], n: number) {
   const present = votes.filter((wire) => wire !== null);
   const counts = Array.from({ length: n }, (_, i) => present.reduce((count, wire) => count + bit(wire, i), 0));

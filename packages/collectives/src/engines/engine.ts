@@ -29,7 +29,9 @@ export interface Engine {
   readonly opensAlone: boolean;
   /** Why this build cannot use it, and what to do about it; undefined where it can. */
   missing(): string | undefined;
-  /** Its library has its own launcher, which knows rank and size. Resolves when every process of the job has called it. */
+  /**
+   * Its library has its own launcher, which knows rank and size. Resolves when every process of the job has called it.
+   */
   startJob?(deadlineSeconds: number): Promise<MpiWorld>;
   /** This rank's world. Throws RendezvousError where the machine lacks what the engine needs. */
   world(options: WorldOptions): Promise<RendezvousWorld>;

@@ -49,7 +49,8 @@ describe("a loopback world", () => {
     for (const [k, error] of errors) {
       expect(error).toBeInstanceOf(RankLostError);
       expect((error as RankLostError).rank).toBe(2);
-      // Rank 2 has finished its second operation. Another rank may still have been in that one, and misses its last messages.
+      // Rank 2 has finished its second operation. Another rank may still have been in that one, and misses its last
+      // messages.
       expect([1, 2]).toContain(k);
     }
     await Promise.all(groups.map((group) => group.close()));

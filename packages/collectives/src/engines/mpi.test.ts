@@ -9,7 +9,8 @@ import { joinWorld } from "../join-world.ts";
 import { engineContract } from "../testing/engine-contract/engine-contract.ts";
 import { InProcessWorlds } from "../testing/in-process-worlds.ts";
 
-// Ranks in one process, which MPI counts as a job of one: it sends messages to itself. test-e2e has ranks in processes of their own.
+// Ranks in one process, which MPI counts as a job of one: it sends messages to itself. test-e2e has ranks in processes
+// of their own.
 const worlds = new InProcessWorlds();
 
 function temporaryFolder(): Disposable & { path: string } {
@@ -21,8 +22,8 @@ describe.skipIf(!collectives().hasMpi)("mpi (skipped where the build found none;
   afterAll(() => worlds[Symbol.asyncDispose]());
   engineContract("mpi", (size) => worlds.open("mpi", size));
 
-  // Each call of MPI_Testsome takes 20 ms, so a group posts receives, cancels them and ends within one call. Freed memory becomes
-  // addresses that no process has, so a use after the end crashes.
+  // Each call of MPI_Testsome takes 20 ms, so a group posts receives, cancels them and ends within one call. Freed
+  // memory becomes addresses that no process has, so a use after the end crashes.
   it("ends groups whose receives were posted and cancelled while its thread was in MPI", () => {
     using folder = temporaryFolder();
     const library = join(folder.path, "slow.so");

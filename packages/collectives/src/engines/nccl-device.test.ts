@@ -11,8 +11,9 @@ const found = findNccl();
 const atLeast = (minor: number) => found.available && Number(found.version!.split(".")[1]) >= minor;
 
 /**
- * Environment for several ranks on one GPU, which NCCL refuses by default. NCCL 2.30 has a setting for it. With older versions each rank
- * claims a host of its own, so that they use sockets. Slow, and only for correctness. NVLS cannot be shared.
+ * Environment for several ranks on one GPU, which NCCL refuses by default. NCCL 2.30 has a setting for it. With older
+ * versions each rank claims a host of its own, so that they use sockets. Slow, and only for correctness. NVLS cannot be
+ * shared.
  */
 function environment(rank: number): Record<string, string> {
   const both = { NCCL_RAS_ENABLE: "0", NCCL_NVLS_ENABLE: "0", NCCL_MAX_CTAS: "2", NCCL_SOCKET_IFNAME: "lo" };

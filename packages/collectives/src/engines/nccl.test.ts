@@ -21,7 +21,8 @@ import { DeviceBuffer } from "./device-buffer.ts";
 import { chooseDevice, findNccl, type NcclWorld } from "./nccl.ts";
 import type { NcclOptions } from "./nccl-options.ts";
 
-// All ranks are in this process, each on a device of its own. The library and the driver are fakes that really move data.
+// All ranks are in this process, each on a device of its own. The library and the driver are fakes that really move
+// data.
 const fake = new FakeNccl();
 const defaultLibrary = fake.build();
 const streams = fake.streams();

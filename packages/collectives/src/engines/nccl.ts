@@ -1,16 +1,20 @@
 /**
  * NCCL: collectives between GPUs, on a stream of the rank's own device.
  *
- * Memory is on the device, `cuda:K`, or on the CPU. CPU memory is copied to the device and back, which is meant for a few numbers.
- * Differences from the other engines, all of which come from NCCL:
+ * Memory is on the device, `cuda:K`, or on the CPU. CPU memory is copied to the device and back, which is meant for a
+ * few numbers. Differences from the other engines, all of which come from NCCL:
  *
- * - Messages have no headers. Ranks that call different operations, or give different sizes or roots, get no error that says so: they
+ * - Messages have no headers. Ranks that call different operations, or give different sizes or roots, get no error that
+ * says so: they
  *   fail at the deadline (`timeoutSeconds`), or get wrong numbers.
- * - `send` and `recv` run in order with the collectives. Those that are called without an await between them start together, so two
+ * - `send` and `recv` run in order with the collectives. Those that are called without an await between them start
+ * together, so two
  *   ranks that send to each other must call both send and receive before they await either.
- * - All groups of a rank start their operations in the order of the calls, which must be the same on every rank. A split is such an
+ * - All groups of a rank start their operations in the order of the calls, which must be the same on every rank. A
+ * split is such an
  *   operation: later ones wait for it.
- * - `mean` multiplies by 1/n before it adds. NCCL decides what `min` and `max` make of a NaN. 16-bit integers can be moved, but not
+ * - `mean` multiplies by 1/n before it adds. NCCL decides what `min` and `max` make of a NaN. 16-bit integers can be
+ * moved, but not
  *   reduced. Results are the same on all ranks, bit for bit, as on every engine.
  */
 import { hostname } from "node:os";
@@ -33,7 +37,8 @@ export const nccl: Engine = {
   mayBeDefault: false,
   emulatesLinks: false,
   opensAlone: true,
-  missing: () => undefined, // the library and the GPU are looked for in `world`, so that the other ranks get the error too
+  // The library and the GPU are looked for in `world`, so that the other ranks get the error too
+  missing: () => undefined,
   world: async (options) => new NcclWorld(options),
 };
 

@@ -21,7 +21,10 @@ export interface Contact {
 
 const rootCauseMilliseconds = 1000; // how long a broken connection waits for the server to name the rank that failed
 
-/** One rank's world: its groups, and the failures that the rendezvous server reports. Each engine defines how a group is opened. */
+/**
+ * One rank's world: its groups, and the failures that the rendezvous server reports. Each engine defines how a group is
+ * opened.
+ */
 export abstract class RendezvousWorld implements World {
   abstract readonly engine: string;
   abstract readonly emulatedLink: Link | undefined;
@@ -78,7 +81,9 @@ export abstract class RendezvousWorld implements World {
     for (const [native, name] of this.opening) if (inner === undefined || name === inner) native.abort(error.message);
   }
 
-  /** The ranks exchange the addresses that `native` has for each of them, and connect. `contacts[i]` is for member i. */
+  /**
+   * The ranks exchange the addresses that `native` has for each of them, and connect. `contacts[i]` is for member i.
+   */
   protected async connect<T extends Contact>(
     native: Communicator,
     name: string,

@@ -1,6 +1,6 @@
 /**
- * What comes over a connection of the rendezvous is checked before it is used: each function says what is wrong with a line, or returns
- * undefined. The values that ranks exchange are checked by whoever asked for them.
+ * What comes over a connection of the rendezvous is checked before it is used: each function says what is wrong with a
+ * line, or returns undefined. The values that ranks exchange are checked by whoever asked for them.
  */
 import { leastOutageSeconds, mostOutageSeconds } from "./outage.ts";
 import type { AbortReason, FromRank } from "./protocol.ts";

@@ -9,7 +9,10 @@ export function sendLine(socket: Socket, line: Hello | FromRank | FromServer): v
   if (!socket.destroyed && socket.writable) socket.write(`${JSON.stringify(line)}\n`);
 }
 
-/** Calls `each` for every line. `limit()` is the most bytes that the next line may have; a longer line, or one that is not a JSON object, goes to `bad`. */
+/**
+ * Calls `each` for every line. `limit()` is the most bytes that the next line may have; a longer line, or one that is
+ * not a JSON object, goes to `bad`.
+ */
 export function readLines(
   socket: Socket,
   limit: () => number,

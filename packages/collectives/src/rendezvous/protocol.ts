@@ -4,7 +4,8 @@
  *   rank → server   hello, once, as the first line; then requests (set, get, allGather, allToAll, leave), abort, bye
  *   server → rank   welcome or refused; then one answer per request, and notifications: left, failure
  *
- * Each rank opens a second connection, with `beat: true` in its hello, for its heartbeat: an empty line at regular intervals.
+ * Each rank opens a second connection, with `beat: true` in its hello, for its heartbeat: an empty line at regular
+ * intervals.
  */
 
 export const protocolVersion = 3;

@@ -18,7 +18,8 @@ export async function everyOperation(group: Group): Promise<void> {
     await memory.read(to);
     return [...to];
   };
-  // One buffer cut into n parts of 3 elements: in rank order, or backwards so that a part's successor does not follow it in memory.
+  // One buffer cut into n parts of 3 elements: in rank order, or backwards so that a part's successor does not follow
+  // it in memory.
   const parts = (memory: DeviceBuffer, backwards = false) =>
     Array.from({ length: n }, (_, r) => ({
       pointer: memory.pointer + 12n * BigInt(backwards ? n - 1 - r : r),

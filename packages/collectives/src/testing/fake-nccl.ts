@@ -1,4 +1,7 @@
-/** Builds the fakes in `native/collectives/fake` for tests: an NCCL, and a CUDA driver whose device memory is this process's own. */
+/**
+ * Builds the fakes in `native/collectives/fake` for tests: an NCCL, and a CUDA driver whose device memory is this
+ * process's own.
+ */
 import { execFileSync } from "node:child_process";
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";

@@ -1,4 +1,7 @@
-/** Worlds whose ranks are in this process but join like separate processes do; test-e2e has ranks in processes of their own. */
+/**
+ * Worlds whose ranks are in this process but join like separate processes do; test-e2e has ranks in processes of their
+ * own.
+ */
 import type { EngineName } from "../engines/engines.ts";
 import type { Group } from "../group.ts";
 import { type JoinOptions, joinWorld } from "../join-world.ts";

@@ -1,4 +1,7 @@
-/** One rank of nccl-device.test.ts. Argument: "operations" to run them all, or "hang", where only rank 0 calls an all-reduce. */
+/**
+ * One rank of nccl-device.test.ts. Argument: "operations" to run them all, or "hang", where only rank 0 calls an
+ * all-reduce.
+ */
 import { setTimeout as sleep } from "node:timers/promises";
 import { joinWorld } from "../join-world.ts";
 import type { NativeGroup } from "../native-group.ts";

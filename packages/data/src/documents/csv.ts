@@ -1,4 +1,7 @@
-/** Comma-separated values with quotes, RFC 4180, https://www.rfc-editor.org/rfc/rfc4180; the first row names the columns. */
+/**
+ * Comma-separated values with quotes, RFC 4180, https://www.rfc-editor.org/rfc/rfc4180; the first row names the
+ * columns.
+ */
 import { pipeline, Readable } from "node:stream";
 import { CsvError, parse } from "csv-parse";
 import { textOfFile } from "../content/text-of-file.ts";

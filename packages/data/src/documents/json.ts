@@ -5,7 +5,10 @@ import { mostLetters, tooLong } from "./lines.ts";
 import type { DocumentOptions, Piece } from "./piece.ts";
 import { textOfRow } from "./text-of-row.ts";
 
-/** The texts of a file with one array of objects, or with an object in each line, as pandas and Hugging Face's datasets read .json. Throws `DataError`. */
+/**
+ * The texts of a file with one array of objects, or with an object in each line, as pandas and Hugging Face's datasets
+ * read .json. Throws `DataError`.
+ */
 export async function* jsonTexts(path: string, options: DocumentOptions): AsyncGenerator<Piece> {
   if (!(await beginsWithArray(path))) {
     yield* jsonlTexts(path, options);

@@ -19,7 +19,9 @@ export interface Group {
 /** `group` is undefined after the last one. */
 export type Answer = { readonly group: Group | undefined } | { readonly problem: string; readonly ofData: boolean };
 
-/** How long a group may take. A damaged file can send hyparquet into a loop without end, or one that fills the memory. */
+/**
+ * How long a group may take. A damaged file can send hyparquet into a loop without end, or one that fills the memory.
+ */
 const limitSeconds = (fileBytes: number) => 30 + fileBytes / 1e6;
 
 // In the sources the thread is this folder's file; in the published package it is beside the bundle.

@@ -32,7 +32,10 @@ export async function* plainText(path: string): AsyncGenerator<Piece> {
   yield { text: parts.join(""), ends: true, bytes };
 }
 
-/** The last place at a newline, or at a blank, that has no white space beside it; 0 for none. Few tokenizers have tokens across such a place. */
+/**
+ * The last place at a newline, or at a blank, that has no white space beside it; 0 for none. Few tokenizers have tokens
+ * across such a place.
+ */
 function lastCut(text: string, at: "\n" | " "): number {
   for (let place = text.lastIndexOf(at); place > 0; place = text.lastIndexOf(at, place - 1))
     if (/\S\s\S/.test(text.slice(place - 1, place + 2))) return at === "\n" ? place + 1 : place;

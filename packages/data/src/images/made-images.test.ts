@@ -39,7 +39,10 @@ describe("made images", () => {
   });
 });
 
-/** |Fourier coefficient| of the red channel and of red − green, at low frequencies, as shares of their sum: no phase, no brightness. */
+/**
+ * |Fourier coefficient| of the red channel and of red − green, at low frequencies, as shares of their sum: no phase, no
+ * brightness.
+ */
 function powers(pixels: Uint8Array): number[] {
   const found: number[] = [];
   for (const channel of [0, 1])

@@ -57,7 +57,8 @@ describe("masked text", () => {
       expect(of(segments)).toEqual(Array.from({ length: T }, (_, i) => (i < 22 ? 0 : 1)));
       expect(new Set(of(mask))).toEqual(new Set([1]));
       expect(wanted.filter((label) => label !== -100).length).toBe(6); // 0.15 · 40
-      // Where labels are put back, both halves are pieces of the text, and they follow each other if nextSentence says so.
+      // Where labels are put back, both halves are pieces of the text, and they follow each other if nextSentence says
+      // so.
       const whole = Buffer.from(own.map((token, i) => (wanted[i] === -100 ? token : wanted[i]!))).toString("latin1");
       const [first, second] = [whole.slice(1, 21), whole.slice(22, 42)];
       expect(text.includes(first) && text.includes(second)).toBe(true);

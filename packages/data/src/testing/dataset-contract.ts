@@ -24,7 +24,8 @@ export async function rowsOf(batch: Batch, fields: readonly string[]): Promise<s
 }
 
 /**
- * `samples`: of an epoch, 10 to 50, all different. `fields`: of its batches. `random`: rows of the same sample differ between epochs.
+ * `samples`: of an epoch, 10 to 50, all different. `fields`: of its batches. `random`: rows of the same sample differ
+ * between epochs.
  */
 export function datasetContract(
   open: Open,

@@ -1,4 +1,7 @@
-/** Texts as tokens, piece by piece or as one array in memory. For texts that do not fit there, ./terse data prepare writes files of tokens. */
+/**
+ * Texts as tokens, piece by piece or as one array in memory. For texts that do not fit there, ./terse data prepare
+ * writes files of tokens.
+ */
 import { createHash } from "node:crypto";
 import { basename, relative } from "node:path";
 import { DataError } from "../data-error.ts";

@@ -1,6 +1,6 @@
 /**
- * dct-top-k: of the orthonormal DCT-II of each chunk, the k coefficients of largest magnitude, with their places.
- * Peng, Quesnelle and Kingma 2024, "DeMo: Decoupled Momentum Optimization", https://arxiv.org/abs/2411.19870, Algorithm 1.
+ * dct-top-k: of the orthonormal DCT-II of each chunk, the k coefficients of largest magnitude, with their places. Peng,
+ * Quesnelle and Kingma 2024, "DeMo: Decoupled Momentum Optimization", https://arxiv.org/abs/2411.19870, Algorithm 1.
  *
  *   chunks    `block` floats, the last may be shorter; in two dimensions block · block, one square after the other, row by row
  *   a chunk   the indices of its k coefficients, as top-k writes them; then the coefficients, in fp32 (fewer of a shorter chunk)
@@ -72,7 +72,9 @@ export const definition: Definition = {
 const fits = (values: readonly number[]): boolean =>
   values.reduce((sum, value) => sum + Math.abs(value), 0) <= 3.4028234663852886e38;
 
-/** Where each chunk's floats begin and how many they are; how many coefficients it keeps; where on the wire they lie. */
+/**
+ * Where each chunk's floats begin and how many they are; how many coefficients it keeps; where on the wire they lie.
+ */
 function chunksOf(n: number, parameters: Parameters) {
   const { k } = parameters;
   const whole = chunkLength(parameters);
@@ -124,8 +126,8 @@ const LONGEST = [0, 4096, 128];
 
 /**
  * Of the orthonormal DCT of each chunk, the k coefficients of largest magnitude, with their places: DeMo's compression.
- * block: floats of a chunk, 1 … 4096, the last may be shorter; with dimensions 2 its side, 1 … 128, and whole squares must be given,
- * one after the other. k: from 1 to the coefficients of a chunk. Anything else is a RangeError.
+ * block: floats of a chunk, 1 … 4096, the last may be shorter; with dimensions 2 its side, 1 … 128, and whole squares
+ * must be given, one after the other. k: from 1 to the coefficients of a chunk. Anything else is a RangeError.
  */
 export function dctTopK(parameters: {
   readonly block: number;

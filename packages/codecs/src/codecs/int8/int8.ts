@@ -68,8 +68,8 @@ export const definition: Definition = {
 };
 
 /**
- * One byte per float. The whole vector shares a scale unless `block` (floats that share one) or `segments` (lengths of parts that do,
- * together n) are given.
+ * One byte per float. The whole vector shares a scale unless `block` (floats that share one) or `segments` (lengths of
+ * parts that do, together n) are given.
  */
 export function int8(parameters: ScaleGroups = {}) {
   checkNames("int8", parameters, ["block", "segments"]);

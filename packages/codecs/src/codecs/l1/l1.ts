@@ -1,15 +1,15 @@
 /**
- * l1: evenly spaced levels up to twice the mean magnitude; larger numbers are clamped.
- * Ishikawa et al. 2024, "Lion Cub: Minimizing Communication Overhead in Distributed Lion", https://arxiv.org/abs/2411.16462, §4.2
+ * l1: evenly spaced levels up to twice the mean magnitude; larger numbers are clamped. Ishikawa et al. 2024, "Lion Cub:
+ * Minimizing Communication Overhead in Distributed Lion", https://arxiv.org/abs/2411.16462, §4.2
  *
  *   s     = 2^(bits − 1) − 1, or fewer: `side`
  *   scale = fp32(‖x‖₁ / M)                                        M: elements of the scale group
  *   q     = clamp(round half even((x · s) / (2 scale)), −s, s)    0 where scale is 0
  *   wire  = scales, then q + s in fields;  decoded = q · (2 scale / s)
  *
- * An unscaled wire has no scales, and decodes to q; the sum of the wires of `ranks` ranks decodes to Σ q. With units that the ranks
- * agreed on, q = clamp(round half even(x / unit), −s, s), and the sum decodes to (Σ q) · unit.
- * This file is the definition: l1.c, l1_avx2.c, … write the same bytes.
+ * An unscaled wire has no scales, and decodes to q; the sum of the wires of `ranks` ranks decodes to Σ q. With units
+ * that the ranks agreed on, q = clamp(round half even(x / unit), −s, s), and the sum decodes to (Σ q) · unit. This file
+ * is the definition: l1.c, l1_avx2.c, … write the same bytes.
  */
 import { type Codec, codec, type Units } from "../../codec.ts";
 import { checkedLevels, levels, summableLevels } from "../../shared/levels/levels.ts";
@@ -44,7 +44,10 @@ export interface L1Parameters extends ScaleGroups {
   readonly width?: number | undefined;
   /** No scales on the wire: the levels of all ranks have the same weight, and wires can be summed. */
   readonly unscaled?: boolean | undefined;
-  /** How many unscaled wires are summed: ranks (2^bits − 1) ≤ 2^width − 1, or with `side` ranks · 2 s ≤ 2^width − 1. 1 unless given. */
+  /**
+   * How many unscaled wires are summed: ranks (2^bits − 1) ≤ 2^width − 1, or with `side` ranks · 2 s ≤ 2^width − 1. 1
+   * unless given.
+   */
   readonly ranks?: number | undefined;
 }
 

@@ -99,7 +99,8 @@ describe("linf", () => {
   });
 
   it("draws r < p, and not r ≤ p, in every implementation", () => {
-    // Numbers that are exactly the r of their element, where 24 bits hold it; under 2 bits and a scale of 1 they are their own p.
+    // Numbers that are exactly the r of their element, where 24 bits hold it; under 2 bits and a scale of 1 they are
+    // their own p.
     const [seed, step] = [9, 4];
     const x = Float32Array.from({ length: 4096 }, (_, i) => {
       const words = philox([16 * Math.floor(i / 64) + (i % 16), 0, step, 0], [seed, 0]);

@@ -1,7 +1,7 @@
 /**
- * linf: levels up to the largest magnitude, drawn so that the mean is x.
- * Ishikawa et al. 2024, "Lion Cub: Minimizing Communication Overhead in Distributed Lion", https://arxiv.org/abs/2411.16462, §2 (Q∞)
- * and §4.2 (without zero, logarithmic)
+ * linf: levels up to the largest magnitude, drawn so that the mean is x. Ishikawa et al. 2024, "Lion Cub: Minimizing
+ * Communication Overhead in Distributed Lion", https://arxiv.org/abs/2411.16462, §2 (Q∞) and §4.2 (without zero,
+ * logarithmic)
  *
  *   s     = 2^(bits − 1) − 1
  *   scale = ‖x‖_∞
@@ -10,9 +10,9 @@
  *   logarithmic    levels scale · 2^(k − s), k = 1 … s, and 0; drawn between the neighbours      decoded = ± scale · 2^(|q| − s)
  *   wire  = scales, then q + s in fields
  *
- * An unscaled wire has no scales, and decodes to q; the sum of the wires of `ranks` ranks decodes to Σ q. With units that the ranks
- * agreed on, v = min(|x| · (1 / unit), s), and the sum decodes to (Σ q) · unit.
- * This file is the definition: linf.c, linf_avx2.c, … write the same bytes.
+ * An unscaled wire has no scales, and decodes to q; the sum of the wires of `ranks` ranks decodes to Σ q. With units
+ * that the ranks agreed on, v = min(|x| · (1 / unit), s), and the sum decodes to (Σ q) · unit. This file is the
+ * definition: linf.c, linf_avx2.c, … write the same bytes.
  */
 import { type Codec, codec, type Units } from "../../codec.ts";
 import { checkedLevels, levels, summableLevels } from "../../shared/levels/levels.ts";
@@ -67,7 +67,10 @@ export interface LinfParameters extends ScaleGroups {
   readonly levels?: "uniform" | "without-zero" | "logarithmic" | undefined;
   /** Bits of a field: bits, 4, 8 or 16; the narrowest with room for the sum of all ranks unless given. */
   readonly width?: number | undefined;
-  /** No scales on the wire: the levels of all ranks have the same weight, and wires can be summed. Not with logarithmic levels. */
+  /**
+   * No scales on the wire: the levels of all ranks have the same weight, and wires can be summed. Not with logarithmic
+   * levels.
+   */
   readonly unscaled?: boolean | undefined;
   /** How many unscaled wires are summed: ranks (2^bits − 1) ≤ 2^width − 1. 1 unless given. */
   readonly ranks?: number | undefined;

@@ -1,7 +1,7 @@
 /**
- * qsgd: levels up to the Euclidean norm, drawn so that the mean is x.
- * Alistarh, Grubic, Li, Tomioka, Vojnović 2017, "QSGD: Communication-Efficient SGD via Gradient Quantization and Encoding",
- * https://arxiv.org/abs/1610.02132, §3.1; fields of a fixed width in place of its Elias code
+ * qsgd: levels up to the Euclidean norm, drawn so that the mean is x. Alistarh, Grubic, Li, Tomioka, Vojnović 2017,
+ * "QSGD: Communication-Efficient SGD via Gradient Quantization and Encoding", https://arxiv.org/abs/1610.02132, §3.1;
+ * fields of a fixed width in place of its Elias code
  *
  *   s     = 2^(bits − 1) − 1
  *   scale = fp32(‖x‖₂)

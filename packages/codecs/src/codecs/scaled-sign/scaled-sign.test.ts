@@ -114,7 +114,8 @@ describe("scaled-sign", () => {
 
   describe("carries DeepSpeed's compressed all-reduce", () => {
     // x_i[k] = sin(k + 1 + i / 2) on two ranks, the same inputs twice, errors carried. Scales and signs as DeepSpeed's
-    // compressed_allreduce has them in float64: every rank sends each server its chunk, each server answers with its own.
+    // compressed_allreduce has them in float64: every rank sends each server its chunk, each server answers with its
+    // own.
     const inputs = (n: number) =>
       [0, 0.5].map((phase) => Float32Array.from({ length: n }, (_, k) => Math.sin(k + 1 + phase)));
 
@@ -169,7 +170,10 @@ function near(given: readonly number[], expected: readonly number[]): void {
 
 const norm = (x: Float32Array): number => Math.hypot(...x);
 
-/** Two-way error feedback among as many workers as inputs, each also the server of one chunk of `length` / workers floats. */
+/**
+ * Two-way error feedback among as many workers as inputs, each also the server of one chunk of `length` / workers
+ * floats.
+ */
 function allReduce(inputs: readonly Float32Array[], length: number) {
   const codec = scaledSign();
   const ranks = inputs.length;

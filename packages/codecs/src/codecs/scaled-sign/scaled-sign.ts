@@ -1,14 +1,15 @@
 /**
- * scaled-sign: one bit per float, and one magnitude for all floats of a scale group.
- * Seide et al. 2014, "1-Bit Stochastic Gradient Descent"; Tang et al. 2021, "1-bit Adam", https://arxiv.org/abs/2102.02888;
- * Li et al. 2021, "1-bit LAMB", https://arxiv.org/abs/2104.06069
+ * scaled-sign: one bit per float, and one magnitude for all floats of a scale group. Seide et al. 2014, "1-Bit
+ * Stochastic Gradient Descent"; Tang et al. 2021, "1-bit Adam", https://arxiv.org/abs/2102.02888; Li et al. 2021,
+ * "1-bit LAMB", https://arxiv.org/abs/2104.06069
  *
  *   scale[r]  = fp32(√(Σ x[i]² / count))          over the elements of scale group r that are not masked; 0 if there are none
  *   bit i     = x[i] > 0, or x[i] = 0 and zeros count as plus; 0 in a scale group whose scale is 0
  *   decoded   = +scale where the bit is 1, −scale where it is 0
  *
- * The wire: scales, one fp32 per scale group, then the bits as sign writes them. A masked element (bit 1 in `hold`) is written as 0,
- * decodes to nothing, and does not enter the scale. This file is the definition: scaled_sign.c, scaled_sign_avx2.c, … write the same bytes.
+ * The wire: scales, one fp32 per scale group, then the bits as sign writes them. A masked element (bit 1 in `hold`) is
+ * written as 0, decodes to nothing, and does not enter the scale. This file is the definition: scaled_sign.c,
+ * scaled_sign_avx2.c, … write the same bytes.
  */
 import { BadWireError, codec, type Definition, floats, type Zeros } from "../../codec.ts";
 import { checkNames, checkScaleGroups } from "../../shared/parameters.ts";
@@ -67,8 +68,9 @@ export const definition: Definition = {
 };
 
 /**
- * One bit per float, times the root of the scale group's mean square. The whole vector is one scale group unless `block` (floats that share a
- * scale) or `segments` (lengths of parts that do, together n) are given. Meant for `encodeWithFeedback`.
+ * One bit per float, times the root of the scale group's mean square. The whole vector is one scale group unless
+ * `block` (floats that share a scale) or `segments` (lengths of parts that do, together n) are given. Meant for
+ * `encodeWithFeedback`.
  */
 export function scaledSign(parameters: ScaleGroups = {}) {
   checkNames("scaled-sign", parameters, ["block", "segments"]);
@@ -77,8 +79,9 @@ export function scaledSign(parameters: ScaleGroups = {}) {
 }
 
 /**
- * Writes a wire whose floats are one scale group, with the bits of a pass that does more than to encode: `pass` writes the bits of all floats, and
- * returns Σ x² of the `count` that are not masked, added as `encode` does. Returns the magnitude.
+ * Writes a wire whose floats are one scale group, with the bits of a pass that does more than to encode: `pass` writes
+ * the bits of all floats, and returns Σ x² of the `count` that are not masked, added as `encode` does. Returns the
+ * magnitude.
  */
 export function writeOneScale(wire: Uint8Array, count: number, pass: (signs: Uint8Array) => number): number {
   const { fields, setScale } = oneScale(wire);

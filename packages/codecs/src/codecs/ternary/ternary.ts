@@ -5,7 +5,8 @@
  *   the same bit of the second plane               =  x[i] ≠ 0          (−0.0 is a zero)
  *   decoded                                        =  +1 where both are 1, −1 where only the second is, 0 elsewhere
  *
- * The planes are those of majorityOrZero. This file is the definition: ternary.c, ternary_avx2.c, … write the same bytes.
+ * The planes are those of majorityOrZero. This file is the definition: ternary.c, ternary_avx2.c, … write the same
+ * bytes.
  */
 import { codec, type Definition, floats } from "../../codec.ts";
 

@@ -1,12 +1,14 @@
 /**
- * terngrad: −1, 0 or +1 per float, drawn so that the mean is x, times the largest magnitude of the scale group.
- * Wen et al. 2017, "TernGrad: Ternary Gradients to Reduce Communication in Distributed Deep Learning", https://arxiv.org/abs/1705.07878
+ * terngrad: −1, 0 or +1 per float, drawn so that the mean is x, times the largest magnitude of the scale group. Wen et
+ * al. 2017, "TernGrad: Ternary Gradients to Reduce Communication in Distributed Deep Learning",
+ * https://arxiv.org/abs/1705.07878
  *
  *   scale[r]  = max |x[i]| of scale group r, but at most c σ where clip = c is given; σ: the scale group's standard deviation
  *   t[i]      = sign(x[i]) with probability |x[i]| · (1 / scale), else 0                   (equations 1 and 3)
  *   decoded   = t scale
  *
- * The wire: scales, one fp32 per scale group, then the codes t + 1, two bits each, by quarters of the whole vector: Q = ⌈n/4⌉,
+ * The wire: scales, one fp32 per scale group, then the codes t + 1, two bits each, by quarters of the whole vector: Q =
+ * ⌈n/4⌉,
  *
  *   byte j    = code[j] + 4 code[Q + j] + 16 code[2 Q + j] + 64 code[3 Q + j]              0 past the end
  *
@@ -79,13 +81,16 @@ function scaleOf(x: Float32Array, clip: number): number {
 }
 
 export interface TernGrad extends ScaleGroups {
-  /** Gradient clipping: magnitudes beyond this many standard deviations count as that many. 2.5 in the paper, none unless given. */
+  /**
+   * Gradient clipping: magnitudes beyond this many standard deviations count as that many. 2.5 in the paper, none
+   * unless given.
+   */
   readonly clip?: number | undefined;
 }
 
 /**
- * Two bits per float, unbiased (but for what `clip` cuts off). The whole vector shares a scale unless `block` (floats that share one)
- * or `segments` (lengths of parts that do, together n) are given; the paper has one a layer.
+ * Two bits per float, unbiased (but for what `clip` cuts off). The whole vector shares a scale unless `block` (floats
+ * that share one) or `segments` (lengths of parts that do, together n) are given; the paper has one a layer.
  */
 export function terngrad(parameters: TernGrad = {}) {
   checkNames("terngrad", parameters, ["block", "segments", "clip"]);

@@ -168,7 +168,8 @@ describe("top-k", () => {
   it.skipIf(!python)(`equals numpy's stable sort on fresh inputs${needsPython}`, () => {
     const requests = [1, 2, 100, 257, 5000, 70_000].map((n) => {
       const x = anyFloats(n, Date.now() + n);
-      return { codec: "top-k", parameters: { k: Math.ceil(n / 7) }, x: Array.from(x, (value) => value + 0) }; // JSON has no −0
+      // JSON has no −0
+      return { codec: "top-k", parameters: { k: Math.ceil(n / 7) }, x: Array.from(x, (value) => value + 0) };
     });
     const wires = requests.map(({ x, parameters }) => {
       const wire = new Uint8Array(topK(parameters).wireBytes(x.length));

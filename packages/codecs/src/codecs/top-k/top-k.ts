@@ -43,7 +43,9 @@ export const definition: Definition = {
   },
 };
 
-/** The k floats of largest magnitude, with their places. k is 1 or more, and at most the number of floats (RangeError). */
+/**
+ * The k floats of largest magnitude, with their places. k is 1 or more, and at most the number of floats (RangeError).
+ */
 export function topK(parameters: { readonly k: number }): Codec {
   checkNames("top-k", parameters, ["k"]);
   checkWhole("top-k", "k", parameters.k, 1);

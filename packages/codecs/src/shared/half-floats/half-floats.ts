@@ -5,8 +5,8 @@
  *   m     |x| / 2^(e − p), rounded half to even:  2^p … 2^(p+1) for normal numbers, less for denormals
  *   half  sign, then (e − least) 2^p + m          m's leading one moves the exponent to where IEEE 754 counts from
  *
- * bf16 and f16 differ only in p and the least exponent. Numbers that would round to infinity are refused, and so is a wire with
- * infinity or NaN.
+ * bf16 and f16 differ only in p and the least exponent. Numbers that would round to infinity are refused, and so is a
+ * wire with infinity or NaN.
  */
 import { type Definition, floats } from "../../codec.ts";
 import { roundHalfEven } from "../rounding.ts";

@@ -1,12 +1,13 @@
 /**
- * Levels: the part that l1, linf and qsgd share. One scale per scale group, then one level q per field, from −s to s, written as q + s.
+ * Levels: the part that l1, linf and qsgd share. One scale per scale group, then one level q per field, from −s to s,
+ * written as q + s.
  *
  *   s = 2^(bits − 1) − 1, or fewer: `side`        level s stands for reach · scale
  *   wire: scales (fp32, one per scale group; none where unscaled), then the fields
  *
- * Unscaled wires can be summed: the fields of all ranks add up to Σ q + ranks · s, which decodes to the whole number Σ q. With units
- * that the ranks have agreed on, one per scale group, q = x / unit, clamped to ± s, and the sum decodes to fp32((Σ q) · unit); 0 where
- * the unit is 0.
+ * Unscaled wires can be summed: the fields of all ranks add up to Σ q + ranks · s, which decodes to the whole number Σ
+ * q. With units that the ranks have agreed on, one per scale group, q = x / unit, clamped to ± s, and the sum decodes
+ * to fp32((Σ q) · unit); 0 where the unit is 0.
  */
 import type { EncodeCall, Parameters } from "@terse/native-codecs";
 import type { Takes } from "../../arguments.ts";
@@ -27,8 +28,8 @@ export interface Levels {
   /** The scale of a scale group that is not empty, before rounding to fp32; not finite if an element is not. */
   scaleOf(x: Float32Array): number;
   /**
-   * level(value, i) for a scale group with this scale, which is more than 0; i is the index in the whole vector. With call.units `scale`
-   * is the unit: the value of one level.
+   * level(value, i) for a scale group with this scale, which is more than 0; i is the index in the whole vector. With
+   * call.units `scale` is the unit: the value of one level.
    */
   quantiser(scale: number, s: number, parameters: Parameters, call: EncodeCall): (value: number, i: number) => number;
   /** The value of level q; q · reach · scale / s unless given. */

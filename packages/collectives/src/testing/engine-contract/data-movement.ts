@@ -50,7 +50,8 @@ export function dataMovement(world: SharedWorld): void {
 
   const shapes: [string, (r: number) => number][] = [
     ["small", (r) => (r === 0 ? 0 : 5 * r)],
-    ["large", (r) => (r === 0 ? 0 : r < 4 ? mebibyte - 2 + r : 8190 + r)], // a segment ± 1, and the payload that travels with its header ± 1
+    // A segment ± 1, and the payload that travels with its header ± 1
+    ["large", (r) => (r === 0 ? 0 : r < 4 ? mebibyte - 2 + r : 8190 + r)],
     ["equal", () => 1000],
   ];
 

@@ -1,4 +1,7 @@
-/** What a reduction returns: the right sums, bit for bit the same on all ranks, for as many bytes as the closed forms say. */
+/**
+ * What a reduction returns: the right sums, bit for bit the same on all ranks, for as many bytes as the closed forms
+ * say.
+ */
 import { expect, it } from "vitest";
 import type { Reduction } from "../../group.ts";
 import {

@@ -81,7 +81,9 @@ const combine: Record<Exclude<Reduction, "mean">, (a: number, b: number) => numb
   max: Math.max,
 };
 
-/** The expected result of a reduction: rank by rank, stored in the type itself after every step, so that integers wrap. */
+/**
+ * The expected result of a reduction: rank by rank, stored in the type itself after every step, so that integers wrap.
+ */
 export function reduced(type: Type, op: Reduction, ranks: readonly number[][]): number[] {
   const kept = ranks.map((numbers) => type.make(numbers).read());
   const step = combine[op === "mean" ? "sum" : op];
@@ -90,8 +92,8 @@ export function reduced(type: Type, op: Reduction, ranks: readonly number[][]): 
 }
 
 /**
- * Element i of rank r among n: whole numbers on both sides of 0 whose sums no type rounds, in any order. Products are powers of two,
- * and the mean of all ranks is whole.
+ * Element i of rank r among n: whole numbers on both sides of 0 whose sums no type rounds, in any order. Products are
+ * powers of two, and the mean of all ranks is whole.
  */
 export function operand(op: Reduction, rank: number, n: number, i: number): number {
   const salt = (i * 7 + rank * 3 + (i >> 8)) % 5;
@@ -129,7 +131,9 @@ export const rough = (rank: number, i: number) =>
 /** Lengths at which errors are likely: 0, and those around the number of ranks and the bytes and bits of a word. */
 export const lengthsFor = (n: number) => [...new Set([0, 1, n - 1, n, n + 1, 2 * n + 1, 7, 8, 9, 63, 64, 65, 257])];
 
-/** All cases for small worlds. For larger ones a part of them that depends on n, so that several worlds run each case. */
+/**
+ * All cases for small worlds. For larger ones a part of them that depends on n, so that several worlds run each case.
+ */
 export const sample = <T>(all: readonly T[], n: number) => (n <= 3 ? all : all.filter((_, i) => i % 4 === n % 4));
 
 export function bytesOf(x: Storage): Uint8Array {

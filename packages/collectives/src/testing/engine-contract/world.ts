@@ -17,7 +17,10 @@ import type { Group } from "../../group.ts";
 export interface Traits {
   /** Closed forms of the bytes and messages that a rank sends. */
   readonly volumes?: typeof wireBytes;
-  /** Messages have headers, so that ranks which disagree get an error, and a send or receive that has not begun can be cancelled. */
+  /**
+   * Messages have headers, so that ranks which disagree get an error, and a send or receive that has not begun can be
+   * cancelled.
+   */
   readonly headers?: boolean;
   /** Whether it reduces this type; it moves all of them. */
   readonly adds?: (dtype: string) => boolean;
@@ -97,7 +100,10 @@ export class SharedWorld {
     });
   }
 
-  /** Runs the same calls on all ranks, and compares what each rank has sent with a closed form, or with the sum of several. */
+  /**
+   * Runs the same calls on all ranks, and compares what each rank has sent with a closed form, or with the sum of
+   * several.
+   */
   async counted(
     call: (group: Group, rank: number) => Promise<unknown>,
     form: (rank: number) => Volume | Volume[],
