@@ -25,34 +25,7 @@ import { Failure } from "./failure.ts";
 import type { Group, OperationOptions, Reduction, Sent } from "./group.ts";
 import type { Link } from "./link.ts";
 import { checkValues } from "./rendezvous/check-value.ts";
-import type { Rendezvous } from "./rendezvous/rendezvous.ts";
-
-/** What a group needs to know of the world it is part of. */
-export interface World {
-  readonly engine: string;
-  readonly emulatedLink: Link | undefined;
-  /** The device, besides the CPU, whose memory it takes: "cuda:0". */
-  readonly device?: string;
-  readonly rendezvous: Rendezvous;
-  /** This rank's end of a new group; `members` are world ranks. */
-  open(name: string, members: readonly number[]): Promise<Communicator>;
-  /**
-   * For engines that split a group by a collective of their own. It is queued among the operations now. The result
-   * opens the new group when the ranks have exchanged their colors: `color` counts the colors from 0, and is −1 for a
-   * rank in no group; `members` are the world ranks of this rank's color, in their new order.
-   */
-  split?(
-    parent: Communicator,
-  ): ((name: string, members: readonly number[], color: number) => Promise<Communicator | undefined>) | undefined;
-  /** From now on the world calls `fail` on the group when it fails on another rank. */
-  opened(group: NativeGroup): void;
-  /**
-   * Reports to the other ranks that this group has failed here. `certain` is false where another rank may be the cause.
-   */
-  report(group: NativeGroup, error: Error, certain: boolean): Promise<void>;
-  /** The group is closed and its connections are gone. */
-  closed(group: NativeGroup): Promise<void>;
-}
+import type { World, WorldGroup } from "./world.ts";
 
 /** One call of an operation, as the engines take it. */
 interface Operation {
@@ -66,7 +39,7 @@ interface Operation {
 }
 
 /** A `Group` whose operations run on native wire threads. */
-export class NativeGroup implements Group {
+export class NativeGroup implements Group, WorldGroup {
   readonly rank: number;
   readonly size: number;
   readonly name: string; // "world", or the path of splits from it

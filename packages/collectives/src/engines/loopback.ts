@@ -9,8 +9,9 @@ import { CollectiveError, RankLostError } from "../errors.ts";
 import type { Group } from "../group.ts";
 import { type Link, linkOf, openLink } from "../link.ts";
 import { checkSeconds, milliseconds } from "../milliseconds.ts";
-import { NativeGroup, type World } from "../native-group.ts";
+import { NativeGroup } from "../native-group.ts";
 import type { Rendezvous } from "../rendezvous/rendezvous.ts";
+import type { World, WorldGroup } from "../world.ts";
 
 export interface LoopbackOptions {
   /** An operation that has not finished after so long fails. Default 1800. */
@@ -68,7 +69,7 @@ class SharedState {
   readonly #timeoutSeconds: number;
   readonly #link: Link | undefined;
   readonly #links: readonly NativeLink[]; // by rank, or none
-  readonly #groups = new Set<NativeGroup>();
+  readonly #groups = new Set<WorldGroup>();
   readonly #calls = new Map<string, PendingCall>();
   readonly #opened = new Map<string, { natives: Communicator[]; left: number }>();
   readonly #listeners = new Map<string, Map<number, (rank: number, value: unknown) => void>>();

@@ -2,10 +2,10 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { Communicator, NativeFailure } from "@terse/native-collectives";
 import { CollectiveError, RankLostError, RendezvousError } from "../errors.ts";
 import type { Link } from "../link.ts";
-import type { NativeGroup, World } from "../native-group.ts";
 import { checkValues, isBlob, type Shape } from "../rendezvous/check-value.ts";
 import type { GroupFailure } from "../rendezvous/protocol.ts";
 import type { WorldRendezvous } from "../rendezvous/rendezvous.ts";
+import type { World, WorldGroup } from "../world.ts";
 
 /** What ties a rank to its world. */
 export interface Membership {
@@ -33,7 +33,7 @@ export abstract class RendezvousWorld implements World {
   protected readonly opening = new Map<Communicator, string>();
   /** Why the whole world has failed. */
   protected failure: Error | undefined;
-  readonly #groups = new Set<NativeGroup>();
+  readonly #groups = new Set<WorldGroup>();
   readonly #leave: () => Promise<void>;
 
   constructor({ rendezvous, leave }: Membership) {
@@ -43,12 +43,12 @@ export abstract class RendezvousWorld implements World {
 
   abstract open(name: string, members: readonly number[]): Promise<Communicator>;
 
-  opened(group: NativeGroup): void {
+  opened(group: WorldGroup): void {
     this.#groups.add(group);
     if (this.failure) group.fail(this.failure);
   }
 
-  async report(group: NativeGroup, error: Error, certain: boolean): Promise<void> {
+  async report(group: WorldGroup, error: Error, certain: boolean): Promise<void> {
     const abort = () => {
       const reason = error instanceof CollectiveError && error.reason !== "closed" ? error.reason : "transport";
       this.rendezvous.abort(group.name, reason, error.message);
@@ -62,7 +62,7 @@ export abstract class RendezvousWorld implements World {
     await this.rootCause(() => group.failure); // both ends may report it; the first report is the error on every rank
   }
 
-  async closed(group: NativeGroup): Promise<void> {
+  async closed(group: WorldGroup): Promise<void> {
     this.#groups.delete(group);
     if (group.name !== "world") return;
     for (const inner of [...this.#groups]) {
