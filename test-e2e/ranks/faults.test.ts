@@ -229,7 +229,8 @@ describe("connections to the rendezvous that are not ranks", () => {
     await all;
     await flood(500);
     expect(opened).toBeGreaterThanOrEqual(1500);
-    await expect.poll(() => silent.size, { timeout: 300_000 }).toBeLessThanOrEqual(256); // the server has closed the others
+    // The server has closed the others
+    await expect.poll(() => silent.size, { timeout: 300_000 }).toBeLessThanOrEqual(256);
     expect(evicted).toBeGreaterThan(0);
     const outcomes = await run.end();
     expect(outcomes.map((each) => each.reports.at(-1))).toEqual([{ sum: 2 }, { sum: 2 }]);

@@ -1,7 +1,7 @@
 /**
- * A network with faults: the ranks' data connections go through proxies in this process, which count bytes and can reset a connection,
- * swallow its data, or add bytes to it. Ranks listen on 127.0.0.2. A relay in front of the rendezvous replaces the addresses that they
- * exchange by those of the proxies.
+ * A network with faults: the ranks' data connections go through proxies in this process, which count bytes and can
+ * reset a connection, swallow its data, or add bytes to it. Ranks listen on 127.0.0.2. A relay in front of the
+ * rendezvous replaces the addresses that they exchange by those of the proxies.
  */
 import { type AddressInfo, connect, createServer, type Server, type Socket } from "node:net";
 import { createInterface } from "node:readline";
@@ -53,7 +53,10 @@ function withAddress(blob: Buffer, host: string, port: number): string {
   return changed.toString("base64");
 }
 
-/** Whether a rank connects, and does not listen. Over tcp the higher rank connects; over gloo, of two at one address, the one with the greater port in memory order. */
+/**
+ * Whether a rank connects, and does not listen. Over tcp the higher rank connects; over gloo, of two at one address,
+ * the one with the greater port in memory order.
+ */
 const connects = (engine: Engine, rank: number, other: number, mine: Buffer, theirs: Buffer) =>
   engine === "tcp" ? rank > other : mine.readUInt16LE(2) > theirs.readUInt16LE(2);
 

@@ -1,4 +1,6 @@
-/** Ranks that other launchers start: by the launcher itself where it is installed, else with the variables that it sets. */
+/**
+ * Ranks that other launchers start: by the launcher itself where it is installed, else with the variables that it sets.
+ */
 import { type ChildProcess, spawn } from "node:child_process";
 import { availableParallelism, hostname, networkInterfaces } from "node:os";
 import { fileURLToPath } from "node:url";

@@ -1,7 +1,9 @@
 import type { Socket } from "node:net";
 import { deserialize, serialize } from "node:v8";
 
-/** Sends values over a socket, in order. Returns the function that sends one; `receive` is called for each that arrives. */
+/**
+ * Sends values over a socket, in order. Returns the function that sends one; `receive` is called for each that arrives.
+ */
 export function messageChannel<T>(socket: Socket, receive: (value: T) => void): (value: unknown) => void {
   let chunks: Buffer[] = [];
   let size = 0;

@@ -38,7 +38,9 @@ interface Job {
   output(): string;
 }
 
-/** Starts more ranks than cores, none of them bound to a core. mpirun needs a confirmation where the tests run as root. */
+/**
+ * Starts more ranks than cores, none of them bound to a core. mpirun needs a confirmation where the tests run as root.
+ */
 function start(size: number, command: readonly string[], env: NodeJS.ProcessEnv = {}, options: string[] = []): Job {
   const openMpiOptions = ["--oversubscribe", "--bind-to", "none"];
   const child = spawn(mpirun, [...(isOpenMpi ? openMpiOptions : []), ...options, "-n", `${size}`, ...command], {
@@ -111,7 +113,8 @@ describe.skipIf(why !== undefined)(`mpirun${why === undefined ? "" : ` (skipped:
     });
     afterAll(async () => {
       await ranks[Symbol.asyncDispose]();
-      // The exit code says nothing: after the contract's failures MPI is not finalized, which mpirun calls an abnormal end.
+      // The exit code says nothing: after the contract's failures MPI is not finalized, which mpirun calls an abnormal
+      // end.
       expect((await job.ended).output).not.toMatch(/signal \d/i);
     });
     engineContract("mpi", () => join("mpi"), { sizes: [size], sharesMemory: false });

@@ -1,4 +1,7 @@
-/** Another machine, as far as the network goes: a network namespace, with links to this one that a test can take down. Needs root and ip. */
+/**
+ * Another machine, as far as the network goes: a network namespace, with links to this one that a test can take down.
+ * Needs root and ip.
+ */
 import { spawnSync } from "node:child_process";
 
 export interface NamespaceLink {

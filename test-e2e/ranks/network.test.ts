@@ -83,8 +83,8 @@ describe("a data connection that breaks while both its ranks live", () => {
 
 describe("a network that goes silent between two ranks", () => {
   /**
-   * Runs rank 1 in a network namespace, and calls `cut` while both ranks run operations. The rendezvous has a link of its own, so that both
-   * heartbeats go on.
+   * Runs rank 1 in a network namespace, and calls `cut` while both ranks run operations. The rendezvous has a link of
+   * its own, so that both heartbeats go on.
    */
   async function runAndCut(
     engine: Engine,

@@ -73,7 +73,9 @@ describe("ranks in processes of their own", () => {
   });
 });
 
-/** The milliseconds by which a timer of this process is late at most, from now until the returned function is called. */
+/**
+ * The milliseconds by which a timer of this process is late at most, from now until the returned function is called.
+ */
 function longestStall(): () => number {
   let [before, longest] = [performance.now(), 0];
   const period = 20;
@@ -185,7 +187,10 @@ describe("a rank that is killed", () => {
 });
 
 describe("a world that cannot be joined", () => {
-  /** Starts the ranks first and the rendezvous when all of them are connecting, so that its deadline does not include their start. */
+  /**
+   * Starts the ranks first and the rendezvous when all of them are connecting, so that its deadline does not include
+   * their start.
+   */
   async function startThenServe(options: StartOptions, deadlineSeconds: number) {
     const port = await freePort();
     const run = await startRanks({
@@ -396,7 +401,8 @@ describe("a process that joins and leaves many worlds", () => {
       expect(last.task).toBeLessThanOrEqual(first.task);
       expect(last.fd).toBeLessThanOrEqual(first.fd);
       const least = (some: typeof seen) => Math.min(...some.map(({ rss }) => rss)) / 2 ** 20;
-      // After half of the rounds the code is compiled and the pools are full. From then on, a leak of a round's smaller array would be rounds / 10.
+      // After half of the rounds the code is compiled and the pools are full. From then on, a leak of a round's smaller
+      // array would be rounds / 10.
       const half = seen.slice(seen.length / 2);
       expect(least(half.slice(-3)) - least(half.slice(0, 3))).toBeLessThan(rounds / 15);
     },

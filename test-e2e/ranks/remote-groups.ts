@@ -1,7 +1,7 @@
 /**
- * Groups whose ranks are in processes of their own (programs/remote-rank.ts), but which a test uses like local ones. So the engine
- * contract, which has all ranks of a world in one process, also runs on separate processes. The buffers of a call are copied to the
- * remote rank, and copied back when the call ends.
+ * Groups whose ranks are in processes of their own (programs/remote-rank.ts), but which a test uses like local ones. So
+ * the engine contract, which has all ranks of a world in one process, also runs on separate processes. The buffers of a
+ * call are copied to the remote rank, and copied back when the call ends.
  */
 import { once } from "node:events";
 import { createServer, type Server, type Socket } from "node:net";

@@ -1,4 +1,7 @@
-/** Random numbers for the moments of faults. The seed is in the name of every test that uses it, so that a failure can be repeated. */
+/**
+ * Random numbers for the moments of faults. The seed is in the name of every test that uses it, so that a failure can
+ * be repeated.
+ */
 import { createHash } from "node:crypto";
 
 /** TERSE_TEST_SEED, or a new one for every run. */

@@ -1,4 +1,6 @@
-/** A training of two steps by the program of `./terse train`, whose weights show whether all ways to start it are equal. */
+/**
+ * A training of two steps by the program of `./terse train`, whose weights show whether all ways to start it are equal.
+ */
 import { createHash } from "node:crypto";
 import { globSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";

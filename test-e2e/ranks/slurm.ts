@@ -118,8 +118,8 @@ export async function startSlurm(): Promise<Slurm> {
 }
 
 /**
- * Slurm opens PMIx at a fixed path. Where its packages were unpacked elsewhere, root can mount PMIx at that path for one command. The
- * result goes in front of such a command; it is empty where this is not needed or not possible.
+ * Slurm opens PMIx at a fixed path. Where its packages were unpacked elsewhere, root can mount PMIx at that path for
+ * one command. The result goes in front of such a command; it is empty where this is not needed or not possible.
  */
 function viewWithPmix(folder: string): string[] {
   const below = unpacked ? join(plugins!, "..") : "";

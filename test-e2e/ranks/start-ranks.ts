@@ -1,4 +1,7 @@
-/** Starts N Node processes that run one file as the ranks of a world, and kills those that still run at the end of a test. */
+/**
+ * Starts N Node processes that run one file as the ranks of a world, and kills those that still run at the end of a
+ * test.
+ */
 import { type ChildProcess, spawn } from "node:child_process";
 import { randomBytes } from "node:crypto";
 import { createServer } from "node:net";
@@ -6,7 +9,8 @@ import { fileURLToPath } from "node:url";
 import { type RendezvousServer, serveRendezvous } from "@terse/collectives";
 
 /**
- * Ranks end well before this, also on a busy machine, when every rank notices a fault. Where one does not, its operations wait for 1800 s.
+ * Ranks end well before this, also on a busy machine, when every rank notices a fault. Where one does not, its
+ * operations wait for 1800 s.
  */
 const hangGuardSeconds = 300;
 

@@ -1,4 +1,7 @@
-/** The launcher of `./terse train`: signals that it gets, and ranks that fail at the moments at which few things are ready. */
+/**
+ * The launcher of `./terse train`: signals that it gets, and ranks that fail at the moments at which few things are
+ * ready.
+ */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { beforeAll, describe, expect, it } from "vitest";

@@ -184,7 +184,8 @@ describe.skipIf(!python)(`torchrun's elastic agents${python ? "" : ` (skipped: $
       started.push(agent);
       return agent;
     };
-    // torchrun orders its agents by address and process number, and those of processes wrap: rank 0, which prints, may be either's.
+    // torchrun orders its agents by address and process number, and those of processes wrap: rank 0, which prints, may
+    // be either's.
     let out = "";
     const collect = (data: Buffer) => {
       out += data;

@@ -1,4 +1,7 @@
-/** docs/launching/train.sbatch in a Slurm of one node: what it does when its job gets the signal of a preemption or of the time limit. */
+/**
+ * docs/launching/train.sbatch in a Slurm of one node: what it does when its job gets the signal of a preemption or of
+ * the time limit.
+ */
 import { spawnSync } from "node:child_process";
 import { globSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";

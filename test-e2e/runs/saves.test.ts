@@ -162,7 +162,9 @@ describe("an interrupted run", () => {
 const canMount = spawnSync("unshare", ["-rm", "mount", "-t", "tmpfs", "none", "/tmp"]).status === 0;
 
 describe.skipIf(!canMount)("a disk that is full (skipped without the right to mount)", () => {
-  /** Trains on a disk of some megabytes in a mount namespace; `during` gets the disk's path, as this process sees it. */
+  /**
+   * Trains on a disk of some megabytes in a mount namespace; `during` gets the disk's path, as this process sees it.
+   */
   const trainOnDisk = (megabytes: number, args: string[], during: (line: string, disk: string) => void) => {
     const disk = join(folder, `disk-${megabytes}`);
     mkdirSync(disk, { recursive: true });

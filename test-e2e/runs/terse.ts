@@ -38,7 +38,10 @@ export const tinyTraining = (text: string): string[] => [
   "--schedule.warmup=2",
 ];
 
-/** Runs `./terse …` as a process in a folder; calls `during` with an empty line at the start, and then with every line of its output. */
+/**
+ * Runs `./terse …` as a process in a folder; calls `during` with an empty line at the start, and then with every line
+ * of its output.
+ */
 export function terseIn(
   folder: string,
   args: readonly string[],

@@ -48,7 +48,8 @@ describe("./terse train", () => {
       .split("\n")
       .map((line) => JSON.parse(line) as Record<string, number>);
     expect(metrics.filter((line) => "train/loss" in line)).toHaveLength(30);
-    expect(metrics.find((line) => "train/loss" in line)).toMatchObject({ messages: 2 }); // the vote, and the norms that clip the next one
+    // The vote, and the norms that clip the next one
+    expect(metrics.find((line) => "train/loss" in line)).toMatchObject({ messages: 2 });
   });
 
   it("computes in bf16 with weights of f32: the same bits with overlap and without, and after a resume", async () => {
@@ -83,10 +84,12 @@ describe("./terse train", () => {
     expect(again.out).toBe(once.out);
   });
 
-  // State of every kind, votes and means. The saves of every optimizer are tested in one process (optimizer-contract.ts).
+  // State of every kind, votes and means. The saves of every optimizer are tested in one process
+  // (optimizer-contract.ts).
   it.each([
     ["one-bit-lamb", "--optimizer.warmup=0.5"], // killed in the warm-up
-    ["lion-cub", "--optimizer.momentumSync={segments: all, every: 2, late: true}"], // at every save a mean is on the wire
+    // At every save a mean is on the wire
+    ["lion-cub", "--optimizer.momentumSync={segments: all, every: 2, late: true}"],
   ])(
     "resumes a save of %s after its launcher was killed, and ends with the weights of an uninterrupted run %s",
     async (optimizer, more) => {

@@ -1,8 +1,8 @@
-// One rank that measures Gloo's own collectives, and ours over Gloo's point-to-point layer. Each has its own context, and both use
-// Gloo's sockets. Arguments: RANK SIZE ADDRESS FOLDER; all ranks share the folder.
-// Reads lines "SIDE COLLECTIVE BYTES TIMES" and answers each with the milliseconds of every call, as JSON. A barrier comes before each
-// call. SIDE is ours, gloo, or checked: Gloo's collective after every rank has received a header from each rank that will send to it,
-// and compared it as ours are compared. BYTES is the size of all ranks' parts together.
+// One rank that measures Gloo's own collectives, and ours over Gloo's point-to-point layer. Each has its own context,
+// and both use Gloo's sockets. Arguments: RANK SIZE ADDRESS FOLDER; all ranks share the folder. Reads lines "SIDE
+// COLLECTIVE BYTES TIMES" and answers each with the milliseconds of every call, as JSON. A barrier comes before each
+// call. SIDE is ours, gloo, or checked: Gloo's collective after every rank has received a header from each rank that
+// will send to it, and compared it as ours are compared. BYTES is the size of all ranks' parts together.
 #include <gloo/allgather.h>
 #include <gloo/allgatherv.h>
 #include <gloo/allreduce.h>
@@ -194,7 +194,8 @@ Case make_case(World& world, const std::string& name, size_t bytes) {
     throw std::runtime_error("there is no collective " + name);
 }
 
-// Receives and compares one header from each rank that will send; only then can Gloo be told safely how much to receive.
+// Receives and compares one header from each rank that will send; only then can Gloo be told safely how much to
+// receive.
 void check(World& world, const Case& each, uint32_t sequence) {
     Operation operation;
     operation.peer = root;

@@ -54,7 +54,8 @@ def bert(rows, vocabulary, context, width, heads, layers, hidden):
         vocab_size=vocabulary, max_position_embeddings=context, hidden_size=width, num_hidden_layers=layers, num_attention_heads=heads,
         intermediate_size=hidden, hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0))  # fmt: skip
 
-    # transformers' own loss computes the scores of all words at every position; this one, like ours, only where a word was masked.
+    # transformers' own loss computes the scores of all words at every position; this one, like ours, only where a word
+    # was masked.
     def loss(tokens, segments, mask, labels, next_sentence):
         x, pooled = model.bert(input_ids=tokens, token_type_ids=segments, attention_mask=mask)[:2]
         predicted = labels != -100

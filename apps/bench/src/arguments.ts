@@ -16,8 +16,8 @@ export interface Arguments {
 }
 
 /**
- * `recipeKeys`: what may be overridden in the recipes of suites that train by one. Undefined where only the usage is wanted. Throws
- * `OptionsError` for what it cannot read.
+ * `recipeKeys`: what may be overridden in the recipes of suites that train by one. Undefined where only the usage is
+ * wanted. Throws `OptionsError` for what it cannot read.
  */
 export function readArguments(
   argv: readonly string[],

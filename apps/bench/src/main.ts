@@ -1,4 +1,7 @@
-/** `./terse bench SUITE [--settings A,B] [--json FILE|-] [--svg FILE] [--record]`: prints measurements as text, and writes them as JSON lines. */
+/**
+ * `./terse bench SUITE [--settings A,B] [--json FILE|-] [--svg FILE] [--record]`: prints measurements as text, and
+ * writes them as JSON lines.
+ */
 import { closeSync, rmSync, statSync, writeFileSync, writeSync } from "node:fs";
 import { cpus } from "node:os";
 import { availableProcessors } from "@terse/native-loader";

@@ -24,7 +24,10 @@ export function byCase(measurements: readonly Measurement[]): Values {
   return values;
 }
 
-/** The settings in the names of the cases: "lion ×2 100mbit" is side `lion`, setting "×2 100mbit". In the order of the measurements. */
+/**
+ * The settings in the names of the cases: "lion ×2 100mbit" is side `lion`, setting "×2 100mbit". In the order of the
+ * measurements.
+ */
 export function settingsOf(values: Values, sides: readonly string[]): string[] {
   const longest = [...sides].sort((a, b) => b.length - a.length);
   return [

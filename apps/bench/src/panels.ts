@@ -1,4 +1,7 @@
-/** Pictures with horizontal bars, in panels with a scale each: ours in blue, peers in grey, waiting times in a lighter shade. */
+/**
+ * Pictures with horizontal bars, in panels with a scale each: ours in blue, peers in grey, waiting times in a lighter
+ * shade.
+ */
 import { legend, svg, swatch } from "./svg.ts";
 
 export interface Bar {

@@ -1,4 +1,7 @@
-/** A process that measures the software we are compared with, mostly in Python. It reads one request a line and answers with JSON. */
+/**
+ * A process that measures the software we are compared with, mostly in Python. It reads one request a line and answers
+ * with JSON.
+ */
 import { type ChildProcess, spawn } from "node:child_process";
 import { existsSync } from "node:fs";
 import { createInterface } from "node:readline";
@@ -25,7 +28,9 @@ export class Peer implements AsyncDisposable {
     });
   }
 
-  /** Starts peers/<script> and waits until it is ready. Throws, and says what to do, if there is no Python with torch. */
+  /**
+   * Starts peers/<script> and waits until it is ready. Throws, and says what to do, if there is no Python with torch.
+   */
   static async start(script: string, args: readonly string[], env: NodeJS.ProcessEnv = {}): Promise<Peer> {
     const python = process.env["TERSE_PYTHON"];
     if (!python || !existsSync(python))
@@ -42,8 +47,8 @@ export class Peer implements AsyncDisposable {
   }
 
   /**
-   * Asks when our threads have come to rest, and gives the answer when the peer's have: GNU's OpenMP lets its threads spin for some 15 ms
-   * after their last work, which would slow down the side that comes next.
+   * Asks when our threads have come to rest, and gives the answer when the peer's have: GNU's OpenMP lets its threads
+   * spin for some 15 ms after their last work, which would slow down the side that comes next.
    */
   async askAtRest<Answer>(request: string): Promise<Answer> {
     await setTimeout(rest);

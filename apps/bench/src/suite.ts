@@ -5,5 +5,7 @@ export interface SuiteOptions {
   readonly overrides: readonly string[];
 }
 
-/** The measurements of a suite, by setting, in the order of the record; each setting can be measured and recorded alone. */
+/**
+ * The measurements of a suite, by setting, in the order of the record; each setting can be measured and recorded alone.
+ */
 export type Suite = Readonly<Record<string, (options: SuiteOptions) => AsyncGenerator<Measurement>>>;

@@ -1,4 +1,7 @@
-/** Rank 1 blocks its event loop for longer than the rendezvous allows silence. Its heartbeat goes on, so it must not count as lost. */
+/**
+ * Rank 1 blocks its event loop for longer than the rendezvous allows silence. Its heartbeat goes on, so it must not
+ * count as lost.
+ */
 import { joinWorld } from "@terse/collectives";
 import { report } from "./report.ts";
 

@@ -1,4 +1,7 @@
-/** Two ranks of the engine tcp, connected through simulate-latency.py. Reports the congestion control of both ends of every connection. */
+/**
+ * Two ranks of the engine tcp, connected through simulate-latency.py. Reports the congestion control of both ends of
+ * every connection.
+ */
 import { execFileSync } from "node:child_process";
 import { collectives, kinds, reductions } from "@terse/native-collectives";
 import { report } from "./report.ts";

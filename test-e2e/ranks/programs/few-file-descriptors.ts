@@ -1,4 +1,6 @@
-/** Joins. The rank of the second argument has only `left` file descriptors for it. Reports the error, if there is one. */
+/**
+ * Joins. The rank of the second argument has only `left` file descriptors for it. Reports the error, if there is one.
+ */
 import { closeSync, openSync } from "node:fs";
 import { joinWorld } from "@terse/collectives";
 import { collectives } from "@terse/native-collectives";

@@ -1,4 +1,7 @@
-/** Joins and leaves world after world, all ranks in this process. Reports how many descriptors, threads and bytes the process holds. */
+/**
+ * Joins and leaves world after world, all ranks in this process. Reports how many descriptors, threads and bytes the
+ * process holds.
+ */
 import { readdirSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 import { joinWorld, serveRendezvous } from "@terse/collectives";

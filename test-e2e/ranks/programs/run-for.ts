@@ -1,4 +1,7 @@
-/** Runs for so many seconds by rank 0's clock. `busy`: one all-reduce after another; `idle`: one every 1.5 s. Reports how many there were. */
+/**
+ * Runs for so many seconds by rank 0's clock. `busy`: one all-reduce after another; `idle`: one every 1.5 s. Reports
+ * how many there were.
+ */
 import { setTimeout as sleep } from "node:timers/promises";
 import { joinWorld } from "@terse/collectives";
 import { report, reportError } from "./report.ts";

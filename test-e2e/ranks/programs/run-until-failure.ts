@@ -1,4 +1,7 @@
-/** Runs until the world fails. `busy`: one large all-reduce after another; `idle`: a barrier every 1.5 s. Reports the error, and when it came. */
+/**
+ * Runs until the world fails. `busy`: one large all-reduce after another; `idle`: a barrier every 1.5 s. Reports the
+ * error, and when it came.
+ */
 import { setTimeout as sleep } from "node:timers/promises";
 import { joinWorld } from "@terse/collectives";
 import { report, reportError } from "./report.ts";

@@ -1,8 +1,9 @@
 /**
- * `advice-LINK`: how far the advice's predictions are from measured times, for every method that advice knows. A run of 1-bit Lion Cub predicts
- * the step times of three other methods from its own measurements; then these train on the same emulated link; and all four do it once
- * more. The lesser of both predictions counts, and the lesser of both measured times: other work on the machine, which can slow it down by a
- * third for the length of a run, is no error of the predictions.
+ * `advice-LINK`: how far the advice's predictions are from measured times, for every method that advice knows. A run of
+ * 1-bit Lion Cub predicts the step times of three other methods from its own measurements; then these train on the same
+ * emulated link; and all four do it once more. The lesser of both predictions counts, and the lesser of both measured
+ * times: other work on the machine, which can slow it down by a third for the length of a run, is no error of the
+ * predictions.
  */
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";

@@ -1,6 +1,7 @@
 /**
- * `dashboard`: what the live page costs a training on the same machine. The default recipe trains with two ranks, and logs every step.
- * During every other block of steps its page is there, with a reader that takes all that it sends; a browser is elsewhere.
+ * `dashboard`: what the live page costs a training on the same machine. The default recipe trains with two ranks, and
+ * logs every step. During every other block of steps its page is there, with a reader that takes all that it sends; a
+ * browser is elsewhere.
  */
 import { existsSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";

@@ -1,4 +1,7 @@
-/** `recovery`: how long a training stands still when a rank is killed. The default recipe trains with two ranks, and saves every 10 steps. */
+/**
+ * `recovery`: how long a training stands still when a rank is killed. The default recipe trains with two ranks, and
+ * saves every 10 steps.
+ */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
@@ -12,7 +15,10 @@ import { main } from "./trained.ts";
 const kills = 3;
 const between = 12; // steps from a start to a kill: at least one save
 
-/** `recovery_seconds` is the longest time of all kills, from SIGKILL to the end of the first step that is taken afterwards. */
+/**
+ * `recovery_seconds` is the longest time of all kills, from SIGKILL to the end of the first step that is taken
+ * afterwards.
+ */
 export async function* recovery({ overrides }: SuiteOptions): AsyncGenerator<Measurement> {
   const above = mkdtempSync(join(tmpdir(), "terse-bench-"));
   try {

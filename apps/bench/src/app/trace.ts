@@ -1,4 +1,7 @@
-/** `trace`: what `--trace` costs the steps that it traces. The default recipe trains with two ranks, in turns with and without it. */
+/**
+ * `trace`: what `--trace` costs the steps that it traces. The default recipe trains with two ranks, in turns with and
+ * without it.
+ */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -10,7 +13,9 @@ const warmUp = 10; // steps
 const steps = 50; // after it, of each training
 const turns = ["without", "with", "with", "without"] as const; // so that slow changes of the machine affect both alike
 
-/** `trace_cost` is the median time of a step with a trace, divided by that without. Writing the file belongs to no step. */
+/**
+ * `trace_cost` is the median time of a step with a trace, divided by that without. Writing the file belongs to no step.
+ */
 export async function* trace({ overrides }: SuiteOptions): AsyncGenerator<Measurement> {
   const above = mkdtempSync(join(tmpdir(), "terse-bench-"));
   const times = { without: [] as number[], with: [] as number[] };

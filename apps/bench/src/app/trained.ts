@@ -1,4 +1,7 @@
-/** A training of the train app with two ranks on this machine, from its start to its end, and what its metrics.jsonl says. */
+/**
+ * A training of the train app with two ranks on this machine, from its start to its end, and what its metrics.jsonl
+ * says.
+ */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { readFileSync } from "node:fs";
@@ -13,7 +16,10 @@ export interface LoggedStep {
 /** The program of `./terse train`. */
 export const main: string = fileURLToPath(new URL("../../../train/src/main.ts", import.meta.url));
 
-/** Resolves when the run in `folder` has ended. It logs every step, and neither evaluates, saves nor compares before its end. */
+/**
+ * Resolves when the run in `folder` has ended. It logs every step, and neither evaluates, saves nor compares before its
+ * end.
+ */
 export async function trained(folder: string, args: readonly string[]): Promise<void> {
   const quiet = [
     "logEvery=1",

@@ -1,6 +1,6 @@
 /**
- * What every codec costs, compared with the speed of this machine's memory in the same run, and with NumPy and torch where they have
- * the same operation.
+ * What every codec costs, compared with the speed of this machine's memory in the same run, and with NumPy and torch
+ * where they have the same operation.
  *
  *   streaming     bytes read a second by the better of two plain in-place loops (memory.ts)
  *   over_stream   (4 n + wire bytes) / seconds / streaming: the floats and the wire, each counted once, however often they are read.

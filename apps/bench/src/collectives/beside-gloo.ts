@@ -17,8 +17,9 @@ const names = [
 ];
 
 /**
- * Measures our collectives over Gloo's point-to-point layer, Gloo's own collectives, and Gloo's own after a header is compared, which
- * Gloo needs because a size that differs ends the process. All run alternately on the loopback interface, in C++, on Gloo's sockets.
+ * Measures our collectives over Gloo's point-to-point layer, Gloo's own collectives, and Gloo's own after a header is
+ * compared, which Gloo needs because a size that differs ends the process. All run alternately on the loopback
+ * interface, in C++, on Gloo's sockets.
  */
 export async function* besideGloo(ranks: number): AsyncGenerator<Measurement> {
   const folder = mkdtempSync(join(tmpdir(), "terse-bench-gloo-"));

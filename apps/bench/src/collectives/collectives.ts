@@ -1,6 +1,6 @@
 /**
- * `bench collectives`: how much of an emulated link the collectives use, and the latency of small ones; over Gloo also compared with
- * Gloo's own collectives.
+ * `bench collectives`: how much of an emulated link the collectives use, and the latency of small ones; over Gloo also
+ * compared with Gloo's own collectives.
  */
 import { type Group, joinWorld, loopback, serveRendezvous } from "@terse/collectives";
 import { type Measurement, median } from "../measurement.ts";

@@ -1,10 +1,10 @@
 /**
- * `bench convergence`: every method trains the same small GPT (recipe.yaml) with four workers, at a learning rate that a search finds for it,
- * with three seeds; each seed has its own weights and tokens, the same for every method. A method is a setting, and can be measured again
- * alone. Losses and bytes do not depend on the machine's speed.
+ * `bench convergence`: every method trains the same small GPT (recipe.yaml) with four workers, at a learning rate that
+ * a search finds for it, with three seeds; each seed has its own weights and tokens, the same for every method. A
+ * method is a setting, and can be measured again alone. Losses and bytes do not depend on the machine's speed.
  *
- * Two more settings, 100mbit and 10mbit, time each kind of step of every method, with four processes whose links `netlab` limits. The
- * seconds of a run are these times, once for each of its steps (times.ts).
+ * Two more settings, 100mbit and 10mbit, time each kind of step of every method, with four processes whose links
+ * `netlab` limits. The seconds of a run are these times, once for each of its steps (times.ts).
  */
 import { readRecipe } from "@terse/train/recipe";
 import { Hosts } from "../hosts/hosts.ts";
@@ -94,7 +94,10 @@ export function* kinds(name: string, { steps, points }: Trained): Generator<Meas
       yield { case: name, metric: `steps_of_${bytes}_until_${step}`, value: count, unit: "" };
 }
 
-/** The time of each kind of step on links of a rate, for every method, and what follows for the losses that are recorded. */
+/**
+ * The time of each kind of step on links of a rate, for every method, and what follows for the losses that are
+ * recorded.
+ */
 async function* seconds(rate: string, given: readonly string[]): AsyncGenerator<Measurement> {
   for (const [name, { changes, hook, timed = [] }] of Object.entries(methods)) {
     const inCase = { case: `${name}, ${rate}` };
@@ -108,7 +111,8 @@ async function* seconds(rate: string, given: readonly string[]): AsyncGenerator<
     const sent = runs.flatMap((steps) => steps.slice(3).map(({ bytes }) => bytes));
     if (hook) yield { ...inCase, metric: "sent_per_step", value: median(sent), unit: "B" };
   }
-  const others = recorded(given).filter(({ setting }) => setting !== rate); // times of steps that a method sends no more
+  // Times of steps that a method sends no more
+  const others = recorded(given).filter(({ setting }) => setting !== rate);
   for (const curve of curvesOf([...others, ...measured])) {
     const value = curve.timeToLoss(rate);
     if (value !== undefined) yield { case: `${curve.method}, ${rate}`, metric: "time_to_loss", value, unit: "ratio" };

@@ -9,7 +9,10 @@ export interface Spread {
   readonly most: number;
 }
 
-/** What every method is compared with: the loss that it ends at, within a tolerance, and the time that PyTorch's DDP takes for all its steps. */
+/**
+ * What every method is compared with: the loss that it ends at, within a tolerance, and the time that PyTorch's DDP
+ * takes for all its steps.
+ */
 export const [reference, baseline] = ["adamw", "pytorch-ddp"];
 export const tolerance = 1.005;
 
@@ -26,7 +29,10 @@ export interface Curve {
   bytesAfter(step: number): number;
   /** Seconds after so many steps on links of a rate; undefined where they were not measured. */
   secondsAfter(rate: string, step: number): number | undefined;
-  /** The baseline's time for all its steps ÷ the method's until it has the reference's loss; undefined where it never has. */
+  /**
+   * The baseline's time for all its steps ÷ the method's until it has the reference's loss; undefined where it never
+   * has.
+   */
   timeToLoss(rate: string): number | undefined;
 }
 

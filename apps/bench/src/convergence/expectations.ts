@@ -16,7 +16,10 @@ const better = ({ most }: Spread) => most < 1;
 const little = ({ least, mean }: Spread) => least > 1 && mean <= 1.15;
 const much = ({ least }: Spread) => least > 1.1;
 
-/** "As good": at most 2 % above in the mean, or below; "behind" and "better": with every seed; "a little": at most 15 %; "breaks": more than 10 % with every seed. */
+/**
+ * "As good": at most 2 % above in the mean, or below; "behind" and "better": with every seed; "a little": at most 15 %;
+ * "breaks": more than 10 % with every seed.
+ */
 // biome-ignore format: a table
 export const expectations: readonly Expectation[] = [
   { words: "8 bits are as good as dense Lion, β₂ 0.99", source: "Lion Cub", methods: ["lion-cub-8-bits", "lion"], holds: asGood },

@@ -1,4 +1,7 @@
-/** Pictures of recorded runs: the validation loss of each method by steps, by bytes and by seconds, means over the seeds in bands. */
+/**
+ * Pictures of recorded runs: the validation loss of each method by steps, by bytes and by seconds, means over the seeds
+ * in bands.
+ */
 import { bytesText } from "@terse/train/format";
 import { svg } from "../svg.ts";
 import { type Curve, spreadText } from "./curves.ts";

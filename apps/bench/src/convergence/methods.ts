@@ -5,7 +5,9 @@ export type Hook = "none" | `powersgd ${number}`;
 
 export interface Method {
   readonly changes: readonly string[];
-  /** Where the search for the learning rate begins, or the method whose rate it takes, because only one option differs. */
+  /**
+   * Where the search for the learning rate begins, or the method whose rate it takes, because only one option differs.
+   */
   readonly lr: number | string;
   /** Trained by PyTorch's DDP with AdamW, not by us. */
   readonly hook?: Hook;
@@ -17,7 +19,8 @@ const optimizer = (name: string, ...options: readonly string[]) => [
   `optimizer.name=${name}`,
   ...options.map((option) => `optimizer.${option}`),
 ];
-const lion = (name: string, ...options: readonly string[]) => optimizer(name, "weightDecay=0.3", ...options); // its authors: three to ten times AdamW's
+// Its authors: three to ten times AdamW's
+const lion = (name: string, ...options: readonly string[]) => optimizer(name, "weightDecay=0.3", ...options);
 const warmup = { timed: ["optimizer.warmup=4"] };
 /** Matrix methods leave the other parameters to AdamW, at the rate that suits it here. */
 const others = "groups=[{roles: [embedding, head, norm, vector], name: adamw, lr: 4e-3, weightDecay: 0.1}]";

@@ -1,4 +1,6 @@
-/** What README.md shows of the recorded runs: a picture and a table of a few methods, which a stranger reads at once. */
+/**
+ * What README.md shows of the recorded runs: a picture and a table of a few methods, which a stranger reads at once.
+ */
 import { bytesText } from "@terse/train/format";
 import type { RecordedLine } from "../recording.ts";
 import { rateText, svg } from "../svg.ts";

@@ -1,4 +1,7 @@
-/** Writes docs/results/convergence.md and its picture: every method's losses, over the seeds, by steps, bytes and seconds. */
+/**
+ * Writes docs/results/convergence.md and its picture: every method's losses, over the seeds, by steps, bytes and
+ * seconds.
+ */
 import { bytesText } from "@terse/train/format";
 import { type Recipe, readRecipe } from "@terse/train/recipe";
 import type { Provenance, RecordedLine } from "../recording.ts";

@@ -7,8 +7,8 @@ export interface Tried {
 }
 
 /**
- * Tries `start`, half and twice of it, and goes on in steps of two as long as the best is the least or the largest that was tried, `most`
- * rates in all. The first of the result is the best.
+ * Tries `start`, half and twice of it, and goes on in steps of two as long as the best is the least or the largest that
+ * was tried, `most` rates in all. The first of the result is the best.
  */
 export async function searchRate(
   start: number,

@@ -4,7 +4,10 @@ import type { Trained } from "./training.ts";
 
 type Steps = Trained["steps"];
 
-/** Milliseconds of a step by its bytes: medians. The first step is left out, and the first of each kind that has three and more. */
+/**
+ * Milliseconds of a step by its bytes: medians. The first step is left out, and the first of each kind that has three
+ * and more.
+ */
 export function timesByBytes(steps: Steps): Map<number, number> {
   const kinds = Map.groupBy(steps.slice(1), ({ bytes }) => bytes);
   return new Map(
@@ -15,7 +18,10 @@ export function timesByBytes(steps: Steps): Map<number, number> {
   );
 }
 
-/** The lesser time of each kind of step in several runs: other work can only slow one down, and once in a while a link loses time, too. */
+/**
+ * The lesser time of each kind of step in several runs: other work can only slow one down, and once in a while a link
+ * loses time, too.
+ */
 export function leastTimes(runs: readonly ReadonlyMap<number, number>[]): Map<number, number> {
   const least = new Map<number, number>();
   for (const [bytes, milliseconds] of runs.flatMap((run) => [...run]))
@@ -28,7 +34,10 @@ export function countKinds(bytes: readonly number[]): Map<number, number> {
   return new Map([...Map.groupBy(bytes, (of) => of)].map(([of, steps]) => [of, steps.length]));
 }
 
-/** Seconds of so many steps of each kind. One whose bytes were not timed takes as long as the kind with the nearest bytes. */
+/**
+ * Seconds of so many steps of each kind. One whose bytes were not timed takes as long as the kind with the nearest
+ * bytes.
+ */
 export function secondsOf(counts: ReadonlyMap<number, number>, times: ReadonlyMap<number, number>): number {
   const kinds = [...times];
   let seconds = 0;

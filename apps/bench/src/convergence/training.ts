@@ -13,7 +13,10 @@ import { takeStep } from "@terse/train/take-step";
 export const windows = 128;
 
 export interface Trained {
-  /** Validation loss (text: nats per byte) and, of images, accuracy after so many steps, the same on every rank; from a step on that was refused (a number that is not finite) NaN. */
+  /**
+   * Validation loss (text: nats per byte) and, of images, accuracy after so many steps, the same on every rank; from a
+   * step on that was refused (a number that is not finite) NaN.
+   */
   readonly points: readonly { readonly step: number; readonly loss: number; readonly accuracy?: number }[];
   readonly steps: readonly {
     /** Payload that this rank sent, by closed form. */
@@ -27,7 +30,9 @@ export function received(run: Trained): Trained {
   return { ...run, points: run.points.map((point) => ({ ...point, loss: point.loss ?? Number.NaN })) };
 }
 
-/** Trains this rank for `recipe.steps` steps, or `take` of them, and evaluates every so many on so many rows; 0: never. */
+/**
+ * Trains this rank for `recipe.steps` steps, or `take` of them, and evaluates every so many on so many rows; 0: never.
+ */
 export async function trainRank(
   recipe: Recipe,
   group: Group,

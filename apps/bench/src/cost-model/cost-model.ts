@@ -1,7 +1,7 @@
 /**
- * `bench cost-model`: measures α, β and the codecs' speed on a group, predicts the times of exchanges from them (`predict.ts`), and
- * measures these exchanges: over tcp, with each rank on its own host behind a link that the kernel limits, and in one process on
- * emulated links.
+ * `bench cost-model`: measures α, β and the codecs' speed on a group, predicts the times of exchanges from them
+ * (`predict.ts`), and measures these exchanges: over tcp, with each rank on its own host behind a link that the kernel
+ * limits, and in one process on emulated links.
  */
 import type { LinkCost } from "@terse/exchange";
 import { type Measurement, median } from "../measurement.ts";
@@ -9,7 +9,10 @@ import type { Suite } from "../suite.ts";
 import { exchanges } from "./exchanges.ts";
 import { inOneProcess, onHosts, type World } from "./worlds.ts";
 
-/** Links, and numbers of elements with which the slowest exchange takes a second, and the fastest many times the latency. */
+/**
+ * Links, and numbers of elements with which the slowest exchange takes a second, and the fastest many times the
+ * latency.
+ */
 const links = [
   { rate: "20mbit", latency: "1ms", n: 2 ** 18 },
   { rate: "100mbit", latency: "1ms", n: 2 ** 20 },

@@ -20,10 +20,10 @@ export interface Arguments {
 }
 
 /**
- * The paper's setting. Its machines have 200 Gbit/s of InfiniBand for each GPU. Its "Ethernet" is sockets over InfiniBand: an
- * all-reduce of 774 M parameters of 32 bits takes 756 ms on 4 GPUs (Table A.1), so 2 · 3/4 · 774 M · 32 bits travel at 49 Gbit/s.
- * The paper gives no latencies; these are typical of such networks. The small vector stands for one layer or bucket, the large one
- * for a whole GPT.
+ * The paper's setting. Its machines have 200 Gbit/s of InfiniBand for each GPU. Its "Ethernet" is sockets over
+ * InfiniBand: an all-reduce of 774 M parameters of 32 bits takes 756 ms on 4 GPUs (Table A.1), so 2 · 3/4 · 774 M · 32
+ * bits travel at 49 Gbit/s. The paper gives no latencies; these are typical of such networks. The small vector stands
+ * for one layer or bucket, the large one for a whole GPT.
  */
 const paper = {
   networks: ["200gbit,2us", "49gbit,50us"],

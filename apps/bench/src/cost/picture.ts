@@ -1,4 +1,7 @@
-/** Figure 2 of the Lion Cub paper: seconds of a majority vote by ranks, a panel for each network and number of parameters. */
+/**
+ * Figure 2 of the Lion Cub paper: seconds of a majority vote by ranks, a panel for each network and number of
+ * parameters.
+ */
 import { svg } from "../svg.ts";
 import { implementations, type Panel } from "./projection.ts";
 import { countText, secondsText } from "./text.ts";

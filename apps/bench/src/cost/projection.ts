@@ -9,7 +9,10 @@ export interface Panel {
   readonly parameters: number;
   readonly ranks: readonly number[];
   readonly seconds: Readonly<Record<string, readonly number[]>>; // by implementation and ranks
-  /** By ranks: above this number of parameters the compressed all-reduce is faster than the direct one; null if it always is. */
+  /**
+   * By ranks: above this number of parameters the compressed all-reduce is faster than the direct one; null if it
+   * always is.
+   */
   readonly crossing: readonly (number | null)[];
 }
 

@@ -1,6 +1,6 @@
 /**
- * `bench exchange`: the time to make a vector of floats the same on all ranks. As in nccl-tests, algbw is the vector's bytes ÷ time, and
- * busbw is algbw × 2 (n − 1)/n, the rate on each link of a ring.
+ * `bench exchange`: the time to make a vector of floats the same on all ranks. As in nccl-tests, algbw is the vector's
+ * bytes ÷ time, and busbw is algbw × 2 (n − 1)/n, the rate on each link of a ring.
  */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -109,7 +109,10 @@ interface MethodTimes {
   readonly phases: readonly Phases[];
 }
 
-/** Runs all methods alternately, so that changes of the machine affect all of them equally. The first round is not counted. */
+/**
+ * Runs all methods alternately, so that changes of the machine affect all of them equally. The first round is not
+ * counted.
+ */
 async function alternate(
   hosts: Hosts,
   methods: readonly Method[],

@@ -99,7 +99,9 @@ function sent(): number {
   return bytes + headerBytes;
 }
 
-/** Peak memory of an exchange besides its vector, in bytes a parameter, from the kernel's count of this process's pages. */
+/**
+ * Peak memory of an exchange besides its vector, in bytes a parameter, from the kernel's count of this process's pages.
+ */
 async function extraMemory(method: "f32" | "1-bit", n: number): Promise<number> {
   const x = vector(n);
   await methods[method](vector(1 << 20), world); // allocates everything that later exchanges reuse

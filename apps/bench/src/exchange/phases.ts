@@ -1,6 +1,7 @@
 /**
- * The phases of a 1-bit exchange on one rank. This thread encodes, votes and decodes; the wire phase is the time in which a message is
- * on the wire, which mostly overlaps with them. Measured by wrapping the group, so the scheme has no code for it.
+ * The phases of a 1-bit exchange on one rank. This thread encodes, votes and decodes; the wire phase is the time in
+ * which a message is on the wire, which mostly overlaps with them. Measured by wrapping the group, so the scheme has no
+ * code for it.
  */
 import type { Group } from "@terse/collectives";
 

@@ -1,7 +1,7 @@
 /**
- * Processes that measure together, one for each host. Where this machine allows it, each runs in a network namespace with its own link
- * to a switch (./terse netlab); otherwise all run on this machine with emulated links. Requests go over a Unix socket, which every
- * namespace can reach.
+ * Processes that measure together, one for each host. Where this machine allows it, each runs in a network namespace
+ * with its own link to a switch (./terse netlab); otherwise all run on this machine with emulated links. Requests go
+ * over a Unix socket, which every namespace can reach.
  */
 import { type ChildProcess, spawn } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
@@ -14,7 +14,9 @@ import { netlabObstacle } from "../../../../tools/netlab/netlab.ts";
 
 export interface HostsOptions {
   readonly hosts: number;
-  /** Rate of each link, in the notation of tc: 100mbit. Without one the hosts are processes on the loopback interface. */
+  /**
+   * Rate of each link, in the notation of tc: 100mbit. Without one the hosts are processes on the loopback interface.
+   */
   readonly rate?: string | undefined;
   /** The program of every host, a module that calls `serve`. */
   readonly program: URL;

@@ -28,7 +28,9 @@ export async function serve(handlers: Handlers): Promise<void> {
   socket.end();
 }
 
-/** Bytes that this host has sent over its link, as the kernel counts them; undefined where it has no link of its own. */
+/**
+ * Bytes that this host has sent over its link, as the kernel counts them; undefined where it has no link of its own.
+ */
 export function bytesOnLink(): number | undefined {
   try {
     return Number(readFileSync("/sys/class/net/eth0/statistics/tx_bytes", "utf8"));

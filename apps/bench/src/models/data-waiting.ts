@@ -86,7 +86,9 @@ async function* waitingOf({ name, recipe: file, overrides }: Read, threads: numb
   yield { ...inCase, metric: "data_fraction", value: sum(waits) / sum(times), unit: "fraction" };
 }
 
-/** A folder with 8 pictures of each of two classes: gradients with noise, which take as long to decode as photographs. */
+/**
+ * A folder with 8 pictures of each of two classes: gradients with noise, which take as long to decode as photographs.
+ */
 async function makePictures(): Promise<string> {
   const folder = mkdtempSync(join(tmpdir(), "terse-bench-"));
   const [width, height] = [500, 375];

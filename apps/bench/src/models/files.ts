@@ -85,7 +85,8 @@ export async function* stepWhileSaving(): AsyncGenerator<Measurement> {
     for (let round = -1; round < savingRounds; round++) {
       const { steps, milliseconds } = await whileSaving(round + 2);
       const after = await alone();
-      if (round >= 0) sides.push({ steps, saving: milliseconds / steps, without: (before + after) / 2 }); // the first is warm-up
+      // The first is warm-up
+      if (round >= 0) sides.push({ steps, saving: milliseconds / steps, without: (before + after) / 2 });
       before = after;
     }
     const inCase = { case: "gpt small, steps until a save is written" };

@@ -1,7 +1,7 @@
 /**
- * `gpt-124m-gpu`: GPT-2's size on a GPU, forward and backward in bf16, beside PyTorch's eager and compiled: tokens in a second, and the share
- * of the GPU's peak that the model's own operations take (model FLOPs utilisation; Chowdhery et al. 2022, Appendix B,
- * https://arxiv.org/abs/2204.02311). Where no GPU is, it says so and measures nothing.
+ * `gpt-124m-gpu`: GPT-2's size on a GPU, forward and backward in bf16, beside PyTorch's eager and compiled: tokens in a
+ * second, and the share of the GPU's peak that the model's own operations take (model FLOPs utilisation; Chowdhery et
+ * al. 2022, Appendix B, https://arxiv.org/abs/2204.02311). Where no GPU is, it says so and measures nothing.
  */
 import { loopback } from "@terse/collectives";
 import { Gpt, type GptShape, gptPresets } from "@terse/models";
@@ -87,6 +87,9 @@ export async function* beside(device: string, shape: GptShape): AsyncGenerator<M
   yield { ...inCase, metric: "over_compile", value: over(sides.compiled), unit: "ratio" };
 }
 
-/** 6 for each weight, and 12 for each layer, dimension and token before it: products of queries with keys, and of weights with values. */
+/**
+ * 6 for each weight, and 12 for each layer, dimension and token before it: products of queries with keys, and of
+ * weights with values.
+ */
 export const operationsPerToken = (parameters: number, { layers, width, context }: GptShape): number =>
   6 * parameters + 12 * layers * width * context;

@@ -1,4 +1,6 @@
-/** Writes docs/results/models.md: steps, data and files of models as measured, and a table for each task on real data. */
+/**
+ * Writes docs/results/models.md: steps, data and files of models as measured, and a table for each task on real data.
+ */
 import { bytesText } from "@terse/train/format";
 import { readRecipe } from "@terse/train/recipe";
 import { type Spread, spreadOf, spreadText } from "../convergence/curves.ts";

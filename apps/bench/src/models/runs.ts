@@ -1,6 +1,7 @@
 /**
- * What a model reaches on real data: each method trains it with two processes, at the best learning rate of a search with the first seed, and
- * with a second seed at that rate. Both seeds have the same data; the weights and the order of the data are a seed's.
+ * What a model reaches on real data: each method trains it with two processes, at the best learning rate of a search
+ * with the first seed, and with a second seed at that rate. Both seeds have the same data; the weights and the order of
+ * the data are a seed's.
  */
 import { searchRate } from "../convergence/search.ts";
 import { received, type Trained } from "../convergence/training.ts";

@@ -1,6 +1,6 @@
 /**
- * A training step (forward, backward, AdamW) of each model beside PyTorch's, eager and compiled: the same shapes, batch and number of
- * threads, alternating in one run. A ratio above 1 means that we are faster.
+ * A training step (forward, backward, AdamW) of each model beside PyTorch's, eager and compiled: the same shapes, batch
+ * and number of threads, alternating in one run. A ratio above 1 means that we are faster.
  */
 
 import { loopback } from "@terse/collectives";

@@ -1,4 +1,7 @@
-/** What `bench models` trains on real data, and with which methods. A setting is a task with a method: resnet18-lion-cub. */
+/**
+ * What `bench models` trains on real data, and with which methods. A setting is a task with a method:
+ * resnet18-lion-cub.
+ */
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 

@@ -1,13 +1,14 @@
 /**
- * `bench optimizers`: the local work of a step over 64 Mi parameters in 16 square matrices, one thread, compared with PyTorch's and with the
- * speed of this machine's memory. The sides take turns, and each ratio is of one round.
+ * `bench optimizers`: the local work of a step over 64 Mi parameters in 16 square matrices, one thread, compared with
+ * PyTorch's and with the speed of this machine's memory. The sides take turns, and each ratio is of one round.
  *
  *   over_torch    our seconds ÷ torch's for the same update (peers/optimizers.py)
  *   over_stream   bytes that the step must touch / seconds / streaming (memory.ts). An array counts each time that the method has to go
  *                 through all of it: LAMB must know a layer's norms before it changes the layer, so twice for θ, m and v
  *
- * A step is that of the algorithm with its exchange, without clipping, as torch's is. Methods that compress run on two ranks in this thread, and count half: a
- * rank encodes all its elements, adds its share of everybody's, and decodes all. The copies that carry the messages count too.
+ * A step is that of the algorithm with its exchange, without clipping, as torch's is. Methods that compress run on two
+ * ranks in this thread, and count half: a rank encodes all its elements, adds its share of everybody's, and decodes
+ * all. The copies that carry the messages count too.
  */
 import { type Group, loopback } from "@terse/collectives";
 import { type FromOwnerOptions, openExchange } from "@terse/exchange";
@@ -62,7 +63,8 @@ const of =
     (algorithms[name] as (options: object) => Algorithm)(options);
 
 const bits = 2 / 32; // packed signs, written and read
-const compensated = 3 + 1 / 2 + bits; // m, g and the worker's error; the server's error, of which each of two ranks has half
+// m, g and the worker's error; the server's error, of which each of two ranks has half
+const compensated = 3 + 1 / 2 + bits;
 
 const cases: Readonly<Record<string, Case>> = {
   sgd: { create: of("sgd", { momentum: 0.9 }), floats: 3, peer: "sgd" },
@@ -142,7 +144,10 @@ async function* steps(
   }
 }
 
-/** The momenta of DGC and DeMo, without what chooses and sends the largest elements. DeMo's codec adds the gradient while it reads it. */
+/**
+ * The momenta of DGC and DeMo, without what chooses and sends the largest elements. DeMo's codec adds the gradient
+ * while it reads it.
+ */
 async function* momenta(): AsyncGenerator<Measurement> {
   setNumThreads(1);
   useThreads(1);

@@ -1,6 +1,6 @@
 /**
- * `bench recipe`: the default recipe with few bits and with 32. Four workers in one process train it as `./terse train` would with each
- * method: the same weights and tokens for every method, other ones for every seed.
+ * `bench recipe`: the default recipe with few bits and with 32. Four workers in one process train it as `./terse train`
+ * would with each method: the same weights and tokens for every method, other ones for every seed.
  */
 import { defaultRecipe } from "@terse/train/recipe";
 import { kinds } from "../convergence/convergence.ts";
@@ -29,7 +29,9 @@ const lionCub = [
 const ofLamb = ["optimizer.lr=1e-2", "optimizer.weightDecay=0.01"];
 const oneBitLamb = ["optimizer.name=one-bit-lamb", ...ofLamb, "optimizer.warmup=0.2"];
 
-/** What each method changes in the recipe. Another optimizer than the recipe's is without its compression of gradients. */
+/**
+ * What each method changes in the recipe. Another optimizer than the recipe's is without its compression of gradients.
+ */
 export const methods: Readonly<Record<string, readonly string[]>> = {
   "adamw-terngrad": [],
   adamw: ["exchange.gradient=null", "optimizer.lr=9e-4", "optimizer.weightDecay=0.033"],

@@ -1,13 +1,14 @@
 /**
- * The local work of 1-bit Lion Cub on one rank, without communication, compared with a fused Lion step: Table A.1 of the paper as a ratio.
+ * The local work of 1-bit Lion Cub on one rank, without communication, compared with a fused Lion step: Table A.1 of
+ * the paper as a ratio.
  *
  *   plain       θ ← (1 − η λ) θ − η sign(c),  m                      one pass over θ, m, g
  *   Lion Cub    momentum, sign, pack                                 one pass over m, g
  *               vote of 8 ranks, each counts one eighth of the elements
  *               unpack, decay, update                                one pass over θ
  *
- * One thread. Both sides run alternately on the same arrays, and each ratio is of one round, so that changes of the machine affect both.
- * Every page is touched before the measurement.
+ * One thread. Both sides run alternately on the same arrays, and each ratio is of one round, so that changes of the
+ * machine affect both. Every page is touched before the measurement.
  */
 import { majority } from "@terse/codecs";
 import { addressOf, applySigns, lionStep, lionVote } from "@terse/native-optimizers";

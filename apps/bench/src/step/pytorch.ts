@@ -1,4 +1,7 @@
-/** Our training step, compared with PyTorch's, eager and compiled, and our operator call: alternating in one run, with as many threads. */
+/**
+ * Our training step, compared with PyTorch's, eager and compiled, and our operator call: alternating in one run, with
+ * as many threads.
+ */
 
 import { loopback } from "@terse/collectives";
 import { Gpt, gptPresets } from "@terse/models";

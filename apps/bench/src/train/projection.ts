@@ -1,7 +1,9 @@
 /**
- * `projection`: a training step at the model sizes of the papers, which no machine here can train in a sensible time. Measured on this
- * machine: forward and backward of one row, times the rows; the optimizer's step without other ranks; the codecs' speed. Said: the link's α
- * and β. Predicted from these by the code that a dry run uses: the time of the messages, and how much of it backward hides.
+ * `projection`: a training step at the model sizes of the papers, which no machine here can train in a sensible time.
+ * Measured on this
+ * machine: forward and backward of one row, times the rows; the optimizer's step without other ranks; the codecs'
+ * speed. Said: the link's α and β. Predicted from these by the code that a dry run uses: the time of the messages, and
+ * how much of it backward hides.
  */
 import { loopback } from "@terse/collectives";
 import type { Model } from "@terse/models";
@@ -70,7 +72,10 @@ export async function* projection(): AsyncGenerator<Measurement> {
   }
 }
 
-/** Seconds on one rank: forward and backward of a row, and a step of each recipe's optimizer. The first step is left out. */
+/**
+ * Seconds on one rank: forward and backward of a row, and a step of each recipe's optimizer. The first step is left
+ * out.
+ */
 async function measured(recipes: readonly [own: Recipe, dense: Recipe]): Promise<{ row: number; updates: number[] }> {
   const [recipe] = recipes;
   manualSeed(0);

@@ -1,6 +1,6 @@
 /**
- * `bench train`: training steps of the small GPT on slow links. Each rank is a host of its own, with one thread. All sides run
- * alternately, with the same initial weights and the same batches.
+ * `bench train`: training steps of the small GPT on slow links. Each rank is a host of its own, with one thread. All
+ * sides run alternately, with the same initial weights and the same batches.
  */
 import { Hosts } from "../hosts/hosts.ts";
 import { type Measurement, median } from "../measurement.ts";
