@@ -2,6 +2,8 @@
  * Pictures with horizontal bars, in panels with a scale each: ours in blue, peers in grey, waiting times in a lighter
  * shade.
  */
+import { barX, ruleY, text, tickX } from "@observablehq/plot";
+import { chart } from "./chart.ts";
 import { legend, svg, swatch } from "./svg.ts";
 
 export interface Bar {
@@ -61,32 +63,48 @@ export function panels({
   ] as const;
   const parts: string[] = [...(peers.some(isHatched) ? [hatched] : []), legend(swatches, 16, 46)];
   for (const { title: heading, bars } of panels) {
-    const most = Math.max(...bars.map(({ value, range }) => Math.max(value, range?.[1] ?? 0)));
-    const length = (value: number) => (value / most) * (width - left - right);
-    const at = (value: number) => (left + length(value)).toFixed(1);
     parts.push(`<text x="${left}" y="${y + 16}" font-weight="600">${heading}</text>`);
     y += 24;
-    for (const bar of bars) {
-      const { label, value, text, peer, range } = bar;
-      const colour = isHatched(bar) ? "hatched" : peer ? "peer" : "own";
-      const waiting = typeof bar.waiting === "number" ? bar.waiting : 0;
-      const end = Math.max(value, range?.[1] ?? 0);
-      parts.push(
-        `<text x="${left - 10}" y="${y + 14}" text-anchor="end">${label}</text>` +
-          `<rect class="${colour}" x="${left}" y="${y + 3}" width="${length(value - waiting).toFixed(1)}" height="14"/>` +
-          (waiting > 0
-            ? `<rect class="${colour}-waiting" x="${at(value - waiting)}" y="${y + 3}" width="${length(waiting).toFixed(1)}" height="14"/>`
-            : "") +
-          (range
-            ? `<path class="range" d="M${at(range[0])} ${y + 10}H${at(range[1])}m0 -3v6M${at(range[0])} ${y + 7}v6"/>`
-            : "") +
-          `<text class="axis" x="${(left + length(end) + 6).toFixed(1)}" y="${y + 14}">${text}</text>`,
-      );
-      y += row;
-    }
-    y += gap - row / 2;
+    parts.push(panelOf(bars, y));
+    y += row * bars.length + gap - row / 2;
   }
   return svg({ width, height: y - 10, title }, parts);
+}
+
+/** Bars whose scale is their own. */
+function panelOf(bars: readonly Bar[], y: number): string {
+  const place = { y: "label", insetTop: 3, insetBottom: 5 };
+  const parts = bars.map((bar) => {
+    const waiting = typeof bar.waiting === "number" ? bar.waiting : 0;
+    const colour = bar.waiting === "not recorded" ? "hatched" : bar.peer ? "peer" : "own";
+    return { ...bar, colour, waiting, from: bar.value - waiting, end: Math.max(bar.value, bar.range?.[1] ?? 0) };
+  });
+  const ranges = parts.flatMap(({ label, range }) => (range ? [{ label, least: range[0], most: range[1] }] : []));
+  const marks = [...new Set(parts.map(({ colour }) => colour))].flatMap((colour) => {
+    const own = parts.filter((part) => part.colour === colour);
+    const waits = own.filter(({ waiting }) => waiting > 0);
+    return [
+      barX(own, { ...place, x1: 0, x2: "from", className: colour }),
+      barX(waits, { ...place, x1: "from", x2: "value", className: `${colour}-waiting` }),
+    ];
+  });
+  return chart(0, y, {
+    width,
+    height: row * bars.length,
+    margin: 0,
+    marginLeft: left,
+    marginRight: right,
+    x: { axis: null, domain: [0, Math.max(...parts.map(({ end }) => end))] },
+    y: { domain: bars.map(({ label }) => label), tickSize: 0, tickPadding: 10, label: null, padding: 0 },
+    marks: [
+      ...marks,
+      ruleY(ranges, { y: "label", x1: "least", x2: "most", stroke: "currentColor" }),
+      ...["least", "most"].map((x) =>
+        tickX(ranges, { ...place, x, insetTop: 7, insetBottom: 9, stroke: "currentColor" }),
+      ),
+      text(parts, { y: "label", x: "end", text: "text", dx: 6, textAnchor: "start", className: "axis" }),
+    ],
+  });
 }
 
 /** Milliseconds with a unit: "186 ms", "1.25 s". */

@@ -1,6 +1,7 @@
 import { expect, it } from "vitest";
 import { panels } from "./panels.ts";
 import { rateText, settingText } from "./svg.ts";
+import { barsIn } from "./testing/bars-in.ts";
 
 it("writes settings and links in words", () => {
   expect(["×2 100mbit", "16 Mi ×4 1gbit emulated", "16 Mi ×2 loopback TCP"].map(settingText)).toEqual([
@@ -31,11 +32,11 @@ it("draws a bar as long as its value, with the waiting time at its end and the r
       },
     ],
   })!;
-  const bars = [...svg.matchAll(/<rect class="([\w-]+)" x="([\d.]+)" y="[\d.]+" width="([\d.]+)"/g)];
-  expect(bars.map(([, name, x, width]) => [name, Number(x), Number(width)])).toEqual([
+  expect(barsIn(svg)).toEqual([
     ["own", 250, 130],
     ["own-waiting", 380, 130],
     ["peer", 250, 520],
   ]);
-  expect(svg).toContain('d="M380.0 96H770.0');
+  const [, from, to] = /aria-label="rule">.*? x2="([\d.]+)" x1="([\d.]+)"/.exec(svg)!;
+  expect([Number(from), Number(to)].sort((a, b) => a - b)).toEqual([380, 770]);
 });

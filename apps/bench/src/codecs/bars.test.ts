@@ -1,4 +1,5 @@
 import { expect, it } from "vitest";
+import { barsIn } from "../testing/bars-in.ts";
 import { bars } from "./bars.ts";
 
 it("draws a bar for each direction of a codec, as long as its share of the streaming speed", () => {
@@ -9,7 +10,10 @@ it("draws a bar for each direction of a codec, as long as its share of the strea
     over("l1, 4 bits encode, avx512", 0.3),
     { case: "sign encode, avx2", metric: "gb_per_second", value: 7, unit: "GB/s" },
   ])!;
-  const widths = [...svg.matchAll(/<rect x="250" y="[\d.]+" width="([\d.]+)"/g)].map(([, width]) => Number(width));
-  expect(widths).toEqual([285, 570, 142.5]);
+  expect(barsIn(svg)).toEqual([
+    ["own", 250, 285],
+    ["own", 250, 142.5],
+    ["peer", 250, 570],
+  ]);
   expect(svg).toContain("l1, 4 bits");
 });

@@ -1,4 +1,6 @@
 /** The picture of a run: how much of the memory's speed each codec reaches when it encodes and decodes. */
+import { barX, text } from "@observablehq/plot";
+import { chart } from "../chart.ts";
 import type { Measurement } from "../measurement.ts";
 import { legend, svg, swatch } from "../svg.ts";
 
@@ -13,26 +15,49 @@ export function bars(measurements: readonly Measurement[]): string | undefined {
     rows.set(label, { ...rows.get(label), by: by!, [what!]: value });
   }
   if (rows.size === 0) return undefined;
-  const x = (value: number) => left + (Math.min(value, full) / full) * (width - left - right);
-  const height = top + rows.size * row + 50;
-  const bar = (value: number | undefined, y: number, colour: "own" | "peer") =>
-    value === undefined
-      ? ""
-      : `<rect x="${left}" y="${y}" width="${(x(value) - left).toFixed(1)}" height="9" class="${colour}"/><text class="axis" x="${(x(value) + 5).toFixed(1)}" y="${y + 8.5}" font-size="10">${value.toFixed(2)}</text>`;
-  const lines = [...rows].map(([label, { encode, decode, by }], i) => {
-    const y = top + i * row;
-    return `<text x="${left - 10}" y="${y + 15}" text-anchor="end">${label} <tspan class="axis">${by}</tspan></text>${bar(encode, y + 2, "own")}${bar(decode, y + 13, "peer")}`;
-  });
-  const grid = [0, 0.25, 0.5, 0.75, 1].map(
-    (at) =>
-      `<path class="grid" d="M${x(at)} ${top - 6}V${height - 48}"/><text class="axis" x="${x(at)}" y="${height - 32}" text-anchor="middle">${at}</text>`,
+  const shares = [...rows].flatMap(([label, { by, ...shares }]) =>
+    (["encode", "decode"] as const).flatMap((what) => {
+      const value = shares[what];
+      return value === undefined ? [] : [{ codec: `${label} ${by}`, what, value }];
+    }),
   );
+  const of = (what: string) => shares.filter((share) => share.what === what);
+  const place = { y: "what", fy: "codec" };
+  const drawn = chart(0, top - 16, {
+    width,
+    height: rows.size * row + 70,
+    marginLeft: left,
+    marginRight: right,
+    marginBottom: 44,
+    x: {
+      domain: [0, full],
+      clamp: true,
+      ticks: [0, 0.25, 0.5, 0.75, 1],
+      tickFormat: String,
+      grid: true,
+      label: "bytes of floats and wire a second ÷ bytes that streaming moves in the same run",
+    },
+    y: { axis: null, domain: ["encode", "decode"], padding: 0.1 },
+    fy: { axis: "left", label: null, domain: [...rows].map(([label, { by }]) => `${label} ${by}`) },
+    marks: [
+      barX(of("encode"), { ...place, x: "value", className: "own" }),
+      barX(of("decode"), { ...place, x: "value", className: "peer" }),
+      text(shares, {
+        ...place,
+        x: "value",
+        text: ({ value }) => value.toFixed(2),
+        dx: 5,
+        fontSize: 10,
+        textAnchor: "start",
+        className: "axis",
+      }),
+    ],
+  });
   const swatches = [
     ["encode", swatch("own")],
     ["decode and add", swatch("peer")],
   ] as const;
-  const scale = `<text class="axis" x="${x(0.5)}" y="${height - 10}" text-anchor="middle">bytes of floats and wire a second ÷ bytes that streaming moves in the same run</text>`;
   const title =
     "Codecs beside plain streaming through memory, one thread, 64 Mi floats: longer is better, 1 is memory speed";
-  return svg({ width, height, title }, [legend(swatches, 16, 46), ...grid, ...lines, scale]);
+  return svg({ width, height: top + rows.size * row + 58, title }, [legend(swatches, 16, 46), drawn]);
 }

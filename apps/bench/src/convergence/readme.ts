@@ -1,7 +1,9 @@
 /**
  * What README.md shows of the recorded runs: a picture and a table of a few methods, which a stranger reads at once.
  */
+import { dot, lineY, ruleX, text } from "@observablehq/plot";
 import { bytesText } from "@terse/train/format";
+import { chart } from "../chart.ts";
 import type { RecordedLine } from "../recording.ts";
 import { rateText, svg } from "../svg.ts";
 import { workers } from "./convergence.ts";
@@ -66,69 +68,63 @@ export function soonestTable(lines: readonly RecordedLine[]): string {
 }
 
 const colours = ["#57606a", "#1a7f37", "#0969da", "#8250df", "#9a6700", "#bf3989", "#d1242f"];
-const [left, top, plotWidth, plotHeight, right, bottom] = [60, 48, 660, 380, 100, 52];
-const namesHeight = 90; // below the curves
 const rate = "10mbit";
+const [width, height, marginLeft, marginRight] = [860, 460, 52, 150];
 
 /** The losses by seconds on slow links, each curve named at its end. */
 export function readmePicture(lines: readonly RecordedLine[]): string {
-  const curves = shownCurves(lines).map((curve) => ({
-    ...curve,
-    drawn: curve.points.flatMap(({ step, mean }) => {
+  const curves = shownCurves(lines).map((curve, i) => {
+    const drawn = curve.points.flatMap(({ step, mean }) => {
       const seconds = step > 0 ? curve.secondsAfter(rate, step) : undefined;
       return seconds === undefined ? [] : [{ seconds, loss: mean }];
-    }),
-  }));
-  const all = curves.flatMap(({ drawn }) => drawn);
-  const [first, last] = [
-    Math.min(...all.map(({ seconds }) => seconds)),
-    Math.max(...all.map(({ seconds }) => seconds)),
-  ];
-  const [floor, ceiling] = [Math.min(...all.map(({ loss }) => loss)), Math.max(...all.map(({ loss }) => loss))];
-  const x = (seconds: number) => left + (Math.log(seconds / first) / Math.log(last / first)) * plotWidth;
-  const y = (loss: number) => top + ((ceiling - loss) / (ceiling - floor)) * (plotHeight - namesHeight);
-
-  const ticks = [1, 3, 10, 30, 100, 300, 1000]
-    .filter((seconds) => seconds >= first && seconds <= last)
-    .map((seconds) => {
-      const at = x(seconds).toFixed(1);
-      return `<path class="grid" d="M${at} ${top}v${plotHeight}"/><text class="axis" x="${at}" y="${top + plotHeight + 18}" text-anchor="middle">${seconds} s</text>`;
     });
-  const losses = [2, 3, 4, 5]
-    .filter((loss) => loss > floor && loss < ceiling)
-    .map((loss) => {
-      const at = y(loss).toFixed(1);
-      return `<path class="grid" d="M${left} ${at}h${plotWidth}"/><text class="axis" x="${left - 8}" y="${(y(loss) + 4).toFixed(1)}" text-anchor="end">${loss}</text>`;
-    });
-
-  // Names stand below the ends of their curves, each in the first row that has room.
-  const rows: number[] = []; // where each is free
-  const names = curves
-    .map((curve, i) => ({ ...curve, colour: colours[i]!, end: curve.drawn.at(-1)! }))
-    .toSorted((a, b) => a.end.seconds - b.end.seconds)
-    .map((curve) => {
-      const [at, half] = [x(curve.end.seconds), 3.4 * shown[curve.method]!.length + 6];
-      const free = rows.findIndex((end) => end < at - half);
-      const row = free < 0 ? rows.length : free;
-      rows[row] = at + half;
-      return { ...curve, at, below: top + plotHeight - namesHeight + 22 + 16 * row };
-    });
-  const drawn = names.map(({ method, drawn, colour, end, at, below }) => {
-    const path = drawn.map(({ seconds, loss }, i) => `${i ? "L" : "M"}${x(seconds).toFixed(1)} ${y(loss).toFixed(1)}`);
-    return `<path d="${path.join("")}" stroke="${colour}"/><circle cx="${at.toFixed(1)}" cy="${y(end.loss).toFixed(1)}" r="3.5" fill="${colour}"/>
-<path class="lead" d="M${at.toFixed(1)} ${(y(end.loss) + 6).toFixed(1)}V${(below - 11).toFixed(1)}" stroke="${colour}"/><text x="${at.toFixed(1)}" y="${below.toFixed(1)}" text-anchor="middle" style="fill:${colour}">${shown[method]}</text>`;
+    return { name: shown[curve.method]!, stroke: colours[i]!, drawn, end: drawn.at(-1)! };
   });
-  const axes = [
-    `<text class="axis" x="${left + plotWidth / 2}" y="${top + plotHeight + 40}" text-anchor="middle">seconds of training on links of ${rateText(rate)}, logarithmic</text>`,
-    `<text class="axis" x="22" y="${top + plotHeight / 2}" text-anchor="middle" transform="rotate(-90 22 ${top + plotHeight / 2})">validation loss, nats per byte</text>`,
-  ];
-  return svg(
-    {
-      width: left + plotWidth + right,
-      height: top + plotHeight + bottom,
-      title: `The same training, ${workers} workers on a slow network: lower and further left is better`,
-      style: "path{fill:none;stroke-width:2.2;stroke-linejoin:round}.lead{stroke-width:1;stroke-opacity:.6}",
+  const all = curves.flatMap(({ drawn }) => drawn);
+  const [first, last] = [Math.min(...all.map((one) => one.seconds)), Math.max(...all.map((one) => one.seconds))];
+  const [least, most] = [Math.min(...all.map((one) => one.loss)), Math.max(...all.map((one) => one.loss))];
+  const row = (most - least) / 17; // of names, which stand below the curves
+  const pixels = (seconds: number) => (Math.log(seconds) / Math.log(last / first)) * (width - marginLeft - marginRight);
+
+  // A name begins at the end of its curve, in a row below the names that it would reach.
+  const rows: { readonly from: number; readonly row: number }[] = [];
+  const marks = curves
+    .toSorted((a, b) => b.end.seconds - a.end.seconds)
+    .flatMap(({ name, stroke, drawn, end }) => {
+      const from = pixels(end.seconds);
+      const reached = rows.filter((other) => other.from < from + 7 * name.length + 10);
+      rows.push({ from, row: 1 + Math.max(0, ...reached.map(({ row }) => row)) });
+      const loss = least - row * (rows.at(-1)!.row + 0.5);
+      return [
+        lineY(drawn, { x: "seconds", y: "loss", stroke, strokeWidth: 2.2 }),
+        dot([end], { x: "seconds", y: "loss", fill: stroke, r: 3.5 }),
+        ruleX([end], { x: "seconds", y1: "loss", y2: loss, stroke, strokeOpacity: 0.6 }),
+        text([name], { x: [end.seconds], y: [loss], text: [name], dx: 5, fill: stroke, textAnchor: "start" }),
+      ];
+    });
+  const drawn = chart(0, 36, {
+    width,
+    height,
+    marginLeft,
+    marginRight,
+    marginBottom: 44,
+    x: {
+      type: "log",
+      label: `seconds of training on links of ${rateText(rate)}, logarithmic`,
+      grid: true,
+      ticks: [3, 10, 30, 100, 300, 1000],
+      tickFormat: (seconds: number) => `${seconds} s`,
     },
-    [...ticks, ...losses, ...drawn, ...axes],
-  );
+    y: {
+      label: "validation loss, nats per byte",
+      grid: true,
+      ticks: [2, 3, 4],
+      tickFormat: String,
+      labelOffset: 42,
+      domain: [least - row * (2 + Math.max(...rows.map(({ row }) => row))), most],
+    },
+    marks,
+  });
+  const title = `The same training, ${workers} workers on a slow network: lower and further left is better`;
+  return svg({ width, height: height + 40, title }, [drawn]);
 }

@@ -12,15 +12,15 @@ it("draws a dot for each exchange: its predicted time to the right, its measured
     ...both("vote all-to-all loopback 20mbit,1ms ×2", 1, 10),
     ...both("mean f32 loopback 1gbit,100us ×2", 10, 10),
   ])!;
-  const dots = [...svg.matchAll(/cx="([\d.]+)" cy="([\d.]+)" r="4" fill="(#\w+)"/g)].map(([, x, y, fill]) => [
-    Number(x),
-    Number(y),
-    fill,
-  ]);
-  // From 1 to 100 ms: 64 to 616 to the right, 424 up to 80.
-  expect(dots).toEqual([
-    [616, 80, "#d1242f"],
-    [64, 252, "#d1242f"],
-    [340, 252, "#0969da"],
-  ]);
+  const [, circles] = /aria-label="dot">(.*?)<\/g>/.exec(svg)!;
+  const dots = [...circles!.matchAll(/<circle ([^>]*)>/g)].map(([, words]) => {
+    const of = (name: string) => new RegExp(`${name}="([^"]+)"`).exec(words!)![1]!;
+    return [Number(of("cx")), Number(of("cy")), of("fill")] as const;
+  });
+  // From 1 to 100 ms, in the order of their sizes or of the lines.
+  const [slow, late, fast] = dots.toSorted(([, , a], [, , b]) => b.localeCompare(a));
+  expect([slow![2], late![2], fast![2]]).toEqual(["#d1242f", "#d1242f", "#0969da"]);
+  expect(fast![0]).toBe((slow![0] + late![0]) / 2);
+  expect(Math.abs(slow![0] - late![0])).toBe(552);
+  expect(fast![1]).toBe(Math.max(slow![1], late![1]));
 });

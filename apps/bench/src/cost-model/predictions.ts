@@ -1,4 +1,6 @@
 /** The picture of a run: measured over predicted times of exchanges, with a band of ± 15 %. */
+import { dot, line } from "@observablehq/plot";
+import { chart, powersOfTen } from "../chart.ts";
 import type { Measurement } from "../measurement.ts";
 import { legend, rateText, svg } from "../svg.ts";
 
@@ -15,39 +17,36 @@ export function predictions(measurements: readonly Measurement[]): string | unde
   const links = [...new Set([...points.keys()].map(linkOf))];
   const values = [...points.values()].flatMap(({ predicted, measured }) => [predicted!, measured!]);
   const [low, high] = [Math.floor(Math.log10(Math.min(...values))), Math.ceil(Math.log10(Math.max(...values)))];
-  const along = (milliseconds: number) => (Math.log10(milliseconds) - low) / Math.max(1, high - low);
-  const x = (milliseconds: number) => left + along(milliseconds) * (width - left - right);
-  const y = (milliseconds: number) => height - bottom - along(milliseconds) * (height - top - bottom);
-  const at = (px: number, py: number) => `${px.toFixed(1)} ${py.toFixed(1)}`;
-
-  const powers = Array.from({ length: high - low + 1 }, (_, i) => 10 ** (low + i));
-  const grid = powers.map(
-    (each) =>
-      `<path class="grid" d="M${left} ${y(each).toFixed(1)}H${width - right}M${x(each).toFixed(1)} ${top}V${height - bottom}"/>` +
-      `<text class="axis" x="${left - 8}" y="${(y(each) + 4).toFixed(1)}" text-anchor="end">${each} ms</text>` +
-      `<text class="axis" x="${x(each).toFixed(1)}" y="${height - bottom + 18}" text-anchor="middle">${each} ms</text>`,
-  );
-  const [from, to] = [10 ** low, 10 ** high];
-  const line = (factor: number) => `M${at(x(from), y(from * factor))}L${at(x(to), y(to * factor))}`;
-  const dots = [...points].map(
-    ([what, { predicted, measured }]) =>
-      `<circle class="dot" cx="${x(predicted!).toFixed(1)}" cy="${y(measured!).toFixed(1)}" r="4" fill="${colours[links.indexOf(linkOf(what)) % colours.length]}"><title>${what}</title></circle>`,
-  );
+  const dots = [...points].map(([what, times]) => ({ what, ...times, link: linkOf(what) }));
+  const ends = [10 ** low, 10 ** Math.max(high, low + 1)] as const;
+  const diagonal = (factor: number, strokeDasharray = "") =>
+    line(ends, { x: (time) => time, y: (time) => time * factor, stroke: "#57606a", strokeDasharray, clip: true });
+  const axis = { type: "log", domain: ends, grid: true } as const;
+  const ticks = { ticks: high - low, tickFormat: powersOfTen((time) => `${time} ms`) };
+  const drawn = chart(0, top, {
+    width,
+    height: height - top,
+    marginLeft: left,
+    marginRight: right,
+    marginBottom: bottom,
+    x: { ...axis, ...ticks, label: "predicted" },
+    y: { ...axis, ...ticks, label: "measured", labelOffset: 56 },
+    color: { domain: links, range: colours },
+    marks: [
+      diagonal(1),
+      diagonal(1 / (1 + band), "4 3"),
+      diagonal(1 / (1 - band), "4 3"),
+      dot(dots, { x: "predicted", y: "measured", fill: "link", fillOpacity: 0.75, r: 4, title: "what" }),
+    ],
+  });
   const swatches = links.map(
     (link, i) =>
-      [rateText(link), `<circle class="dot" cx="10" cy="-4" r="4" fill="${colours[i % colours.length]}"/>`] as const,
+      [
+        rateText(link),
+        `<circle fill-opacity=".75" cx="10" cy="-4" r="4" fill="${colours[i % colours.length]}"/>`,
+      ] as const,
   );
-  const title = "Measured over predicted times of exchanges of 2 to 4 ranks: a correct prediction is on the diagonal";
-  const style =
-    ".same{stroke:#57606a;fill:none}.band{stroke:#57606a;fill:none;stroke-dasharray:4 3}.dot{fill-opacity:.75}";
-  const middle = (top + height - bottom) / 2;
-  return svg({ width, height, title, style }, [
-    legend([...swatches, ["± 15 %", '<path class="band" stroke="#57606a" d="M0 -4h18"/>']], 16, 48),
-    ...grid,
-    `<clipPath id="inside"><rect x="${left}" y="${top}" width="${width - left - right}" height="${height - top - bottom}"/></clipPath>`,
-    `<g clip-path="url(#inside)"><path class="same" d="${line(1)}"/><path class="band" d="${line(1 / (1 + band))}${line(1 / (1 - band))}"/></g>`,
-    ...dots,
-    `<text class="axis" x="${(left + width - right) / 2}" y="${height - 12}" text-anchor="middle">predicted</text>`,
-    `<text class="axis" x="14" y="${middle}" text-anchor="middle" transform="rotate(-90 14 ${middle})">measured</text>`,
-  ]);
+  const title = "Measured over predicted times of exchanges: a correct prediction is on the diagonal";
+  const bandLine = '<path stroke="#57606a" stroke-dasharray="4 3" d="M0 -4h18"/>';
+  return svg({ width, height, title }, [legend([...swatches, ["± 15 %", bandLine]], 16, 48), drawn]);
 }

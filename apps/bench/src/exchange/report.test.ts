@@ -1,4 +1,5 @@
 import { expect, it } from "vitest";
+import { barsIn } from "../testing/bars-in.ts";
 import { exchangePicture, exchangeReport } from "./report.ts";
 
 const of = (name: string, values: Record<string, number>) =>
@@ -21,14 +22,13 @@ it("has a row with the phases of each 1-bit exchange", () => {
 
 it("draws 16 Mi floats in each setting, finds dense ones by their bytes, and marks the waiting for the wire", () => {
   const svg = exchangePicture(lines)!;
-  const bars = [...svg.matchAll(/<rect class="(own[\w-]*)" x="([\d.]+)" y="[\d.]+" width="([\d.]+)"/g)];
   // 520 wide: 6000 ms, 60 ms.
-  expect(bars.map(([, name, , width]) => [name, Number(width)])).toEqual([
+  expect(barsIn(svg).map(([name, , width]) => [name, width])).toEqual([
     ["own", expect.closeTo((32 / 6000) * 520, 1)],
+    ["own", 520],
     ["own-waiting", expect.closeTo((168 / 6000) * 520, 1)],
-    ["own", 520],
     ["own", 104],
-    ["own-waiting", 26],
     ["own", 520],
+    ["own-waiting", 26],
   ]);
 });
