@@ -22,14 +22,13 @@
  *
  * `early` is what the ranks average below `freeze`:
  *   exact      in T_v the mean of g, for v and for m, without a second message; in other steps u
- *   buffer     in T_v the mean of g, for v alone, and then u, as Algorithm 1 prints it: in the first steps one magnitude for all elements of u
- *              is divided by a variance that differs from element to element by its whole range, and training can
- *              diverge
+ *   buffer     in T_v the mean of g, for v alone, and then u, as Algorithm 1 prints it. Training can diverge: in the
+ *              first steps all elements of u have one magnitude, divided by variances that differ by their whole range
  *   gradient   as DeepSpeed: in T_v as `exact`; in other steps one bit of g; at `freeze` the errors begin anew
  *
- * Shapes: θ, g, m, v, u, θ₀ (n), the worker's error (n), the server's error (about n/P) Sent per step: in T_v 1 message
- * of 2 (P − 1)/P · 4 n bytes (with `buffer` and the next one too), in other steps of T_u 1 message of 2 (P − 1)/P · n/8
- * bytes and the scales, in local steps none.
+ * Shapes: θ, g, m, v, u, θ₀ (n), the worker's error (n), the server's error (about n/P)
+ * Sent per step: in T_v 1 message of 2 (P − 1)/P · 4 n bytes (with `buffer` and the next one too), in other steps of
+ * T_u 1 message of 2 (P − 1)/P · n/8 bytes and the scales, in local steps none.
  */
 import { accumulateMoments, applyAdamUpdate } from "@terse/native-optimizers";
 import { nonNegativeFloat, oneOf, positiveFloat, positiveInteger, unitIntervalFloat, v } from "@terse/options";

@@ -20,8 +20,9 @@
  * layer, as in the authors' code, not of all of the model, whose last gradient comes at the end of backward. From five
  * ranks on, 25 % of the elements to every rank are more bytes than a dense mean.
  *
- * Shapes: g, u, v, d (n) Sent per step: 1 message; for each matrix (P − 1)(4 k + ⌈k ⌈log₂ n⌉ / 8⌉) bytes, k = ⌈ratio ·
- * n⌉; vectors 2 (P − 1)/P · 4 n.
+ * Shapes: g, u, v, d (n)
+ * Sent per step: 1 message; for each matrix (P − 1)(4 k + ⌈k ⌈log₂ n⌉ / 8⌉) bytes, k = ⌈ratio · n⌉; vectors 2 (P − 1)/P
+ * · 4 n.
  */
 import { sgdStep, sumOfSquares } from "@terse/native-optimizers";
 import { flag, nonNegative, nonNegativeInteger, oneOf, unitIntervalFloat, v } from "@terse/options";

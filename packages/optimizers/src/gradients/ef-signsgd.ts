@@ -10,8 +10,9 @@
  *
  * The learning rate stands in p in the paper; here the optimizer multiplies by it afterwards. The sign of 0 is plus.
  *
- * Shapes: g, p, e, Δ (n) Sent per step: 1 message, (P − 1)(4 + ⌈n / 8⌉) bytes for each layer. For many ranks `codec`
- * with scaled-sign sends fewer, both ways in one bit.
+ * Shapes: g, p, e, Δ (n)
+ * Sent per step: 1 message, (P − 1)(4 + ⌈n / 8⌉) bytes for each layer. For many ranks `codec` with scaled-sign sends
+ * fewer, both ways in one bit.
  */
 import { type Codec, scaledSign } from "@terse/codecs";
 import { v } from "@terse/options";
