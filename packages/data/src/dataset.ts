@@ -2,7 +2,7 @@
 import type { v } from "@terse/options";
 import type { Batch } from "./batch.ts";
 import type { Inventory } from "./inventory.ts";
-import type { Samples } from "./samples.ts";
+import type { SampleFacts, Samples } from "./samples.ts";
 
 /** A run's position in its data. JSON, the same on every rank. */
 export interface DatasetState {
@@ -11,37 +11,20 @@ export interface DatasetState {
 }
 
 /** One rank's share of the data. */
-export interface Dataset extends AsyncDisposable {
-  /** The path or name of the data, for messages. */
-  readonly source: string;
-  /** The unit of the sizes of the two parts: "byte", "image". */
-  readonly unit: string;
-  readonly trainingUnits: number;
-  readonly validationUnits: number; // 0: nothing is held out
-  /** The unit of training speed: "token", "image". */
-  readonly item: string;
+export interface Dataset extends Omit<SampleFacts, "itemsPerRow">, AsyncDisposable {
   readonly itemsPerBatch: number;
-  /** SHA-256 of the data, in hexadecimal digits. It must be the same on every rank. */
-  readonly fingerprint: string;
-  /** The names of the classes, in the order of their labels, where they have any. */
-  readonly classNames?: readonly string[] | undefined;
-  /** The beginning of the held-out text, for models that continue a text. */
-  readonly prompt?: string | undefined;
-  /** The files that were found. Absent where the data has none. */
-  readonly inventory?: Inventory | undefined;
-  /** What the user should know of how the data is read, a line each. */
-  readonly remarks?: readonly string[];
   /** The samples that this rank could not read so far, and why; others take their places. */
   readonly skipped?: readonly string[];
-  /** How many of all samples may be impossible to read; 0 if absent. */
-  readonly mostSkipped?: number | undefined;
 
   /** Seconds that `next` has taken so far: waiting for rows, and making tensors of them. */
   readonly waitedSeconds: number;
 
   /** This rank's `count` batches of the next step. */
   next(count?: number): Promise<Batch[]>;
-  /** Batches of up to `windows` rows, evenly spread over the held-out part, the same at every call; with `sharded` only this rank's rows. */
+  /**
+   * Batches of up to `windows` rows, evenly spread over the held-out part, the same at every call; with `sharded` only
+   * this rank's rows.
+   */
   validation(options: { windows: number; sharded: boolean }): Iterable<Batch> | AsyncIterable<Batch>;
   state(): DatasetState;
   /** Continues from `state`. Throws `DataError` if the batches would differ from those of the saved run. */
@@ -105,17 +88,23 @@ export interface DatasetEntry {
   /** Of data that a model can continue; resolves to undefined where the options name none. Throws `DataError`. */
   tokenizer?(options: object): Promise<Tokenizer | undefined>;
   /**
-   * The files with which transformers prepares inputs as this data does: those of the tokenizer of a text, of the processor of images; resolves
-   * to undefined where the options name no tokenizer. Throws `DataError`.
+   * The files with which transformers prepares inputs as this data does: those of the tokenizer of a text, of the
+   * processor of images; resolves to undefined where the options name no tokenizer. Throws `DataError`.
    */
   processorFiles?(options: object): Promise<ProcessorFiles | undefined>;
   facts(options: object): DataFacts;
-  /** The files that opening would find, by their names and beginnings. Resolves to undefined for data of no files. Throws `DataError`. */
+  /**
+   * The files that opening would find, by their names and beginnings. Resolves to undefined for data of no files.
+   * Throws `DataError`.
+   */
   inventory?(options: object): Promise<Inventory | undefined>;
   open(options: object, given: OpenOptions): Promise<Dataset>;
 }
 
-/** An entry whose dataset is made of numbered samples, which another thread can read. No module of theirs imports tensors. */
+/**
+ * An entry whose dataset is made of numbered samples, which another thread can read. No module of theirs imports
+ * tensors.
+ */
 export interface SampledEntry extends Omit<DatasetEntry, "open"> {
   samples(options: object, given: SampleOptions): Promise<Samples>;
 }

@@ -1,6 +1,6 @@
 import type { DatasetEntry } from "./dataset.ts";
 import { SamplesInThread } from "./prefetch/samples-in-thread.ts";
-import { SampledData } from "./sampled-data.ts";
+import { sampledData } from "./sampled-data.ts";
 import { sampledEntries } from "./sampled-entries.ts";
 
 export type DatasetName = keyof typeof sampledEntries;
@@ -12,7 +12,7 @@ function sampled(name: DatasetName): DatasetEntry {
     ...entry,
     open: async (options, { thread = false, ...given }) => {
       const opened = thread ? await SamplesInThread.open(name, options, given) : await samples(options, given);
-      return new SampledData(opened, given);
+      return sampledData(opened, given);
     },
   };
 }

@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, it, vi } from "vitest";
-import { SampledData } from "./sampled-data.ts";
+import { sampledData } from "./sampled-data.ts";
 import type { Arrays, Row, Samples } from "./samples.ts";
 
 let clock = 0; // milliseconds
@@ -45,7 +45,7 @@ const given = { batchSize: 2, seed: 0, rank: 1, ranks: 2 };
 describe("sampled data", () => {
   it("reads the first two steps when it is opened, and then two steps ahead", async () => {
     const { samples, asked, answers } = samplesOf();
-    const data = new SampledData(samples, { ...given, accumulate: 2 });
+    const data = sampledData(samples, { ...given, accumulate: 2 });
     const steps = [0, 1, 2].map((step) => [8 * step, 8 * step + 4].map((first) => [first + 2, first + 3]));
     expect(asked).toEqual(steps.slice(0, 2).flat());
     for (const answer of answers) answer();
@@ -55,7 +55,7 @@ describe("sampled data", () => {
 
   it("reads ahead from where a restored run goes on", async () => {
     const { samples, asked, answers } = samplesOf();
-    const data = new SampledData(samples, given);
+    const data = sampledData(samples, given);
     asked.length = 0;
     data.restore({ ...data.state(), step: 10, rows: 40 } as never);
     for (const answer of answers) answer();
@@ -71,7 +71,7 @@ describe("sampled data", () => {
   it("counts all that a step waits: asking for rows, their reading, and making tensors of them", async () => {
     vi.spyOn(performance, "now").mockImplementation(() => clock);
     const { samples, answers } = samplesOf({ asking: 1, using: 10 });
-    const data = new SampledData(samples, given);
+    const data = sampledData(samples, given);
     const first = data.next();
     clock += 100;
     answers[0]!();

@@ -1,13 +1,13 @@
 import { describe, expect, it } from "vitest";
 import { datasets } from "../datasets.ts";
-import { SampledData } from "../sampled-data.ts";
+import { sampledData } from "../sampled-data.ts";
 import { datasetContract } from "../testing/dataset-contract.ts";
 import { ImageSamples } from "./image-samples.ts";
 import { madeImages } from "./made-images.ts";
 
 describe("made images", () => {
   const small = () => new ImageSamples(madeImages({ classes: 10, side: 8, training: 30, validation: 12 }), { seed: 0 });
-  datasetContract(async (given) => new SampledData(small(), given), { samples: 30, fields: datasets.cifar10.fields });
+  datasetContract(async (given) => sampledData(small(), given), { samples: 30, fields: datasets.cifar10.fields });
 
   it("are the same at every call, and every class has as many", () => {
     const [a, b] = [
