@@ -22,13 +22,18 @@ set(TERSE_NATIVE_DIR ${CMAKE_CURRENT_LIST_DIR}/..)
 function(terse_addon name)
   add_library(${name} SHARED ${ARGN} ${TERSE_NATIVE_DIR}/iostreams.cc ${CMAKE_JS_SRC})
   set_target_properties(${name} PROPERTIES PREFIX "" SUFFIX ".node")
-  target_include_directories(${name} PRIVATE ${TERSE_NATIVE_DIR}/include)
-  target_include_directories(${name} SYSTEM PRIVATE ${CMAKE_JS_INC})
-  target_compile_definitions(${name} PRIVATE NAPI_VERSION=9 NAPI_CPP_EXCEPTIONS)
-  # A worker thread that is being terminated cannot throw. With this its exceptions are dropped; without it they abort the process.
-  target_compile_definitions(${name} PRIVATE NODE_API_SWALLOW_UNTHROWABLE_EXCEPTIONS)
+  terse_addon_objects(${name})
   target_link_libraries(${name} PRIVATE ${CMAKE_JS_LIB} ${CMAKE_DL_LIBS})
   target_link_options(${name} PRIVATE -Wl,-Bsymbolic -Wl,--exclude-libs,ALL)
+endfunction()
+
+# terse_addon_objects(TARGET) compiles the sources of TARGET as those of an addon are: an OBJECT library serves several addons.
+function(terse_addon_objects target)
+  target_include_directories(${target} PRIVATE ${TERSE_NATIVE_DIR}/include)
+  target_include_directories(${target} SYSTEM PRIVATE ${CMAKE_JS_INC})
+  target_compile_definitions(${target} PRIVATE NAPI_VERSION=9 NAPI_CPP_EXCEPTIONS)
+  # A worker thread that is being terminated cannot throw. With this its exceptions are dropped; without it they abort the process.
+  target_compile_definitions(${target} PRIVATE NODE_API_SWALLOW_UNTHROWABLE_EXCEPTIONS)
 endfunction()
 
 # terse_instructions(-mavx2 file…) compiles only these files for these instructions.

@@ -2,7 +2,7 @@ import { utimesSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { scratchFolder } from "../testing/scratch-folder.ts";
-import { hashFiles, wantedStamp } from "./addons.ts";
+import { hashFiles, type Stamp, wantedStamp, waysToBuild } from "./addons.ts";
 
 describe("the stamp of a native build", () => {
   it("changes with content and names, not with times", () => {
@@ -31,5 +31,25 @@ describe("the stamp of a native build", () => {
       libtorch: { root: "/torch", version: "2.13.0", source },
     });
     expect(wantedStamp("tensor", libtorch("LIBTORCH"))).toEqual(wantedStamp("tensor", libtorch("toolchain")));
+  });
+
+  it("asks for a clean build with other tools or another MPI, and not where an MPI has come", () => {
+    const mpi = (prefix: string) => ({
+      mpi: { prefix, path: `${prefix}/lib/libmpi.so`, source: "toolchain" as const },
+    });
+    const without = wantedStamp("collectives", {});
+    const withOne = wantedStamp("collectives", mpi("/one"));
+    const commands = (built: Stamp | undefined, wanted: Stamp) => waysToBuild(built, wanted).join();
+    expect(withOne.mpi).not.toBe(without.mpi);
+    expect(withOne.tools).toBe(without.tools);
+    expect(commands(without, withOne)).toBe("configure,build");
+    expect(commands(withOne, wantedStamp("collectives", mpi("/other")))).toBe("rebuild");
+    expect(commands(withOne, without)).toBe("rebuild");
+    expect(commands(withOne, { ...withOne, sources: "others" })).toBe("build");
+    expect(commands(withOne, { ...withOne, tools: "others" })).toBe("rebuild");
+    expect(commands(undefined, without)).toBe("rebuild");
+    const { mpi: none, ...older } = wantedStamp("tensor", {}); // written before it had this field
+    expect(commands(older, { ...wantedStamp("tensor", {}), sources: "others" })).toBe("build");
+    expect(wantedStamp("tensor", mpi("/one"))).toEqual(wantedStamp("tensor", {}));
   });
 });

@@ -13,9 +13,13 @@ import { checkoutLock } from "./packages.ts";
 export const addons = ["codecs", "collectives", "optimizers", "tensor"] as const;
 export type AddonName = (typeof addons)[number];
 
-/** What an addon was built from. Other `tools` need a clean build; other `sources` a build of the changed files. */
+/**
+ * What an addon was built from. Other `tools` need a clean build; other `sources` a build of the changed files. So does an MPI
+ * where there was none: tests bring it, and a module of its own holds what uses it.
+ */
 export interface Stamp {
   tools: string;
+  mpi?: string;
   sources: string;
 }
 
@@ -41,15 +45,23 @@ export async function buildAddon(addon: AddonName, environment: Environment, pro
       const [built, wanted] = [readStamp(addon), wantedStamp(addon, environment)];
       rmSync(stampFile(addon), { force: true });
       const cmakeJs = join(root, "node_modules", "cmake-js", "bin", "cmake-js");
-      const how = built?.tools === wanted.tools ? "build" : "rebuild";
-      await progress.run(process.execPath, [cmakeJs, how, "--directory", folder], {
-        cwd: folder,
-        env: { CMAKE_BUILD_PARALLEL_LEVEL: String(parallelJobs()), ...variables(environment), ...buildVariables() },
-      });
+      for (const command of waysToBuild(built, wanted))
+        await progress.run(process.execPath, [cmakeJs, command, "--directory", folder], {
+          cwd: folder,
+          env: { CMAKE_BUILD_PARALLEL_LEVEL: String(parallelJobs()), ...variables(environment), ...buildVariables() },
+        });
       mkdirSync(join(folder, "build"), { recursive: true });
       writeFileSync(stampFile(addon), JSON.stringify(wanted));
     },
   );
+}
+
+/** The commands of cmake-js, one after the other. */
+export function waysToBuild(built: Stamp | undefined, wanted: Stamp): readonly string[] {
+  if (built?.tools !== wanted.tools) return ["rebuild"];
+  const { mpi = "" } = built; // stamps written before had none
+  if (mpi === wanted.mpi) return ["build"];
+  return mpi === "" ? ["configure", "build"] : ["rebuild"]; // CMake would still find the other one in its cache
 }
 
 function readStamp(addon: AddonName): Stamp | undefined {
@@ -58,7 +70,7 @@ function readStamp(addon: AddonName): Stamp | undefined {
 }
 
 function sameStamp(a: Stamp | undefined, b: Stamp): boolean {
-  return a !== undefined && a.tools === b.tools && a.sources === b.sources;
+  return a !== undefined && a.tools === b.tools && (a.mpi ?? "") === b.mpi && a.sources === b.sources;
 }
 
 function stampFile(addon: AddonName): string {
@@ -72,16 +84,13 @@ export function wantedStamp(addon: AddonName, environment: Environment): Stamp {
   const { libtorch, gloo, mpi } = environment;
   // Their files, and not how they were found: a shell that has `./terse env` names the same ones by variables.
   const libraries =
-    addon === "tensor"
-      ? [libtorch?.root, libtorch?.version]
-      : addon === "collectives"
-        ? [gloo?.library, mpi?.prefix, mpi?.path]
-        : [];
+    addon === "tensor" ? [libtorch?.root, libtorch?.version] : addon === "collectives" ? [gloo?.library] : [];
   const headers = realpathSync(join(root, "native", addon, "node_modules", "node-addon-api"));
   return {
     tools: createHash("sha256")
       .update(JSON.stringify([tools, flags, libraries, headers]))
       .digest("hex"),
+    mpi: addon === "collectives" && mpi ? `${mpi.prefix ?? ""} ${mpi.path}` : "",
     sources: hashFiles(root, sourcesOf(addon)),
   };
 }

@@ -6,9 +6,12 @@
 // GLOBs: files besides its own sources and those that all addons share.
 // The addons that `./terse release` has built for other machines, build/prebuilt/<platform>-<architecture>, are copied to dist/prebuilt.
 // Without a release one for this machine's platform takes their place: with --prebuilt the addon that is built here, and with --portable
-// one that is built for it now, without the libraries that another machine may lack or keep elsewhere.
+// one that is built for it now, without the libraries that another machine may lack or keep elsewhere. It shares nearly all objects with
+// the addon that is built here.
 import { cpSync, existsSync, globSync, rmSync } from "node:fs";
 import { basename, join } from "node:path";
+import { checkoutLock } from "../dependencies/packages.ts";
+import { withLock } from "../lock.ts";
 import { CommandFailed, run } from "../run.ts";
 import { buildPortable } from "./prebuild.ts";
 
@@ -36,7 +39,7 @@ rmSync(join(dist, "prebuilt"), { recursive: true, force: true });
 for (const file of released) cpSync(join(folder, file), join(dist, file.replace(/^build/, "")));
 if (released.length === 0) {
   const addon = words.includes("--portable")
-    ? await portableAddon(join(folder, "build/portable"))
+    ? await portableAddon(join(folder, "build"))
     : words.includes("--prebuilt")
       ? join(folder, "build/Release", `${name}.node`)
       : undefined;
@@ -47,9 +50,17 @@ if (released.length === 0) {
 /** The addon, or undefined where it cannot be built. The package then has sources alone, as for a platform without a prebuilt addon. */
 async function portableAddon(build: string): Promise<string | undefined> {
   process.stderr.write(`native/${name}: building it without the libraries that another machine may lack\n`);
+  const built = existsSync(join(build, "CMakeCache.txt"));
+  const portable = join(build, "portable");
   try {
-    await buildPortable({ run }, root, name, { build });
-    return join(build, `${name}.node`);
+    if (built)
+      await withLock(
+        checkoutLock(),
+        () => {},
+        () => run("cmake", ["--build", build, "--target", `${name}_portable`, "--parallel", "2"]),
+      );
+    else await buildPortable({ run }, root, name, { build: portable });
+    return join(portable, `${name}.node`);
   } catch (error) {
     if (!(error instanceof CommandFailed)) throw error;
     process.stderr.write(

@@ -86,7 +86,7 @@ void add_engines(Napi::Env env, Napi::Object exports) {
     exports.Set("tcp", Napi::Function::New(env, listening<make_tcp>, "tcp"));
     exports.Set("gloo", Napi::Function::New(env, listening<make_gloo>, "gloo"));
     exports.Set("link", Napi::Function::New(env, link, "link"));
-    exports.Set("hasGloo", Napi::Boolean::New(env, TERSE_HAS_GLOO));
+    exports.Set("hasGloo", Napi::Boolean::New(env, has_gloo()));
     exports.Set("inlineBytes", Napi::Number::New(env, inline_bytes));
     exports.Set("segmentBytes", Napi::Number::New(env, segment_bytes));
 }

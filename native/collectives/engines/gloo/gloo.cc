@@ -379,5 +379,6 @@ void GlooTransfer::wait(Clock::time_point deadline) {
 std::unique_ptr<RendezvousEngine> make_gloo(int rank, int size, const std::string& address, Clock::duration connect_timeout, Clock::duration outage) {
     return std::make_unique<Gloo>(rank, size, address, connect_timeout, outage);
 }
+bool has_gloo() { return true; }
 
 }  // namespace terse::collectives
