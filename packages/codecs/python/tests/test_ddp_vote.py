@@ -1,7 +1,7 @@
 """The DDP hook of examples/ddp_vote.py against plain floats, on two processes over Gloo."""
 import json
+import multiprocessing
 import os
-import subprocess
 import sys
 import tempfile
 import unittest
@@ -11,11 +11,12 @@ from families import HAS_TORCH, NEEDS_TORCH
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "../examples"))
 
-if __name__ == "__main__":  # a rank; the test itself has no use for PyTorch, and it takes seconds to import
-    import torch
-    import torch.distributed as dist
-
 RANKS = 2
+# PyTorch takes seconds to import: one process does it, and every rank is a copy of that process.
+HAS_FORK_SERVER = "forkserver" in multiprocessing.get_all_start_methods()
+processes = multiprocessing.get_context("forkserver" if HAS_FORK_SERVER else "spawn")
+if HAS_FORK_SERVER:
+    processes.set_forkserver_preload(["torch", "torch.distributed"])
 
 
 class Reference:
@@ -42,7 +43,15 @@ def reference_hook(state, bucket):
     return dist.all_reduce(signs, async_op=True).get_future().then(elect)
 
 
-def one_rank(store, policy, fault, rank):
+def one_rank(folder, policy, fault, rank):
+    """In a process of its own, whose output is in the folder's out.RANK and err.RANK."""
+    for name, descriptor in [("out", 1), ("err", 2)]:
+        os.dup2(os.open(os.path.join(folder, f"{name}.{rank}"), os.O_WRONLY | os.O_CREAT), descriptor)
+    # The test itself has no use for them.
+    global torch, dist
+    import torch
+    import torch.distributed as dist
+
     if not (dist.is_available() and dist.is_gloo_available()):
         return print(json.dumps(None))
     import ddp_vote
@@ -50,7 +59,7 @@ def one_rank(store, policy, fault, rank):
     torch.set_num_threads(1)
     policies = policy.split(",")  # each rank's, where they differ
     policy = policies[rank % len(policies)]
-    dist.init_process_group("gloo", init_method=f"file://{store}", rank=rank, world_size=RANKS)
+    dist.init_process_group("gloo", init_method=f"file://{folder}/store", rank=rank, world_size=RANKS)
     results = {}
     for name, state, hook in [("vote", ddp_vote.Vote(policy), ddp_vote.vote_hook), ("reference", Reference(policy), reference_hook)]:
         gradients = []
@@ -85,23 +94,28 @@ def bits(tensor):
 
 
 def run_ranks(policy, fault=""):
+    # Gloo takes the interface that the host's name resolves to, and not every machine's does.
+    os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo" if sys.platform == "linux" else "lo0")
     with tempfile.TemporaryDirectory() as folder:
-        # Gloo takes the interface that the host's name resolves to, and not every machine's does.
-        environment = {"GLOO_SOCKET_IFNAME": "lo" if sys.platform == "linux" else "lo0", **os.environ}
-        command = [sys.executable, os.path.abspath(__file__), os.path.join(folder, "store"), policy, fault]
-        ranks = [
-            subprocess.Popen([*command, str(rank)], env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-            for rank in range(RANKS)
-        ]
+        ranks = [processes.Process(target=one_rank, args=(folder, policy, fault, rank)) for rank in range(RANKS)]
+        for rank in ranks:
+            rank.start()
         try:
-            outcomes = [rank.communicate(timeout=300) for rank in ranks]
+            for rank in ranks:
+                rank.join(timeout=300)
         finally:
             for rank in ranks:
                 rank.kill()
-    failed = [f"a rank ended with {rank.returncode}: {said}" for rank, (_, said) in zip(ranks, outcomes) if rank.returncode]
-    if failed:
-        raise RuntimeError("\n".join(failed))
-    return [json.loads(printed.splitlines()[-1]) for printed, _ in outcomes]
+                rank.join()
+
+        def said(name, rank):
+            with open(os.path.join(folder, f"{name}.{rank}")) as file:
+                return file.read()
+
+        failed = [f"a rank ended with {each.exitcode}: {said('err', rank)}" for rank, each in enumerate(ranks) if each.exitcode]
+        if failed:
+            raise RuntimeError("\n".join(failed))
+        return [json.loads(said("out", rank).splitlines()[-1]) for rank in range(RANKS)]
 
 
 @unittest.skipUnless(HAS_TORCH, NEEDS_TORCH)
@@ -137,4 +151,4 @@ class VotedGradients(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    one_rank(sys.argv[1], sys.argv[2], sys.argv[3], int(sys.argv[4]))
+    unittest.main()
