@@ -1,4 +1,4 @@
-/** What users of the oldest Node get: the tarballs that README.md says how to make, and the documents' programs as they stand there. */
+/** What users of the oldest Node get: the tarballs that docs/packages.md says how to make, and the documents' programs as they stand there. */
 import { spawn, spawnSync } from "node:child_process";
 import {
   existsSync,
@@ -42,7 +42,7 @@ it("is the same in engines, in what is built, in CI and in the documents", () =>
     expect(engines, name).toEqual({ node: `>=${wanted}` });
   expect(library.target).toBe(`node${wanted}`);
   expect(document(".github/workflows/ci.yml")).toContain(`node-version: "${oldestNode}"`);
-  for (const path of ["README.md", "docs/how-to/train-your-own-model.md"])
+  for (const path of ["docs/packages.md", "docs/how-to/train-your-own-model.md"])
     expect(document(path), path).toContain(`Node ${wanted}`);
 });
 
@@ -105,8 +105,8 @@ describe.skipIf(why)(
 
     afterAll(() => rmSync(scratch, { recursive: true, force: true }));
 
-    it("name each other's tarballs for pnpm, as README.md says", async () => {
-      const [, line] = /^(\(echo overrides:.*) && pnpm add/m.exec(document("README.md"))!;
+    it("name each other's tarballs for pnpm, as docs/packages.md says", async () => {
+      const [, line] = /^(\(echo overrides:.*) && pnpm add/m.exec(document("docs/packages.md"))!;
       await run("bash", ["-c", line!.replace("/tmp/terse", scratch)], { cwd: user });
       const lines = readFileSync(join(user, "pnpm-workspace.yaml"), "utf8").trimEnd().split("\n");
       const tarballs = globSync("*.tgz", { cwd: scratch }).map((file) => join(scratch, file));
