@@ -142,12 +142,12 @@ const ways: readonly Way[] = [
   },
   { is: /^\.\/terse page/, added: "--address=127.0.0.1:0", runs: "untilTold" },
 
-  { is: /node-rank 0 .*--out runs\/two-machines/, added: `${oneOfTwo} --steps=50`, runs: "beside" },
-  { is: /node-rank 1 .*--out runs\/two-machines/, added: `${oneOfTwo} --steps=50` },
+  { is: /node-rank 0 .*--out runs\/two-machines/, added: oneOfTwo, runs: "beside" },
+  { is: /node-rank 1 .*--out runs\/two-machines/, added: oneOfTwo },
   {
     is: /node-rank 0 .*--resume runs\/two-machines/,
-    first: `./terse train --nnodes=2 --node-rank=1 --resume runs/two-machines ${oneOfTwo} --steps=51 & ${asJob}`,
-    added: `${oneOfTwo} --steps=51`,
+    first: `./terse train --nnodes=2 --node-rank=1 --resume runs/two-machines ${oneOfTwo} --steps=52 & ${asJob}`,
+    added: `${oneOfTwo} --steps=52`, // which measures the network
   },
   { is: /--nnodes=2/, never: "docs/how-to/train-on-two-machines.md has the same lines" },
   {
