@@ -144,8 +144,9 @@ describe("a connection to a port of tcp that is not a rank's", () => {
   });
 });
 
-describe("a connection of tcp that breaks before its answer arrives", () => {
-  it("can be made again, and replaces the first", async () => {
+// These wait for seconds: all at once. What one asserts later it asserts by an `expect` of its own.
+describe.concurrent("a connection of tcp that breaks before its answer arrives", () => {
+  it("can be made again, and replaces the first", async ({ expect }) => {
     const { zero, address, waiting } = listening();
     const first = connectTo(portOf(address), hello(address));
     await new Promise((resolve) => first.socket.once("data", resolve));
@@ -163,7 +164,7 @@ describe("a connection of tcp that breaks before its answer arrives", () => {
   });
 });
 
-describe("a peer of tcp that sends invalid bytes", () => {
+describe.concurrent("a peer of tcp that sends invalid bytes", () => {
   it.each([
     ["noise", Buffer.alloc(100_000, 0xa5), /ended \(its data does not begin like a message\)/],
     [
@@ -203,7 +204,7 @@ describe("a peer of tcp that sends invalid bytes", () => {
   });
 });
 
-describe("a rank of tcp whose machine is lost", () => {
+describe.concurrent("a rank of tcp whose machine is lost", () => {
   // The kernel reports it on the idle connection: by a reset, as here, or by keepalive.
   it("ends the group, even if the other connections stay open", async () => {
     const { zero, address, waiting } = listening();
@@ -219,7 +220,7 @@ describe("a rank of tcp whose machine is lost", () => {
   });
 });
 
-describe("a payload of tcp that stops", () => {
+describe.concurrent("a payload of tcp that stops", () => {
   const megabyte = 1 << 20; // a segment
   /** This test is rank 1, and has announced two segments. */
   async function receiving(silence: number) {
@@ -267,6 +268,25 @@ describe("a payload of tcp that stops", () => {
   });
 });
 
+describe.concurrent("a rank of tcp that calls an operation late", () => {
+  it("is no failure beyond the time that silence is allowed, even when the peer's buffers are full", async () => {
+    const zero = open(0, 300, 1);
+    const one = open(1, 300, 1);
+    await Promise.all([
+      zero[0].connect([new Uint8Array(), one[1][0]!]),
+      one[0].connect([zero[1][1]!, new Uint8Array()]),
+    ]);
+    const xs = [1, 2].map((value) => new Float32Array(8 << 20).fill(value));
+    const add = (each: typeof zero, rank: number) => each[0].operate(kinds.allReduce, 0, -1, [xs[rank]!], [], 0);
+    const early = add(zero, 0).catch((error: Error) => error);
+    await sleep(6000); // silence counts from 4 s on
+    await add(one, 1);
+    expect(await early).toBeUndefined();
+    expect(xs.every((x) => x.every((each) => each === 3))).toBe(true);
+    await Promise.all([zero[0].close(), one[0].close()]);
+  });
+});
+
 const own = readFileSync("/proc/sys/net/ipv4/tcp_congestion_control", "utf8").trim();
 const withoutPacing = (control: string) => (control.startsWith("bbr") ? "reno" : control);
 
@@ -290,24 +310,5 @@ describe("the congestion control of tcp", () => {
     const ends = stdout.split(/\n(?=\S)/).filter(Boolean);
     expect(ends.length).toBe(6); // both ends of three connections
     for (const end of ends) expect(end).toMatch(new RegExp(`\\s${control} `));
-  });
-});
-
-describe("a rank of tcp that calls an operation late", () => {
-  it("is no failure beyond the time that silence is allowed, even when the peer's buffers are full", async () => {
-    const zero = open(0, 300, 1);
-    const one = open(1, 300, 1);
-    await Promise.all([
-      zero[0].connect([new Uint8Array(), one[1][0]!]),
-      one[0].connect([zero[1][1]!, new Uint8Array()]),
-    ]);
-    const xs = [1, 2].map((value) => new Float32Array(8 << 20).fill(value));
-    const add = (each: typeof zero, rank: number) => each[0].operate(kinds.allReduce, 0, -1, [xs[rank]!], [], 0);
-    const early = add(zero, 0).catch((error: Error) => error);
-    await sleep(6000); // silence counts from 4 s on
-    await add(one, 1);
-    expect(await early).toBeUndefined();
-    expect(xs.every((x) => x.every((each) => each === 3))).toBe(true);
-    await Promise.all([zero[0].close(), one[0].close()]);
   });
 });

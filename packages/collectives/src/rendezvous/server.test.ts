@@ -57,7 +57,8 @@ async function rawRank(server: RendezvousServer, rank: number): Promise<Socket> 
   return socket;
 }
 
-describe("the rendezvous", () => {
+// Where tests run at once, what one asserts later it asserts by an `expect` of its own.
+describe.concurrent("the rendezvous", () => {
   it("stores values, and a get waits for its value", async () => {
     await using server = await serve();
     const [a, b] = await Promise.all([join(server, 0), join(server, 1)]);
@@ -85,20 +86,21 @@ describe("the rendezvous", () => {
     await Promise.all(all.map((client) => client.close()));
   });
 
-  it("names the ranks that do not make a call, and the key that no rank has set", async () => {
+  it("names the ranks that do not make a call, and the key that no rank has set", async ({ expect }) => {
     await using server = await serve({ deadlineSeconds: 5 });
     const [a, b] = await Promise.all([join(server, 0), join(server, 1)]);
+    const nothing = expect(b.get("nothing")).rejects.toThrow("no rank has set nothing within 5 s");
     const error = await a.allGather("world/lunch", [0, 1], null).catch((each: unknown) => each);
     expect(error).toBeInstanceOf(RendezvousError);
     expect((error as RendezvousError).missing).toEqual([1]);
     expect((error as RendezvousError).message).toBe(
       "rank 1 did not reach world/lunch within 5 s; check what it does, or raise deadlineSeconds",
     );
-    await expect(b.get("nothing")).rejects.toThrow("no rank has set nothing within 5 s");
+    await nothing;
     await Promise.all([a.close(), b.close()]);
   });
 
-  it("does not wait in a call for a rank that has left", async () => {
+  it("does not wait in a call for a rank that has left", async ({ expect }) => {
     await using server = await serve();
     const [a, b] = await Promise.all([join(server, 0), join(server, 1)]);
     const waiting = expect(a.allGather("lunch", [0, 1], null)).rejects.toThrow("rank 1 left the world before lunch");
@@ -214,7 +216,7 @@ describe("the rendezvous", () => {
     await client.close();
   });
 
-  it("fails its clients when it ends", async () => {
+  it("fails its clients when it ends", async ({ expect }) => {
     const server = await serve();
     const failures: GroupFailure[] = [];
     const client = await join(server, 0, {}, failures);
@@ -225,7 +227,7 @@ describe("the rendezvous", () => {
     await client.close();
   });
 
-  it("is lost with the rank that runs it", async () => {
+  it("is lost with the rank that runs it", async ({ expect }) => {
     const server = await serve({ holder: 0 });
     const client = await join(server, 1);
     const waiting = expect(client.get("x")).rejects.toThrow(/^rank 0 is lost: the rendezvous that it ran/);
@@ -235,7 +237,7 @@ describe("the rendezvous", () => {
   });
 });
 
-describe("a rendezvous that stops answering after its welcome", () => {
+describe.concurrent("a rendezvous that stops answering after its welcome", () => {
   it.each([
     [1, "rank 1, which runs the rendezvous, is lost: no heartbeat for 2.4 s; its process is stopped, or its machine"],
     [null, "the rendezvous is lost: no heartbeat for 2.4 s; its process is stopped, or its machine"],
@@ -298,7 +300,21 @@ describe("the rendezvous refuses, with a reason,", () => {
     await server.finished;
   });
 
-  it("a wrong token, with one warning at once for each rank that is awaited, and says so at the deadline", async () => {
+  it.concurrent("a connection whose hello does not end in time", async () => {
+    await using server = await serve({ outageSeconds: 0.5 });
+    const socket = connect(server.port, server.host);
+    let answer = "";
+    socket.on("data", (data) => {
+      answer += data;
+    });
+    socket.on("error", () => {}); // the writes after the refusal fail
+    const writes = setInterval(() => socket.write("x"), 100);
+    await once(socket, "close");
+    clearInterval(writes);
+    expect(JSON.parse(answer)).toEqual({ refused: "no hello came within 5 s" });
+  });
+
+  it.concurrent("a wrong token, with one warning at once for each rank that is awaited, and says so at the deadline", async () => {
     await using server = await serve({ size: 3, deadlineSeconds: 5 });
     const warnings: Error[] = [];
     const listen = (warning: Error) => warnings.push(warning);
@@ -404,20 +420,6 @@ describe("the rendezvous refuses, with a reason,", () => {
     await waiting;
     socket.destroy();
     await other.close();
-  });
-
-  it("a connection whose hello does not end in time", async () => {
-    await using server = await serve({ outageSeconds: 0.5 });
-    const socket = connect(server.port, server.host);
-    let answer = "";
-    socket.on("data", (data) => {
-      answer += data;
-    });
-    socket.on("error", () => {}); // the writes after the refusal fail
-    const writes = setInterval(() => socket.write("x"), 100);
-    await once(socket, "close");
-    clearInterval(writes);
-    expect(JSON.parse(answer)).toEqual({ refused: "no hello came within 5 s" });
   });
 
   it("to listen without a token at an address that other machines reach", async () => {
