@@ -149,24 +149,28 @@ describe("a rank that is killed", () => {
     );
   });
 
-  it.each(engines)("is lost when it is only stopped, after the time that silence is allowed: %s", async (engine) => {
-    await using run = await startRanks({
-      program: "run-until-failure.ts",
-      size: 3,
-      outageSeconds: 2.4,
-      env: over(engine),
-    });
-    await Promise.all(run.ranks.map((rank) => rank.reported("ready")));
-    run.ranks[1]!.process.kill("SIGSTOP");
-    for (const survivor of [run.ranks[0]!, run.ranks[2]!]) {
-      const outcome = await survivor.ended;
-      expect(errorOf(outcome)).toMatchObject({ name: "RankLostError", rank: 1 });
-      expect(errorOf(outcome)!.message).toMatch(/no heartbeat for 4.2 s/);
-      expect([outcome.code, outcome.signal]).toEqual([0, null]);
-    }
-  });
+  // These wait for the end of a silence: all at once.
+  it.concurrent.each(engines)(
+    "is lost when it is only stopped, after the time that silence is allowed: %s",
+    async (engine) => {
+      await using run = await startRanks({
+        program: "run-until-failure.ts",
+        size: 3,
+        outageSeconds: 2.4,
+        env: over(engine),
+      });
+      await Promise.all(run.ranks.map((rank) => rank.reported("ready")));
+      run.ranks[1]!.process.kill("SIGSTOP");
+      for (const survivor of [run.ranks[0]!, run.ranks[2]!]) {
+        const outcome = await survivor.ended;
+        expect(errorOf(outcome)).toMatchObject({ name: "RankLostError", rank: 1 });
+        expect(errorOf(outcome)!.message).toMatch(/no heartbeat for 4.2 s/);
+        expect([outcome.code, outcome.signal]).toEqual([0, null]);
+      }
+    },
+  );
 
-  it("is lost when it is stopped and runs the rendezvous", async () => {
+  it.concurrent("is lost when it is stopped and runs the rendezvous", async () => {
     await using run = await startRanks({ program: "run-until-failure.ts", size: 3, rendezvous: { masterPort: 0 } });
     await Promise.all(run.ranks.map((rank) => rank.reported("ready")));
     run.ranks[0]!.process.kill("SIGSTOP");
@@ -178,7 +182,7 @@ describe("a rank that is killed", () => {
     }
   });
 
-  it("is not confused with one that blocks its event loop", async () => {
+  it.concurrent("is not confused with one that blocks its event loop", async () => {
     await using run = await startRanks({ program: "block-event-loop.ts", size: 2, outageSeconds: 1.2, args: ["6"] });
     const outcomes = await run.end();
     expect(outcomes.map((each) => each.reports.at(-1))).toEqual([{ sum: 2 }, { sum: 2 }]);
@@ -186,7 +190,7 @@ describe("a rank that is killed", () => {
   });
 });
 
-describe("a world that cannot be joined", () => {
+describe.concurrent("a world that cannot be joined", () => {
   /**
    * Starts the ranks first and the rendezvous when all of them are connecting, so that its deadline does not include
    * their start.
@@ -375,7 +379,7 @@ describe("a rank that exits without closing its groups", () => {
 });
 
 describe("a process that joins and leaves many worlds", () => {
-  it.for([
+  it.concurrent.for([
     ["tcp", "close", 200],
     ["tcp", "fail", 200],
     ["tcp", "cancel", 60],
