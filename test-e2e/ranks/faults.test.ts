@@ -73,7 +73,8 @@ describe.each(engines)("ranks that call different operations over %s", (engine) 
   });
 });
 
-describe("a rank that starts at another time than the others", () => {
+// These wait for deadlines: all at once.
+describe.concurrent("a rank that starts at another time than the others", () => {
   it("joins when it starts before the deadline", async () => {
     await using server = await serveRendezvous({ size: 3, token });
     await using early = await startIn(server, { program: "join.ts", size: 3, absent: [1] });
@@ -239,7 +240,7 @@ describe("connections to the rendezvous that are not ranks", () => {
   });
 });
 
-describe("invalid bytes on a data connection", () => {
+describe.concurrent("invalid bytes on a data connection", () => {
   const terabyte = preamble(1n << 40n, 1n, 0x54n << 56n, 0n, 1n << 40n, 0n);
   async function insert(engine: Engine, size: number, bytes: Uint8Array) {
     await using server = await serveRendezvous({ size, token });

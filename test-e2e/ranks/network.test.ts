@@ -63,7 +63,7 @@ describe("a data connection that breaks while both its ranks live", () => {
   );
 
   // Not over gloo, which does not report the progress of a transfer.
-  it(`ends every rank over tcp when a middlebox acknowledges its data and drops it (seed ${seed})`, async () => {
+  it.concurrent(`ends every rank over tcp when a middlebox acknowledges its data and drops it (seed ${seed})`, async () => {
     await using world = await startOver("tcp", 3, "busy", 3);
     const connection = await world.network.carried(2e7 * random("swallow"));
     connection.swallow();
@@ -72,7 +72,7 @@ describe("a data connection that breaks while both its ranks live", () => {
     expect(errorOf(outcomes[0]!)!.message).toMatch(/stopped in the middle of a (message|header)/);
   });
 
-  it.each(engines)("ends every rank when it breaks while no operation runs: %s", async (engine) => {
+  it.concurrent.each(engines)("ends every rank when it breaks while no operation runs: %s", async (engine) => {
     await using world = await startOver(engine, 2, "idle");
     const connection = await world.network.carried(1);
     await sleep(300); // until the barrier is over
