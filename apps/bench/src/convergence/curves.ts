@@ -34,6 +34,8 @@ export interface Curve {
    * has.
    */
   timeToLoss(rate: string): number | undefined;
+  /** Whether that is in the run of twice the steps, which has one seed, because some seed did not have it before. */
+  readonly inLongerRun: boolean;
 }
 
 /** `of`: the method whose losses the others are divided by. */
@@ -55,6 +57,13 @@ function curveOf(method: string, values: Values, of: string): Curve {
     ([name, metrics]) => name.startsWith(`${method}, `) && metrics.has("sent_per_step") && !name.endsWith("steps"),
   );
   const bytesPerStep = sent || onLink?.[1].get("sent_per_step") || 0; // PyTorch's are counted on its link
+  const reached = (name: string, seed: string) => {
+    const target = tolerance * lastOf(seed.replace(method, reference));
+    return lossesOf(values.get(name)).find(({ step, loss }) => step > 0 && loss <= target)?.step;
+  };
+  const steps = seeds.map((seed) => reached(seed, seed));
+  const longer = `${method}, twice the steps`;
+  const inLongerRun = steps.includes(undefined);
   return {
     method,
     seeds: own.length,
@@ -69,16 +78,11 @@ function curveOf(method: string, values: Values, of: string): Curve {
       return [...counts].reduce((sum, [bytes, count]) => sum + bytes * count, 0);
     },
     secondsAfter: (rate, step) => secondsAfter(values, method, method, rate, step),
+    inLongerRun,
     timeToLoss(rate) {
       const end = Math.max(...lossesOf(values.get(`${baseline}, seed 1`)).map(({ step }) => step));
       const base = secondsAfter(values, baseline, baseline, rate, end);
-      const reached = (name: string, seed: string) => {
-        const target = tolerance * lastOf(seed.replace(method, reference));
-        return lossesOf(values.get(name)).find(({ step, loss }) => step > 0 && loss <= target)?.step;
-      };
-      const steps = seeds.map((seed) => reached(seed, seed));
-      const longer = `${method}, twice the steps`;
-      const times = steps.includes(undefined)
+      const times = inLongerRun
         ? [secondsAfter(values, method, longer, rate, reached(longer, seeds[0]!))]
         : steps.map((step) => secondsAfter(values, method, method, rate, step));
       if (base === undefined || times.includes(undefined)) return undefined;

@@ -25,24 +25,28 @@ const shownCurves = (lines: readonly RecordedLine[]): Curve[] => {
   return Object.keys(shown).flatMap((method) => curves.find((curve) => curve.method === method) ?? []);
 };
 
+/** What both documents explain below their tables. */
+const markOf = ({ inLongerRun }: Curve) => (inLongerRun ? " *" : "");
+
 /** One row a method: what it sends, where it ends, and how much sooner than PyTorch's DDP it is where AdamW ends. */
 export function readmeTable(lines: readonly RecordedLine[]): string {
   const dense = curvesOf(lines).find(({ method }) => method === reference)!;
   const parameters = dense.bytesPerStep / (((2 * (workers - 1)) / workers) * 4); // an all-reduce of 4 bytes each
-  const times = (ratio: number | undefined) => (ratio === undefined ? "–" : `${Number(ratio.toPrecision(2))} ×`);
+  const times = (ratio: number | undefined, mark: string) =>
+    ratio === undefined ? "–" : `${Number(ratio.toPrecision(2))} ×${mark}`;
   const rows = shownCurves(lines).map((curve) => {
     const bits = (8 * curve.bytesPerStep) / parameters;
     const cells = [
       shown[curve.method]!,
       bits.toPrecision(2),
       curve.last.mean.toFixed(2),
-      times(curve.timeToLoss("100mbit")),
-      times(curve.timeToLoss("10mbit")),
+      times(curve.timeToLoss("100mbit"), markOf(curve)),
+      times(curve.timeToLoss("10mbit"), markOf(curve)),
     ];
     return `| ${cells.join(" | ")} |`;
   });
   return [
-    "| method | bits sent for a parameter and step | loss at the end | sooner at AdamW's loss, 100 Mbit/s | 10 Mbit/s |",
+    "| method | bits a parameter and step | loss at the end | sooner at AdamW's loss, 100 Mbit/s | 10 Mbit/s |",
     "|---|---|---|---|---|",
     ...rows,
   ].join("\n");
@@ -56,8 +60,9 @@ export function soonestTable(lines: readonly RecordedLine[]): string {
   });
   const rows = curves
     .toSorted((a, b) => b.slow - a.slow)
-    .map(({ method, ratio, bytesPerStep, fast, slow }) => {
-      const cells = [method, ratio.mean.toFixed(2), bytesText(bytesPerStep), fast.toFixed(1), slow.toFixed(1)];
+    .map((curve) => {
+      const sooner = [curve.fast, curve.slow].map((times) => `${times.toFixed(1)}${markOf(curve)}`);
+      const cells = [curve.method, curve.ratio.mean.toFixed(2), bytesText(curve.bytesPerStep), ...sooner];
       return `| ${cells.join(" | ")} |`;
     });
   return [

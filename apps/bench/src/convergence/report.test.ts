@@ -82,6 +82,7 @@ it("add up the seconds of every kind of step, until the loss of AdamW", () => {
   expect(lion!.timeToLoss("100mbit")).toBe(80 / 10); // after 20 steps
   expect(lion!.bytesAfter(40)).toBe(9 * 30 + 10);
   expect(sgd!.timeToLoss("100mbit")).toBe(80 / 30); // in the longer run
+  expect([lion, sgd].map((curve) => curve!.inLongerRun)).toEqual([false, true]);
   expect(sgd!.timeToLoss("10mbit")).toBeUndefined();
 });
 
