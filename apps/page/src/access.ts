@@ -1,7 +1,8 @@
 /**
- * Who may see a page. On loopback: requests that name this machine, so no web page elsewhere can ask for it under a name of its own. On
- * any other address: those that know the token. The browser has it from the address's fragment, which it sends to no server, hands it in
- * once, and gets a cookie that scripts cannot read.
+ * Who may see a page. On loopback, every request that names this machine: a web page from elsewhere then cannot read it
+ * under a host name of its own. On any other address, everybody who knows the token. The browser takes the token from
+ * the fragment of the address, which it never sends to a server. It hands the token in once and gets a cookie that
+ * scripts cannot read.
  */
 import { createHash, randomBytes, timingSafeEqual } from "node:crypto";
 import type { IncomingMessage } from "node:http";
@@ -16,7 +17,7 @@ export interface Access {
   cookie(request: IncomingMessage): string | undefined;
 }
 
-/** The variable with the token, so that a page that starts again has the same one. Without it each page makes its own. */
+/** The variable that holds the token, so that a restarted page keeps it. Without it each page makes its own. */
 export const tokenVariable = "TERSE_PAGE_TOKEN";
 
 export const newToken = (): string => randomBytes(24).toString("base64url");

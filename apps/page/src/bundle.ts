@@ -1,4 +1,4 @@
-/** The files that a browser loads, made of src/client when the server starts: one page, one script and one style sheet. */
+/** What a browser loads: one page, one script and one style sheet, built from src/client when the server starts. */
 import { createHash } from "node:crypto";
 import { readFile } from "node:fs/promises";
 import { fileURLToPath } from "node:url";

@@ -1,6 +1,6 @@
 /**
- * Shows the run of the training that has started this process, until that ends: `follow-run.ts FOLDER HOST PORT`. The training hears
- * over the channel between them what to open, or why there is no page.
+ * Shows the run of the training that has started this process, until the training ends: `follow-run.ts FOLDER HOST
+ * PORT`. It tells the training, over the channel between them, which address to open, or why there is no page.
  */
 import { setPriority } from "node:os";
 import { tokenVariable } from "./access.ts";

@@ -8,8 +8,9 @@ import { type Address, urlOf } from "./address.ts";
 export type PageNews = { readonly url: string } | { readonly problem: string };
 
 /**
- * Starts to show the run in `folder`. `journal` gets one line: where, or why not. Training goes on in either case. `tell` gets the address with
- * its token where the journal is a file that others may read, and the journal gets it without; it returns whether it could.
+ * Starts to show the run in `folder`. `journal` gets one line: the address, or why there is no page. Training goes on
+ * in either case. Where others may read the journal's file, the journal gets the address without its token, and `tell`
+ * gets it with the token; `tell` returns whether it could show it.
  */
 export function openPage(
   folder: string,

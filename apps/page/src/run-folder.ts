@@ -60,8 +60,8 @@ export class RunFolder {
   }
 
   /**
-   * The whole lines after `place`, about 256 KiB at most, and the place after them. `anew` where the file is not the one of `place`: then
-   * they are its first lines.
+   * The whole lines after `place`, about 256 KiB at most, and the place after them. Where the file is another one than
+   * that of `place`, `anew` is true and the lines are its first ones.
    */
   async linesAfter(place: Place): Promise<{ lines: string[]; next: Place; anew: boolean }> {
     await using handle = await openRegular(this.#metrics).catch(() => undefined);

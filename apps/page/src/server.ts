@@ -1,6 +1,6 @@
 /**
- * Serves the page of some runs. It reads and never writes; a request names one of five things, and no file. While somebody looks, one
- * timer asks once a second whether a metrics.jsonl has grown.
+ * Serves the page of some runs. It reads and never writes. A request names one of five things, and no file. While
+ * somebody watches, one timer asks once a second whether a metrics.jsonl has grown.
  */
 import { once } from "node:events";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
@@ -28,7 +28,10 @@ const headers = {
   "cross-origin-opener-policy": "same-origin",
 };
 
-/** Starts to listen. `token` is for addresses that need one. Throws an `Error` with one line where the address cannot be had. */
+/**
+ * Starts to listen. `token` is for addresses that need one. Throws an `Error` of one line where the address cannot be
+ * used.
+ */
 export async function servePage(runs: readonly RunFolder[], at: Address, token?: string): Promise<PageServer> {
   const access = accessOn(at.host, token);
   const files = await bundle();

@@ -6,8 +6,8 @@
  *   anew     the number of a run whose metrics.jsonl begins again: the lines before do not count
  *   state    {"run": 0, "running": true, "age": 1.2, "cut": false}
  *
- * The id of an event is the place that it leads to, so a browser that comes back gets what it has not seen. A slow browser is sent no
- * more than it takes: what is new waits in the file.
+ * The id of an event is the place after it, so a browser that reconnects gets what it has not seen. A slow browser is
+ * sent no more than it takes: what is new waits in the file.
  */
 import { once } from "node:events";
 import type { ServerResponse } from "node:http";
@@ -37,7 +37,10 @@ export class Viewer {
     });
   }
 
-  /** Sends what is new. Resolves when it has been handed over, or the browser is gone: it comes back where a file could not be read. */
+  /**
+   * Sends what is new. Resolves when it is handed over, or when the browser is gone. Where a file cannot be read, the
+   * connection ends and the browser reconnects.
+   */
   async send(): Promise<void> {
     this.#again = true;
     if (this.#sending) return;

@@ -1,6 +1,7 @@
 /**
- * A file that grows while a run goes on. What its disk does not take now (it is full, read-only, or away) is kept in memory and written
- * later, in whole pieces, so a passing failure loses nothing. It is said once, and so is its end.
+ * A file that grows while a run goes on. What its disk does not take now (it is full, read-only or away) stays in
+ * memory and is written later, in whole pieces, so a passing failure loses nothing. The failure is reported once, and
+ * so is its end.
  */
 import { closeSync, fstatSync, ftruncateSync, openSync, writeSync } from "node:fs";
 import { reasonOf } from "@terse/checkpoint";

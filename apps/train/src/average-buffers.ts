@@ -4,12 +4,13 @@ import { fromTypedArray, noGrad, type Tensor } from "@terse/tensor";
 import { broadcastTensors } from "./broadcast-tensors.ts";
 
 /**
- * Sets buffers to their means over the ranks, the same bits on every rank: the running means and variances of batch normalisation. Of integer
- * buffers, such as the number of batches, all ranks take rank 0's.
+ * Sets buffers, such as the running means and variances of batch normalisation, to their means over the ranks: the same
+ * bits on every rank. Integer buffers, such as the number of batches, become those of rank 0.
  *
- * The mean of the ranks' variances leaves out how far the ranks' means are apart. PyTorch's SyncBatchNorm does not: it normalises with the
- * statistics of all ranks' rows, and sends them in every forward and backward pass. DistributedDataParallel's broadcast_buffers gives all
- * ranks rank 0's statistics before every forward pass, so those of the other ranks' rows are lost.
+ * The mean of the ranks' variances leaves out how far the ranks' means are apart. PyTorch has two other ways.
+ * SyncBatchNorm normalises with the statistics of all ranks' rows, and sends them in every forward and backward pass.
+ * DistributedDataParallel's broadcast_buffers gives every rank the statistics of rank 0 before every forward pass, so
+ * those of the other ranks' rows are lost.
  */
 export async function averageBuffers(model: Model, group: Group): Promise<void> {
   const buffers = model.namedBuffers().map(([, buffer]) => buffer);

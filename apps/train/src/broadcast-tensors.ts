@@ -1,7 +1,10 @@
 import type { Group } from "@terse/collectives";
 import { fromTypedArray, noGrad, type Tensor, type TypedArray } from "@terse/tensor";
 
-/** Writes rank `from`'s values into these tensors on every other rank. All ranks call it with tensors of the same shapes and dtypes. */
+/**
+ * Writes the values of rank `from` into these tensors on every other rank. All ranks call it with the same shapes and
+ * dtypes.
+ */
 export async function broadcastTensors(tensors: Iterable<Tensor>, from: number, group: Group): Promise<void> {
   for (const tensor of tensors) {
     const values = await tensor.toTypedArray();

@@ -18,8 +18,9 @@ export function agreed<E extends Error>(error: E): E {
 }
 
 /**
- * Aborts the group with this rank's reason, so that the others stop at once. Not after an error that every rank throws by itself: an abort
- * overtakes messages, and would end a rank that has not yet read the one from which it would know.
+ * Aborts the group with this rank's reason, so that the others stop at once. Not called after an error that every rank
+ * throws by itself: an abort overtakes messages, and would end a rank that has not yet read the one that tells it of
+ * the error.
  */
 export async function endOthers(group: Group, thrown: unknown): Promise<void> {
   const error = firstOf(thrown);

@@ -6,9 +6,9 @@ import { broadcastTensors } from "./broadcast-tensors.ts";
 import { type Forward, inF32 } from "./precision.ts";
 
 /**
- * The model's metrics on up to `windows` rows of held-out data: means over the rows. Each rank computes a share of them, and all
- * ranks get the same values. Buffers, such as the running statistics of batch normalisation, become those of rank 0 before, which are also the
- * ones that saves have.
+ * The model's metrics on up to `windows` rows of held-out data: means over the rows. Each rank computes a share of
+ * them, and all ranks get the same values. Before that, buffers such as the running statistics of batch normalisation
+ * become those of rank 0, which are also what saves contain.
  */
 export async function evaluate(
   model: Model,

@@ -3,7 +3,10 @@ import type { Group, WorldEnvironment } from "@terse/collectives";
 import { OptionsError } from "@terse/options";
 import { agreed } from "./end-others.ts";
 
-/** The host of every rank, as the number of its first rank. Throws `OptionsError` where the ranks of a host do not follow each other. */
+/**
+ * The host of every rank, as the number of its first rank. Throws `OptionsError` unless the ranks of each host are
+ * consecutive.
+ */
 export async function hostsOfRanks(
   group: Group,
   { localRank, localSize }: Pick<WorldEnvironment, "localRank" | "localSize">,

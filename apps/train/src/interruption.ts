@@ -1,4 +1,4 @@
-/** SIGINT, SIGTERM and SIGHUP, or an output that nobody reads: the ranks agree on the step after which they stop and save. */
+/** SIGINT, SIGTERM, SIGHUP, or an output that nobody reads: the ranks agree after which step they stop and save. */
 import { constants } from "node:os";
 import type { Group } from "@terse/collectives";
 

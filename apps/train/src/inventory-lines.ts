@@ -2,7 +2,9 @@ import type { FileGroup, Inventory } from "@terse/data";
 import { printableLine } from "@terse/options";
 import { amountText, bytesText } from "./format.ts";
 
-/** What is read of the data, what is held out, and what is left out and why: one line, or none where the data has no files. */
+/**
+ * What is read of the data, what is held out, and what is left out and why: one line, or none for data without files.
+ */
 export function inventoryLines(inventory: Inventory | undefined): string[] {
   if (inventory === undefined) return [];
   const { training, heldOut, leftOut, passedOver = [] } = inventory;

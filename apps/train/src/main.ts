@@ -25,7 +25,8 @@ async function main(): Promise<number> {
   if (args.command === "sample") return (await import("./sample.ts")).sample(args);
   if (args.dryRun) return (await import("./dry-run/dry-run.ts")).dryRun(args);
   const { readWorldEnvironment } = await import("@terse/collectives");
-  // A launcher (ours, torchrun, mpirun or srun) has made this process a rank, unless it is to start the ranks of its machine.
+  // A launcher (ours, torchrun, mpirun or srun) has made this process a rank; without one it starts its machine's
+  // ranks.
   const isRank = readWorldEnvironment().launcher !== undefined;
   if (isRank && !args.isLauncher) return (await import("./rank.ts")).runRank(args);
   return (await import("./launcher/launch.ts")).launch(args);

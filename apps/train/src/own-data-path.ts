@@ -7,7 +7,10 @@ export const ownDataPath = "TERSE_DATA_PATH";
 /** What to do where machines have the data at different paths. */
 export const ownDataPathRemedy = `Where a machine has the data at another path, give every machine the same data.path, and on that machine set the environment variable ${ownDataPath} to its own.`;
 
-/** The recipe with this machine's own data path. Ranks compare, and saves keep, the recipe without it. Throws `OptionsError`. */
+/**
+ * The recipe with this machine's own data path. Ranks compare and saves keep the recipe without it. Throws
+ * `OptionsError`.
+ */
 export function withOwnDataPath(recipe: Recipe): Recipe {
   const path = process.env[ownDataPath];
   if (path === undefined || path === "") return recipe;

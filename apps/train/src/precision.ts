@@ -4,7 +4,10 @@ import type { Recipe } from "./recipe.ts";
 /** Runs a forward pass, and returns its results. */
 export type Forward = <T>(pass: () => T extends Promise<unknown> ? never : T) => T;
 
-/** In the recipe's precision; backward follows it. Parameters, gradients and the optimizer's state are f32 in every precision. */
+/**
+ * Forward in the recipe's precision; backward follows it. Parameters, gradients and the optimizer's state are always
+ * f32.
+ */
 export function forwardIn({ precision, device }: Pick<Recipe, "precision" | "device">): Forward {
   if (precision === "f32") return inF32;
   const deviceType = device === "cpu" ? "cpu" : "cuda";

@@ -43,7 +43,7 @@ export async function runRank(args: TrainArguments): Promise<number> {
   }
 }
 
-/** What the folder of --init-from says, as rank 0 reads it; undefined where a run goes on, which has weights of its own. */
+/** What the folder of --init-from says, read on rank 0; undefined for a resumed run, which has weights of its own. */
 async function initialWeights(
   { initFrom, resume, out }: TrainArguments,
   world: Group,

@@ -36,7 +36,10 @@ export async function sample({
   return 0;
 }
 
-/** Of a run: that of its data. Of a folder with weights: its tokenizer.json, or else the known one of as many tokens. */
+/**
+ * For a run, the tokenizer of its data. For a folder of weights, its tokenizer.json, else the known one with as many
+ * tokens.
+ */
 async function tokenizerOf(run: string, vocabulary: number): Promise<Tokenizer | undefined> {
   if (isModelFolder(run)) {
     const name = tokenizerOfWeights(run) ?? knownTokenizer(vocabulary);
@@ -65,8 +68,9 @@ export async function continueText(
 }
 
 /**
- * What `all` has behind the text with which it begins. The tokens of both are decoded, because a token's text depends on the tokens before it: the
- * first one of a text has no space, and one may end the bytes of a letter. Where the two differ earlier, what differs is new.
+ * What `all` has after the text with which it begins. Both are decoded from their tokens, because a token's text
+ * depends on the tokens before it: the first token of a text has no space, and a token may complete the bytes of a
+ * letter. Where the two texts differ earlier, the result begins there.
  */
 export function behind(begin: string, all: string): string {
   let same = 0;

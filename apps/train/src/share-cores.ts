@@ -1,4 +1,4 @@
-/** Which cores of its machine a rank computes on, whoever has started it: launchers may bind ranks to cores, or leave all cores to all. */
+/** Which cores a rank computes on: launchers may bind each rank to some cores, or leave all cores to all ranks. */
 import { readFileSync } from "node:fs";
 import { hostname } from "node:os";
 import type { Group } from "@terse/collectives";
@@ -11,8 +11,8 @@ export interface Place extends ProcessorLimits {
 }
 
 /**
- * The cores that are this rank's, as a whole number of 1 or more: a core that several ranks may use counts for each in part, and so does
- * the quota of their container.
+ * How many cores are this rank's, 1 or more. A core that several ranks may use counts in part for each of them, and so
+ * does the quota of their container.
  */
 export async function shareCores(group: Group, place: Place = placeOfProcess()): Promise<number> {
   const places = await gatherJson(group, place, isPlace);

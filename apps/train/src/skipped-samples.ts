@@ -6,8 +6,8 @@ import { gatherJson } from "./gather-json.ts";
 const areTexts = (value: unknown) => Array.isArray(value) && value.every((each) => typeof each === "string");
 
 /**
- * The samples that any rank could not read so far, and why, the same on all ranks, which meet the same ones in other epochs. Throws `DataError` on
- * all of them where these are more than may be: one rank sees only some of them.
+ * The samples that any rank could not read so far, and why: the same list on all ranks, which meet the same samples in
+ * other epochs. Throws `DataError` on all of them where these are more than allowed, because one rank sees only a part.
  */
 export async function skippedSamples(data: Dataset, group: Group): Promise<string[]> {
   if (data.mostSkipped === undefined) return [];

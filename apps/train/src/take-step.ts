@@ -1,4 +1,7 @@
-/** A training step: forward and backward over the micro-batches, and the optimizer's step, which all ranks take or none does. */
+/**
+ * A training step: forward and backward over the micro-batches, then the optimizer's step, which all ranks take or
+ * none.
+ */
 import type { Dataset } from "@terse/data";
 import type { Model } from "@terse/models";
 import type { Optimizer, StepReport } from "@terse/optimizers";
@@ -16,7 +19,9 @@ export interface Training {
   readonly meter?: StepMeter; // times the parts of the step
 }
 
-/** Resolves to this rank's loss, a mean over its micro-batches, and what the step cost. The same errors as `Optimizer.step`. */
+/**
+ * Resolves to this rank's mean loss over its micro-batches, and the costs of the step. Throws as `Optimizer.step` does.
+ */
 export function takeStep(
   { model, arena, data, optimizer, forward, accumulate, meter = new StepMeter() }: Training,
   lr: number,

@@ -1,9 +1,11 @@
-/** Progress on a terminal: a line for each logged step, and below them one line that moves. Elsewhere: `key: value` lines. */
+/**
+ * Progress on a terminal: one line a logged step, and below them one line that moves. Elsewhere: `key: value` lines.
+ */
 import { printable, printableLine } from "@terse/options";
 
 export interface Terminal {
   line(text: string): void;
-  /** A step was logged. The values begin with the most important ones: what does not fit in a line of the terminal is left out. */
+  /** A step was logged. The most important values come first: the terminal's line leaves out what does not fit. */
   logged(done: number, of: number, values: Record<string, string>): void;
   /** A step has ended; `left` is the time until the last one. */
   moved(done: number, of: number, left: string): void;

@@ -4,7 +4,7 @@
  *
  *   over_torch    our seconds ÷ torch's for the same update (peers/optimizers.py)
  *   over_stream   bytes that the step must touch / seconds / streaming (memory.ts). An array counts each time that the method has to go
- *                 through all of it: LAMB must know a layer's norms before it changes the layer, so twice for θ, m and v
+ *                 through all of it: LAMB needs a layer's norms before it changes the layer: twice for θ, m and v
  *
  * A step is that of the algorithm with its exchange, without clipping, as torch's is. Methods that compress run on two
  * ranks in this thread, and count half: a rank encodes all its elements, adds its share of everybody's, and decodes

@@ -9,7 +9,10 @@ const large = [
   [1e3, "k"],
 ] as const;
 
-/** (0.0123, "s") → "12.3 ms", (522900, "B") → "523 kB", (0.25, "share") → "25.0 %", (4e-5, "share") → "< 0.1 %", (1690, "count") → "1.69k". `step` is the distance between two marks of an axis. */
+/**
+ * (0.0123, "s") → "12.3 ms", (522900, "B") → "523 kB", (0.25, "share") → "25.0 %", (4e-5, "share") → "< 0.1 %", (1690,
+ * "count") → "1.69k". `step` is the distance between two marks of an axis.
+ */
 export function quantity(value: number, unit: Unit, step?: number): string {
   if (!Number.isFinite(value)) return String(value);
   if (unit === "share" && step === undefined && value > 0 && value < 5e-4) return "< 0.1 %";

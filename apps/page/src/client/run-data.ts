@@ -1,4 +1,4 @@
-/** A run as its metrics.jsonl tells it: columns by key, and where each line is on the axes of steps, seconds and bytes. */
+/** A run as its metrics.jsonl tells it: columns by key, and each line's place on the axes of steps, time and bytes. */
 
 export type By = "steps" | "seconds" | "bytes";
 

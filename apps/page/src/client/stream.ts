@@ -46,7 +46,10 @@ export async function follow(changed: () => void, said: (text: string) => void):
   return { runs };
 }
 
-/** Hands in the token of the address's fragment, which then disappears from the address. Resolves to why there is no entry. */
+/**
+ * Hands in the token of the address's fragment, and removes it from the address. Resolves to the reason where access is
+ * refused.
+ */
 async function enter(): Promise<string | undefined> {
   const token = /^#token=(.+)$/.exec(location.hash)?.[1];
   if (token !== undefined) history.replaceState(null, "", location.pathname);

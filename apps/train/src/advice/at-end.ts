@@ -12,8 +12,8 @@ import { readMetrics } from "./read-metrics.ts";
 const leastSteps = 50; // of the run, also before it was resumed; fewer measure too little
 
 /**
- * Measures the network, writes it to metrics.jsonl, and prints advice, or why there is none. All ranks call it. `note` prints a line, on
- * rank 0.
+ * Measures the network, writes it to metrics.jsonl, and prints advice, or why there is none. All ranks call it. `note`
+ * prints a line on rank 0.
  */
 export async function adviseAtEnd(
   run: Pick<Run, "recipe" | "folder" | "log">,

@@ -7,8 +7,8 @@ import type { Line } from "../shows/numbers-of.ts";
 const longestLine = 1 << 24; // bytes; what is longer is no line of metrics, and is not kept in memory
 
 /**
- * The lines of a run's metrics.jsonl. What is no line of metrics is left out, such as a last one that was cut short; `report` is given a
- * sentence about it. CheckpointError where there is no such file.
+ * The lines of a run's metrics.jsonl. What is no line of metrics is left out, such as a last line that was cut short;
+ * `report` gets a sentence about it. Throws CheckpointError where there is no such file.
  */
 export async function readMetrics(run: string, report: (problem: string) => void = () => {}): Promise<Line[]> {
   const file = join(run, "metrics.jsonl");

@@ -1,4 +1,7 @@
-/** `./terse export RUN`: the model of a run alone, as a folder that transformers or safetensors, and `--init-from`, open; and its tokenizer or image processor. */
+/**
+ * `./terse export RUN`: the model of a run alone, with its tokenizer or image processor, in a folder that transformers,
+ * safetensors and `--init-from` open.
+ */
 import { existsSync, readdirSync, writeFileSync } from "node:fs";
 import { basename, join, resolve } from "node:path";
 import {
@@ -34,7 +37,10 @@ export async function exportCommand(argv: readonly string[]): Promise<void> {
   print(`${out}: ${files.join(", ")}`);
 }
 
-/** Files that are read as the model, its tokenizer or its image processor, and no others: the folder may be somebody else's. */
+/**
+ * Copies the files of the model, its tokenizer and its image processor, and no others: the folder may be somebody
+ * else's.
+ */
 async function exportAll(run: string, from: string, out: string): Promise<string[]> {
   const weights = await filesOfWeights(from);
   await (await openWeights(from))[Symbol.asyncDispose](); // throws where they are none

@@ -1,6 +1,7 @@
 /**
- * A recipe's schema as JSON Schema (draft 2020-12), with which editors complete and check YAML files. Where a recipe has a choice, `if` and
- * `then` lead to the one that it has made, because a bare `anyOf` would report a wrong key as a recipe that fits nothing.
+ * A recipe's schema as JSON Schema (draft 2020-12), with which editors complete and check YAML files. Where a recipe
+ * has a choice, `if` and `then` select the branch that it has chosen. A bare `anyOf` would report one wrong key as a
+ * recipe that fits nothing.
  */
 import type { v } from "@terse/options";
 
@@ -35,7 +36,10 @@ export function jsonSchema(schema: v.GenericSchema, sentences: ReadonlyMap<strin
   };
 }
 
-/** What a section without its name takes: where a recipe extends another, any options; else those of the entry that needs no name, if there is one. */
+/**
+ * What a section without its name takes: any options where a recipe extends another; otherwise those of the entry that
+ * needs no name, if there is one.
+ */
 type Unnamed = "any" | "default";
 
 class Converter {
@@ -137,7 +141,10 @@ class Converter {
     return { type: "object", properties: Object.fromEntries(properties), additionalProperties: false };
   }
 
-  /** One of the branches, by its name. Nothing else is required, because an extended recipe or the command line may have the rest. */
+  /**
+   * One of the branches, by its name. Nothing else is required: an extended recipe or the command line may give the
+   * rest.
+   */
   #choice(schema: Schema, path: readonly string[]): Json {
     const key = schema.key!;
     const branches = branchesOf(schema).map(
@@ -194,7 +201,10 @@ function typeOf({ type, enum: words, const: word }: Json): string | undefined {
   return example === undefined ? undefined : typeof example;
 }
 
-/** Forms of one type are told apart by what only one of them has: groups by a key, lists by their first entry, numbers by being whole. */
+/**
+ * Tells forms of one type apart by what only one of them has: a key of a group, the first entry of a list, whole
+ * numbers.
+ */
 function sameType(forms: readonly Json[]): Json {
   if (forms.length === 1) return forms[0]!;
   return groups(forms) ?? lists(forms) ?? numbers(forms) ?? { anyOf: forms };

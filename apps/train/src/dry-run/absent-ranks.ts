@@ -1,6 +1,6 @@
 import type { Group, Link } from "@terse/collectives";
 
-/** The first rank of a group whose other ranks do not exist: what its messages would be can be computed, and none can be sent. */
+/** The first rank of a group whose other ranks do not exist: its messages can be computed, and none can be sent. */
 export function absentRanks(size: number, emulatedLink?: Link): Group {
   const none = () => Promise.reject(new Error("a dry run has no other ranks to send to"));
   return {

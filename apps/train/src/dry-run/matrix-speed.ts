@@ -2,7 +2,7 @@ import { noGrad, randn, scope } from "@terse/tensor";
 
 const size = 768; // of matrices, about those of a GPT
 
-/** Operations a second of products of f32 matrices on this machine, the best of a few: an addition and a multiplication are two. */
+/** Operations per second in products of f32 matrices here, the best of a few; a multiply-add counts as two. */
 export function matrixSpeed(): number {
   return scope(() =>
     noGrad(() => {

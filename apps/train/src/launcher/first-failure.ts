@@ -5,7 +5,7 @@ import type { Failure } from "./rank-process.ts";
 /** Names of the errors of a rank that failed because another one did. */
 const consequences = ["RankLostError", "CollectiveError"];
 
-/** The rank that failed first: one that a signal killed, else one that failed by itself, with an error or without, else the first one. */
+/** The rank that failed first: one that a signal killed, else one that failed by itself, else the first one. */
 export function firstFailure(failures: readonly Failure[]): Failure | undefined {
   const inOrder = inOrderOfTime(failures);
   return (
@@ -17,21 +17,27 @@ export function firstFailure(failures: readonly Failure[]): Failure | undefined 
 }
 
 /**
- * By the clocks of their machines, whose differences are small compared with the timeouts after which one failure follows another. As they are
- * where a launcher of another version tells no time.
+ * In the order of the machines' clocks. They differ by less than the timeouts after which one failure follows another.
+ * The order stays as it is where a launcher of another version tells no time.
  */
 function inOrderOfTime(failures: readonly Failure[]): readonly Failure[] {
   if (failures.some(({ time }) => time === undefined)) return failures;
   return failures.toSorted((a, b) => a.time! - b.time!);
 }
 
-/** Whether all ranks of the world report the error as their own: a wrong option, or a loss that is not finite. It would come again. */
+/**
+ * Whether all ranks report the error as their own, such as a wrong option or a loss that is not finite. A restart would
+ * meet it again.
+ */
 export function isOfAllRanks({ error }: Failure, failures: readonly Failure[], ranks: number): boolean {
   if (!error || consequences.includes(error.name)) return false;
   return failures.filter((each) => each.error?.message === error.message).length === ranks;
 }
 
-/** One line: the rank, its host, how it ended, and its error or its last output; of what all ranks report, the error alone. */
+/**
+ * One line: the rank, its host, how it ended, and its error or its last output. For an error of all ranks, the error
+ * alone.
+ */
 export function describeFailure(first: Failure, failures: readonly Failure[], ranks: number): string {
   const { rank, host, error, signal, code, why, lastLines, log } = first;
   if (isOfAllRanks(first, failures, ranks)) return error!.message;

@@ -1,4 +1,6 @@
-/** Signals that the launcher gets go to its ranks, which save and end. A second signal, or too long a time, kills them. */
+/**
+ * Forwards the launcher's signals to its ranks, which save and end. A second signal, or too long a wait, kills them.
+ */
 import { signals } from "../interruption.ts";
 import type { RankProcess } from "./rank-process.ts";
 

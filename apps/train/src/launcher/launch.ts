@@ -1,6 +1,6 @@
 /**
- * Starts the ranks of this machine, again from the last save when one fails, and ends them all together. Ranks get torchrun's environment
- * variables. The launchers of several machines agree on each attempt (nodes.ts).
+ * Starts the ranks of this machine, again from the last save when one fails, and ends them all together. Ranks get
+ * torchrun's environment variables. The launchers of several machines agree on each attempt (nodes.ts).
  */
 
 import { randomBytes } from "node:crypto";
@@ -48,7 +48,7 @@ interface Attempt {
 
 /** Runs the ranks until all have ended; resolves to 0, or to the exit code of the rank that failed first. */
 export async function launch(args: TrainArguments): Promise<number> {
-  // Reports an unreadable recipe here once, instead of on every rank. A run that is saved elsewhere is read by its ranks.
+  // Reports an unreadable recipe once, here, instead of on every rank. The ranks read a run that is saved elsewhere.
   if (args.nnodes === 1 || args.resume === undefined) await checkRecipe(args);
 
   await using nodes = await joinNodes(args);
@@ -133,7 +133,9 @@ async function oneAttempt(
   };
 }
 
-/** The ranks' rendezvous: on one machine at `--rdzv-endpoint`, else at a free port, because the launchers' own is there. */
+/**
+ * The ranks' rendezvous: at `--rdzv-endpoint` on one machine, else at a free port, because the launchers use that one.
+ */
 async function serve(
   { nnodes, rdzvEndpoint, deadline, outage }: TrainArguments,
   size: number,
@@ -183,7 +185,10 @@ function argumentsAfter({ folder, isSaved }: RunSoFar, { resume }: TrainArgument
   return [...own, "--resume=auto", `--out=${folder}`];
 }
 
-/** Resolves when all ranks have ended. After the first failure the others have time to report their errors before they are killed. */
+/**
+ * Resolves when all ranks have ended. After the first failure the others have time to report their errors before they
+ * are killed.
+ */
 async function allEnded(ranks: readonly RankProcess[]): Promise<Failure[]> {
   const failures: Failure[] = [];
   const timers: NodeJS.Timeout[] = [];

@@ -1,4 +1,7 @@
-/** `--log-dir`: what each rank prints, in attempt-A/rank-R.log. Attempts of later starts in the same folder are counted on. */
+/**
+ * `--log-dir`: what each rank prints, in attempt-A/rank-R.log. Later starts in the same folder continue the count of
+ * attempts.
+ */
 
 import { readdirSync } from "node:fs";
 import { join } from "node:path";
@@ -10,7 +13,7 @@ const attemptFolder = (logDir: string, attempt: number) => join(logDir, `attempt
 export const logFile = (logDir: string, attempt: number, rank: number): string =>
   join(attemptFolder(logDir, attempt), `rank-${rank}.log`);
 
-/** The number of the first attempt that has no logs there yet. Throws `CheckpointError` where the folder cannot be made. */
+/** The number of the first attempt without logs there. Throws `CheckpointError` where the folder cannot be made. */
 export function firstAttempt(logDir: string): number {
   makeFolder(logDir);
   const attempts = readdirSync(logDir).flatMap((name) => /^attempt-(\d+)$/.exec(name)?.[1] ?? []);

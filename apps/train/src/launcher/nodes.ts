@@ -1,6 +1,6 @@
 /**
- * The launchers of several machines, which are a world of their own: its ranks are the machines' `--node-rank`, its rendezvous is at
- * `--rdzv-endpoint`. They tell each other where the ranks' rendezvous is, and how the ranks ended.
+ * The launchers of several machines, which are a world of their own: a machine's rank in it is its `--node-rank`, and
+ * its rendezvous is at `--rdzv-endpoint`. They tell each other where the ranks' rendezvous is, and how the ranks ended.
  */
 import { type Group, joinWorld, RankLostError, type RendezvousError } from "@terse/collectives";
 import type { TrainArguments } from "../arguments.ts";

@@ -1,13 +1,14 @@
 /**
- * How far the ranks agree: on their votes, and in their own momenta. Ishikawa et al. 2024, "Lion Cub", Table 2, Figures 4 and 7,
- * https://arxiv.org/abs/2411.16462
+ * How far the ranks agree: on their votes, and in their own momenta. Ishikawa et al. 2024, "Lion Cub", Table 2, Figures
+ * 4 and 7, https://arxiv.org/abs/2411.16462
  *
  *   c: ranks of P that say plus to an element;  C(n) = n (n − 1) / 2 pairs
  *   ties        share of elements with c = P/2
  *   agreement   mean over elements of (C(c) + C(P − c)) / C(P)
  *   drift       √(mean over ranks and elements of (m_r − m̄)²) / √(mean of m̄²),  m̄: the mean over the ranks
  *
- * Sent by a rank: an all-reduce of 4 bytes for each sampled vote and 8 for each sampled momentum, at most 64 KiB, and one of 8 bytes.
+ * Sent by a rank: an all-reduce of 4 bytes a sampled vote and 8 a sampled momentum (64 KiB at most), and one of 8
+ * bytes.
  */
 import type { Group } from "@terse/collectives";
 import { keep, noGrad, type Tensor } from "@terse/tensor";
@@ -15,7 +16,10 @@ import type { VoteSample } from "./vote-sample.ts";
 
 const mostElements = 4096; // of the momenta
 
-/** Keys and values for metrics.jsonl, on rank 0; on the others only `drift` and the shares, which are the same. Nothing on a single rank. */
+/**
+ * Keys and values for metrics.jsonl on rank 0. The others get only `drift` and the shares, with the same values. A
+ * single rank gets nothing.
+ */
 export async function agreementOf(
   group: Group,
   { votes, momenta }: { votes: VoteSample | undefined; momenta: readonly Tensor[] },

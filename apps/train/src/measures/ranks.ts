@@ -1,4 +1,7 @@
-/** What rank 0 knows of every rank: their losses, and who waits for whom. Sent by a rank when a step is logged: 32 bytes, to rank 0. */
+/**
+ * What rank 0 knows of every rank: its loss, and who waits for whom. A rank sends 32 bytes to rank 0 at each logged
+ * step.
+ */
 import type { Group } from "@terse/collectives";
 
 export interface RankMeasures {

@@ -9,8 +9,8 @@ const isOutcome = (value: unknown) =>
   isRecord(value) && (value["problem"] === undefined || typeof value["problem"] === "string");
 
 /**
- * Runs `work` on every rank, and resolves to every rank's result, which is JSON. Where it fails on a rank, all ranks throw the same
- * `CheckpointError`.
+ * Runs `work` on every rank, and resolves to the results of all ranks, which are JSON. Where it fails on one rank, all
+ * ranks throw the same `CheckpointError`.
  */
 export async function together<T>(group: Group, work: () => T | Promise<T>): Promise<T[]> {
   let mine: { result?: T; problem?: string };

@@ -1,4 +1,4 @@
-/** Which save a run goes on from, and what every rank needs of it: found, brought to where it is missing, and checked. */
+/** Finds the save from which a run resumes, brings it to the ranks that lack it, and checks what each rank reads. */
 import { existsSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import {
@@ -43,7 +43,10 @@ export async function savedSteps(run: string, group: Group): Promise<number[]> {
   return [...new Set(steps)].sort((a, b) => b - a);
 }
 
-/** The save at `path`, or the newest one of the run at `path`, on any rank's disk. Throws `CheckpointError` on all ranks alike. */
+/**
+ * The save at `path`, or the newest of the run at `path`, on any rank's disk. Throws `CheckpointError` on all ranks
+ * alike.
+ */
 export async function findSave(path: string, group: Group): Promise<FoundSave> {
   const { run, step } = locateRun(path);
   const newest = await together(
@@ -64,8 +67,8 @@ export async function findSave(path: string, group: Group): Promise<FoundSave> {
 }
 
 /**
- * Brings the files that a rank needs to its disk, where another machine has them, and checks every file that is going to be read. Resolves
- * to the rank that reads the weights. Throws `CheckpointError` on all ranks alike.
+ * Brings the files that a rank needs from another machine's disk to its own, and checks every file that will be read.
+ * Resolves to the rank that reads the weights. Throws `CheckpointError` on all ranks alike.
  */
 export async function gatherSave(run: string, manifest: SaveManifest, lock: FolderLock, group: Group): Promise<number> {
   const folder = saveFolder(run, manifest.step);
@@ -126,7 +129,10 @@ function discard(path: string, error: unknown): never {
 
 const chunkBytes = 1 << 22;
 
-/** Copies a file from one rank's disk to those of the ranks that receive it. All ranks call it, and go on to its end also after an error. */
+/**
+ * Copies a file from one rank's disk to those of the ranks that receive it. All ranks call it, and finish it after an
+ * error too.
+ */
 async function carry(
   { name, bytes }: SavedFile,
   folder: string,

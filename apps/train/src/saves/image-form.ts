@@ -2,7 +2,7 @@ import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { CheckpointError, readRegularText, reasonOf } from "@terse/checkpoint";
 
-/** How pictures are prepared for a model: height and width, and the mean and deviation of each channel, in pixels from 0 to 1. */
+/** How pictures are prepared for a model: height, width, and each channel's mean and deviation, for pixels in 0 … 1. */
 export interface ImageForm {
   readonly size?: number;
   readonly mean?: readonly number[];
@@ -12,7 +12,10 @@ export interface ImageForm {
 const processorFile = "preprocessor_config.json";
 const mostBytes = 1 << 20;
 
-/** What a folder's preprocessor_config.json says, as transformers' image processors read it. Throws `CheckpointError`, also for what data here does not do. */
+/**
+ * What a folder's preprocessor_config.json says, as transformers' image processors read it. Throws `CheckpointError`,
+ * also where it asks for what the data here does not do.
+ */
 export function imageFormOf(folder: string): ImageForm {
   const path = join(folder, processorFile);
   if (!existsSync(path)) return {};

@@ -1,5 +1,6 @@
 /**
- * What a run keeps of the folder that it began with, for exports of its model: how to generate, and the tokenizer. The folder may be gone by then.
+ * What a run keeps of the folder from which it was initialised, for exports of its model: how to generate, and the
+ * tokenizer. The folder may be gone by then.
  *
  *   RUN/initial-files/generation_config.json, tokenizer.json, special_tokens_map.json, …
  */
@@ -9,7 +10,10 @@ import { CheckpointError, fileInside, makeFolder, reasonOf } from "@terse/checkp
 
 export const initialFiles = "initial-files";
 
-/** Beside config.json and the weights, what transformers writes and reads: of any model, of tokenizers, of image processors. */
+/**
+ * What transformers writes and reads beside config.json and the weights: of any model, of tokenizers, of image
+ * processors.
+ */
 export const ofModel = ["generation_config.json"] as const;
 export const ofTokenizer = [
   "tokenizer.json",

@@ -1,6 +1,6 @@
 /**
- * What a folder with weights says of a run that begins with them: its model, with all sizes, and its tokenizer. It stands between the recipe's
- * file and the command line: it takes the place of what the file says, and what the command line says has to agree with it.
+ * What a folder of weights says about a run that begins with them: its model with all sizes, and its tokenizer. It
+ * replaces what the recipe's file says. What the command line says must agree with it.
  */
 import { existsSync } from "node:fs";
 import { join, resolve } from "node:path";
@@ -26,7 +26,10 @@ export interface InitialWeights {
   readonly image?: ImageForm;
 }
 
-/** Reads no weights, but where they may be those of an untied model. Throws `CheckpointError`, also where config.json describes no model. */
+/**
+ * Reads weights only where they may be those of an untied model. Throws `CheckpointError`, also where config.json
+ * describes no model.
+ */
 export async function readInitialWeights(name: string): Promise<InitialWeights> {
   const folder = folderOfModel(name);
   const file = join(folder, configFile);
@@ -92,8 +95,8 @@ const dataOf: Record<ModelName, DatasetName> = {
 };
 
 /**
- * What comes on top of the tree of a recipe's file, and below what the command line has `given`. Throws `OptionsError` where that contradicts
- * the folder, with a line for each key.
+ * What replaces keys of the recipe's file. Throws `OptionsError` where the command line's keys (`given`) contradict the
+ * folder, with a line for each key.
  */
 export function recipeOfWeights(
   weights: InitialWeights,
@@ -122,7 +125,10 @@ const reads = (model: ModelName, data: unknown) =>
   Object.hasOwn(datasets, data as string) &&
   models[model].fields.every((field) => datasets[data as DatasetName].fields.includes(field));
 
-/** Weights fit several models that differ in their head: the one that the user or the recipe names, or that reads the data, comes first. */
+/**
+ * Weights fit several models that differ in their head. The first choice is the one that the user or the recipe names,
+ * or that reads the data.
+ */
 function modelName({ file: described, config }: InitialWeights, file: Tree, given: Tree): ModelName {
   const candidates = modelsFor(config!);
   const [ofUser, ofFile] = [sectionOf(given, "model")["name"], sectionOf(file, "model")["name"]];

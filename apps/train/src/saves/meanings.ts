@@ -1,6 +1,6 @@
 /**
- * What config.json says besides what the model computes with: the names of classes, and which tokens begin and end a text. A run has them from
- * the weights that it began with, and the names of classes from its data; its saves have them.
+ * What config.json says besides what the model computes: the names of classes, and which tokens begin and end a text. A
+ * run gets them from its initial weights, and the names of classes from its data. Its saves keep them.
  */
 import type { Config } from "@terse/checkpoint";
 import { labelsOf } from "@terse/models";
@@ -8,7 +8,10 @@ import { labelsOf } from "@terse/models";
 const ofClasses = ["id2label", "label2id"];
 const ofTokens = ["bos", "eos", "pad", "unk", "sep", "cls", "mask"].map((kind) => `${kind}_token_id`);
 
-/** Those of the config.json of other weights, or of a save. Another head has other classes, and another tokenizer other tokens. */
+/**
+ * The meanings in the config.json of other weights, or of a save. Another head has other classes, and another tokenizer
+ * other tokens.
+ */
 export const meaningsIn = (config: Config, { classes, tokens }: { classes: boolean; tokens: boolean }): Config =>
   Object.fromEntries(
     [...(classes ? ofClasses : []), ...(tokens ? ofTokens : [])].flatMap((key) =>
@@ -16,7 +19,7 @@ export const meaningsIn = (config: Config, { classes, tokens }: { classes: boole
     ),
   );
 
-/** A model's config with meanings, where it has the form of Hugging Face, and with the names that the data has for its classes. */
+/** A model's config with these meanings, if it has the form of Hugging Face, and with the data's names of classes. */
 export function withMeanings(config: Config, meanings: Config, classNames: readonly string[] = []): Config {
   if (!("architectures" in config)) return config;
   const count = (labels: unknown) => (typeof labels === "object" ? Object.keys(labels ?? {}).length : 0);

@@ -32,7 +32,7 @@ import { locateRun, noSave, readSave, runsFolder, type SaveManifest, saveFolder,
 export const isModelFolder = (path: string): boolean =>
   hasWeights(resolve(path)) && !existsSync(join(resolve(path), manifestFile));
 
-/** The folder with the weights that `path` names: a run, one of its saves, or any folder with a model. Files of a save are checked. */
+/** The folder of weights that `path` names: a run, a save, or any folder with a model. Checks the files of a save. */
 export async function modelFolderOf(path: string): Promise<string> {
   const folder = resolve(path);
   if (isModelFolder(path)) return folder;
@@ -42,7 +42,10 @@ export async function modelFolderOf(path: string): Promise<string> {
   return save.folder;
 }
 
-/** The save that `path` names. Throws `CheckpointError` that says what else could be named, because it may be a folder with weights too. */
+/**
+ * The save that `path` names. Throws `CheckpointError` that says what else could be named: a folder of weights is
+ * allowed too.
+ */
 export const saveOfModel = (path: string): { folder: string; manifest: SaveManifest } => readSave(path, noModel);
 
 function noModel(path: string): CheckpointError {
@@ -84,8 +87,9 @@ export async function loadModelOf(path: string, remark: (words: string) => void 
 }
 
 /**
- * Before a model is made, because a wrong size could take all memory: throws `CheckpointError` where config.json describes more than `atMost` times
- * the parameters of the weights. These may have more: buffers, or a tied one twice.
+ * Throws `CheckpointError` where config.json describes more than `atMost` times the parameters of the weights. It is
+ * called before the model is made, because a wrong size could take all memory. The weights may have more: buffers, or a
+ * tied parameter twice.
  */
 export async function describedSize(folder: string, described: number, { atMost }: { atMost: number }): Promise<void> {
   const stored = await storedElements(folder);
@@ -96,8 +100,8 @@ export async function describedSize(folder: string, described: number, { atMost 
 }
 
 /**
- * The name of a tensor that the weights have beside the embedding and that a tied model would not have: it has other values. undefined where the
- * model is tied, or never. `options` are those of the folder's config.json.
+ * The name of a tensor that the weights have beside the embedding and that a tied model would not have, because its
+ * values differ. undefined where the model is tied, or can never be. `options` are those of the folder's config.json.
  */
 export async function untiedCopy(folder: string, name: ModelName, options: object): Promise<string | undefined> {
   if (!("tied" in options) || options.tied !== true) return undefined;

@@ -1,6 +1,6 @@
 /**
- * The command that goes on from the last save, which is the last line of every exit. Rank 0 offers it after each save. A launcher outlives
- * its ranks, so it prints the line for them.
+ * The command that resumes from the last save: the last line of every exit. Rank 0 passes it on after each save, and a
+ * launcher, which outlives its ranks, prints it for them.
  */
 import { relative } from "node:path";
 import { printableLine } from "@terse/options";
@@ -20,7 +20,10 @@ export function printResume(exitCode: number): void {
   (exitCode === 0 ? process.stdout : process.stderr).write(`resume: ${offered}\n`);
 }
 
-/** A word of a shell's command line. In bash and zsh $'…' has control characters without showing them to the terminal. */
+/**
+ * A word of a shell's command line. In bash and zsh $'…' can hold control characters without sending them to the
+ * terminal.
+ */
 function quotedForShell(path: string): string {
   if (/^[\w./-]+$/.test(path)) return path;
   if (printableLine(path) === path) return `'${path.replaceAll("'", "'\\''")}'`;

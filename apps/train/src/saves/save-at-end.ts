@@ -10,8 +10,8 @@ const mostTries = 60;
 const mostTriesAfterSignal = 5; // 15 seconds
 
 /**
- * The last save. Where a disk does not take it, the ranks wait and try again, for about ten minutes or until `interruption`; without one,
- * after a signal, for 15 seconds. Throws `CheckpointError` on all ranks alike.
+ * The last save. Where a disk does not take it, the ranks wait and try again: for about ten minutes or until
+ * `interruption`, or for 15 seconds after a signal. Throws `CheckpointError` on all ranks alike.
  */
 export async function saveAtEnd(step: number, run: Run, journal: Journal, interruption?: Interruption): Promise<void> {
   for (let tries = 1; ; tries++) {

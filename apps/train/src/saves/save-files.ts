@@ -1,4 +1,7 @@
-/** The files that one rank writes for a save. Knows no other ranks and no libtorch, so that a thread of its own can do it. */
+/**
+ * The files that one rank writes for a save. Knows no other ranks and no libtorch, so that it can run on its own
+ * thread.
+ */
 import { hostname } from "node:os";
 import { join } from "node:path";
 import {
@@ -39,7 +42,8 @@ export class NotFiniteError extends CheckpointError {}
 const partBytes = 1 << 20;
 
 /**
- * Makes the folder and writes the files into it; `pace` is called after each mebibyte. Resolves to their records. Throws `CheckpointError`.
+ * Makes the folder and writes the files into it; calls `pace` after each mebibyte. Resolves to the files' records.
+ * Throws `CheckpointError`.
  */
 export async function writeFiles(
   folder: string,

@@ -5,10 +5,11 @@
  *   metrics.jsonl    one line per logged step
  *   initial-files/   of the weights that it began with: how to generate, and the tokenizer (initial-files.ts)
  *   lock.json        who writes there, while somebody does (folder-lock.ts)
- *   step-N/          a save: config.json and model.safetensors (PyTorch's names), state-rank-R.safetensors of each rank, and
- *                    manifest.json, which describes these files
+ *   step-N/          a save: config.json and model.safetensors (PyTorch's names), state-rank-R.safetensors of each
+ *                    rank, and manifest.json, which describes these files
  *
- * Where machines have disks of their own, each has the files that its ranks wrote; recipe, metrics, weights and manifest are rank 0's.
+ * Where machines have their own disks, each has the files of its ranks; rank 0 writes recipe, metrics, weights and
+ * manifest.
  */
 import { existsSync, readdirSync, rmSync, statSync } from "node:fs";
 import { rm } from "node:fs/promises";
@@ -85,7 +86,10 @@ function stepOfName(name: string): number | undefined {
   return digits === undefined ? undefined : Number(digits);
 }
 
-/** The step and the manifest of the save that `path` names: a save, or the newest one of a run. Throws `CheckpointError`; `absent` where there is none. */
+/**
+ * The folder and the manifest of the save that `path` names: a save, or the newest one of a run. Throws
+ * `CheckpointError`, with the text `absent` where there is none.
+ */
 export function readSave(path: string, absent = noSave): { folder: string; manifest: SaveManifest } {
   const { run, step = savesIn(run).at(-1) } = locateRun(path);
   const text = step === undefined ? undefined : readManifestText(saveFolder(run, step));
@@ -94,7 +98,10 @@ export function readSave(path: string, absent = noSave): { folder: string; manif
   return { folder, manifest: parseSave(text, join(folder, manifestFile)) };
 }
 
-/** The manifest of a save in a text that `path` names in errors. Throws `CheckpointError` where a key is absent or is something else. */
+/**
+ * Reads the manifest of a save; `path` names its text in errors. Throws `CheckpointError` where a key is missing or has
+ * a wrong type.
+ */
 export function parseSave(text: string, path: string): SaveManifest {
   const manifest = parseManifest<SaveManifest>(text, path);
   const { step, ranks, recipe, data, sums, files } = manifest as { [key in keyof SaveManifest]: unknown };
@@ -130,8 +137,8 @@ export function removeLeftovers(run: string): void {
 }
 
 /**
- * Removes all saves but the last `keep` of `current`: others are older, or belong to steps that were taken again. What cannot be removed
- * now is removed after a later save.
+ * Removes all saves but the last `keep` of `current`: the others are older, or belong to steps that were taken again.
+ * What cannot be removed now is removed after a later save.
  */
 export async function removeOldSaves(run: string, current: ReadonlySet<number>, keep: number): Promise<void> {
   try {

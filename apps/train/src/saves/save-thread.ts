@@ -9,7 +9,7 @@ import { type Answer, memoryOf, type Request } from "./thread-writer.ts";
 // Steps have their processors first. Elsewhere than on Linux this would be the priority of the whole process.
 if (process.platform === "linux") setPriority(19);
 
-/** What the thread takes of a processor while nobody waits for the save: a step beside it is longer by about as much. */
+/** The thread's share of a processor while nobody waits for the save: a step beside it is longer by about as much. */
 const share = 1 / 60;
 const longestPause = 75; // milliseconds after a mebibyte: where the disk or the processors are slow, a save is not slower still
 

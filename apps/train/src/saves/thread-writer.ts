@@ -1,6 +1,6 @@
 /**
- * Writes the files of saves on a thread of its own. The copies of the tensors belong to that thread while it writes, and come back to be
- * filled again by the next save.
+ * Writes the files of saves on a thread of its own. The thread owns the copies of the tensors while it writes, and
+ * returns them for the next save to fill.
  */
 import { Worker } from "node:worker_threads";
 import { CheckpointError } from "@terse/checkpoint";

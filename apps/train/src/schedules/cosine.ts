@@ -1,4 +1,7 @@
-/** Half a cosine from 1 down to `final` in the last step. Loshchilov and Hutter 2017, equation 5 (one cycle), https://arxiv.org/abs/1608.03983 */
+/**
+ * Half a cosine from 1 down to `final` in the last step. Loshchilov and Hutter 2017, equation 5 (one cycle),
+ * https://arxiv.org/abs/1608.03983
+ */
 import { nonNegative, v } from "@terse/options";
 import type { Schedule } from "./schedule.ts";
 

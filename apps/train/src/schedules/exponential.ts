@@ -1,7 +1,7 @@
 /**
  * Times `decay` after every `every` steps, as 1-bit LAMB's experiments do. Li et al. 2021, §4, "Training parameters",
- * https://arxiv.org/abs/2104.06069: for BERT with 128 tokens lr grows from 1e-3 to 12e-3 in 450 steps, and is then multiplied by 0.9 after
- * every 250.
+ * https://arxiv.org/abs/2104.06069: for BERT with 128 tokens lr grows from 1e-3 to 12e-3 in 450 steps, and is then
+ * multiplied by 0.9 after every 250.
  *
  *   warm-up     start^(1 − t/n): lr grows by the same factor in every step; without `start` in equal steps
  *   after it    decay^⌊t / every⌋

@@ -1,6 +1,6 @@
 /**
- * The highest learning rate for most of the run, then down to `final` in its last part: a run can go on from where the decay began.
- * Hu et al. 2024 (MiniCPM), §4, https://arxiv.org/abs/2404.06395
+ * The highest learning rate for most of the run, then down to `final` in its last part: a run can be continued from
+ * where the decay began. Hu et al. 2024 (MiniCPM), §4, https://arxiv.org/abs/2404.06395
  *
  *   d = decay · n steps of decay;  x = 1/d, 2/d, … 1 in these
  *   linear         1 − (1 − final) x

@@ -13,7 +13,10 @@ export function numbersOf({ step: _, ...values }: Line): { key: string; value: n
     .filter((each): each is { key: string; value: number; place?: number } => Number.isFinite(each.value));
 }
 
-/** The number of a line at a key. JSON has no NaN and no infinity: a null stands for one, or its name as a text. undefined for anything else. */
+/**
+ * A line's number at a key. For NaN and infinity, which JSON lacks, a line has null or the name as a text. undefined
+ * for anything else.
+ */
 export function numberAt(line: Line, key: string): number | undefined {
   const value = line[key];
   if (typeof value === "number") return value;

@@ -1,6 +1,7 @@
 /**
- * The thread that answers Prometheus (prometheus.ts) with the last text that it was given. Who asks in a loop waits: a few connections are
- * open at once, each of them is for one answer, and so many answers a second are given to all of them together.
+ * The thread that answers Prometheus (prometheus.ts) with the latest text that it was given. Few connections are open
+ * at once, each is for one answer, and the number of answers a second is limited for all clients together: a client
+ * that asks in a loop has to wait.
  */
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";

@@ -1,6 +1,7 @@
 /**
  * The last numbers of a run in Prometheus' text format: https://prometheus.io/docs/instrumenting/exposition_formats/
- * The text is made once for each logged line. A thread answers with it (prometheus-thread.ts), so that whoever asks takes no time of the rank.
+ * The text is made once for each logged line. A thread (prometheus-thread.ts) answers with it, so that requests take no
+ * time of the rank.
  */
 import { once } from "node:events";
 import { Worker } from "node:worker_threads";
@@ -18,7 +19,7 @@ export class Prometheus implements Disposable {
   readonly #last = new Map<string, { value: number; place?: number }[]>(); // by key
   #thread: Worker | undefined;
 
-  /** Listens on the host and port; port 0 takes a free one. Rejects with the system's error where it cannot. Resolves to its URL. */
+  /** Listens on the host and port; port 0 takes a free one. Resolves to its URL. Rejects with the system's error. */
   async listen({ host, port }: { host: string; port: number }): Promise<string> {
     const workerData: Listens = { host, port };
     const thread = new Worker(new URL("prometheus-thread.ts", import.meta.url), { workerData });

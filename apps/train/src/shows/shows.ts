@@ -1,4 +1,7 @@
-/** What shows a run besides its terminal, on rank 0: each is given the lines of metrics.jsonl. What cannot be opened is said in a line, and the run goes on. */
+/**
+ * What shows a run besides its terminal, on rank 0: each gets the lines of metrics.jsonl. What cannot be opened is
+ * reported in a line, and the run goes on.
+ */
 import { sentence } from "../failure.ts";
 import type { Run } from "../saves/run.ts";
 import type { Line } from "./numbers-of.ts";

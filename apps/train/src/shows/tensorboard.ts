@@ -1,4 +1,4 @@
-/** The numbers of a run for TensorBoard: a file of events in the folder `tensorboard` of the run, and a new one for each process. */
+/** The numbers of a run for TensorBoard: event files in the run's folder `tensorboard`, a new one for each process. */
 import { appendFileSync } from "node:fs";
 import { hostname } from "node:os";
 import { join } from "node:path";

@@ -1,9 +1,10 @@
 /**
- * Traces of ranks as a file that Perfetto and chrome://tracing open. The format: "Trace Event Format", Google, JSON object form.
- * Each rank is a process. Its threads:
+ * Traces of ranks as a file that Perfetto and chrome://tracing open, in Google's "Trace Event Format", JSON object
+ * form. Each rank is a process. Its threads:
  *
  *   steps       step, and in it data, forward and backward
- *   messages    encode, decode and update: what the rank computes for its messages, also while backward runs on its own thread
+ *   messages    encode, decode and update: what the rank computes for its messages. Backward, on its own thread, may
+ *               run at the same time
  *   wire 1 …    collectives; each lane has one at a time
  */
 import type { TracedPart } from "./trace.ts";

@@ -1,5 +1,5 @@
 /**
- * How far each rank's clock is from rank 0's, by an exchange of pings. Cristian 1989, "Probabilistic clock synchronization",
+ * How far each rank's clock is from rank 0's, measured by pings. Cristian 1989, "Probabilistic clock synchronization",
  * doi:10.1007/BF01784024
  *
  *   t₀  rank 0 sends          t₁  the rank answers with its time          t₂  rank 0 has the answer
@@ -9,7 +9,9 @@ import type { Group } from "@terse/collectives";
 
 const pings = 16;
 
-/** Milliseconds that each rank's clock is ahead of rank 0's, by rank; on rank 0. All ranks call it. `now`: the clock, performance.now() unless given. */
+/**
+ * Milliseconds that each rank's clock is ahead of rank 0's, by rank; on rank 0. All ranks call it. `now` is the clock.
+ */
 export async function clockOffsets(group: Group, now: () => number = () => performance.now()): Promise<number[]> {
   const { rank, size } = group;
   const time = new Float64Array(1);

@@ -1,4 +1,4 @@
-/** How the momenta of the run whose details are shown are spread (the Lion Cub paper's Figure 4), beside a Laplace distribution. */
+/** The distribution of one run's momenta beside a Laplace distribution (the Lion Cub paper's Figure 4). */
 import { element } from "../element.ts";
 import type { Panel, View } from "./panel.ts";
 

@@ -1,4 +1,4 @@
-/** Where the time of a step goes (the Lion Cub paper's Figure 10): one bar a run, and by steps for the run whose details are shown. */
+/** Where the time of a step goes (the Lion Cub paper's Figure 10): one bar a run, and step by step for one run. */
 import { Chart } from "../chart.ts";
 import { colour } from "../colours.ts";
 import { element, svg, swatch } from "../element.ts";
