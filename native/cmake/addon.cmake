@@ -27,12 +27,14 @@ function(terse_addon name)
   target_link_options(${name} PRIVATE -Wl,-Bsymbolic -Wl,--exclude-libs,ALL)
 endfunction()
 
-# terse_addon_objects(TARGET) compiles the sources of TARGET as those of an addon are: an OBJECT library serves several addons.
+# terse_addon_objects(TARGET) compiles the sources of TARGET as those of an addon are: an OBJECT library serves several
+# addons.
 function(terse_addon_objects target)
   target_include_directories(${target} PRIVATE ${TERSE_NATIVE_DIR}/include)
   target_include_directories(${target} SYSTEM PRIVATE ${CMAKE_JS_INC})
   target_compile_definitions(${target} PRIVATE NAPI_VERSION=9 NAPI_CPP_EXCEPTIONS)
-  # A worker thread that is being terminated cannot throw. With this its exceptions are dropped; without it they abort the process.
+  # A worker thread that is being terminated cannot throw. With this its exceptions are dropped; without it they abort
+  # the process.
   target_compile_definitions(${target} PRIVATE NODE_API_SWALLOW_UNTHROWABLE_EXCEPTIONS)
 endfunction()
 

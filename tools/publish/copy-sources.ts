@@ -1,13 +1,13 @@
-// Runs in the folder of a native package before it is packed. `npx cmake-js build` needs files from outside of that folder: they are
-// copied to dist/repository, with their paths in the repository.
+// Runs in the folder of a native package before it is packed. `npx cmake-js build` needs files from outside of that
+// folder: they are copied to dist/repository, with their paths in the repository.
 //
 //     node ../../tools/publish/copy-sources.ts [--prebuilt|--portable] [GLOB…]
 //
 // GLOBs: files besides its own sources and those that all addons share.
-// The addons that `./terse release` has built for other machines, build/prebuilt/<platform>-<architecture>, are copied to dist/prebuilt.
-// Without a release one for this machine's platform takes their place: with --prebuilt the addon that is built here, and with --portable
-// one that is built for it now, without the libraries that another machine may lack or keep elsewhere. It shares nearly all objects with
-// the addon that is built here.
+// The addons that `./terse release` has built for other machines, build/prebuilt/<platform>-<architecture>, are copied
+// to dist/prebuilt. Without a release one for this machine's platform takes their place: with --prebuilt the addon that
+// is built here, and with --portable one that is built for it now, without the libraries that another machine may lack
+// or keep elsewhere. It shares nearly all objects with the addon that is built here.
 import { cpSync, existsSync, globSync, rmSync } from "node:fs";
 import { basename, join } from "node:path";
 import { checkoutLock } from "../dependencies/packages.ts";
@@ -47,7 +47,10 @@ if (released.length === 0) {
     cpSync(addon, join(dist, "prebuilt", `${process.platform}-${process.arch}`, `${name}.node`));
 }
 
-/** The addon, or undefined where it cannot be built. The package then has sources alone, as for a platform without a prebuilt addon. */
+/**
+ * The addon, or undefined where it cannot be built. The package then has sources alone, as for a platform without a
+ * prebuilt addon.
+ */
 async function portableAddon(build: string): Promise<string | undefined> {
   process.stderr.write(`native/${name}: building it without the libraries that another machine may lack\n`);
   const built = existsSync(join(build, "CMakeCache.txt"));

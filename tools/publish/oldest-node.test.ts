@@ -1,4 +1,7 @@
-/** What users of the oldest Node get: the tarballs that docs/packages.md says how to make, and the documents' programs as they stand there. */
+/**
+ * What users of the oldest Node get: the tarballs that docs/packages.md says how to make, and the documents' programs as
+ * they stand there.
+ */
 import { spawn, spawnSync } from "node:child_process";
 import {
   existsSync,
