@@ -74,7 +74,7 @@ export function soonestTable(lines: readonly RecordedLine[]): string {
 
 const colours = ["#57606a", "#1a7f37", "#0969da", "#8250df", "#9a6700", "#bf3989", "#d1242f"];
 const rate = "10mbit";
-const [width, height, marginLeft, marginRight] = [860, 460, 52, 150];
+const [width, height, marginLeft, marginRight] = [660, 440, 52, 150];
 
 /** The losses by seconds on slow links, each curve named at its end. */
 export function readmePicture(lines: readonly RecordedLine[]): string {
