@@ -1,5 +1,5 @@
 /**
- * Damages headers of safetensors files, indices and manifests, and demands that each is read truly or refused in one line:
+ * Damages headers of safetensors files, indices and manifests. Each must be read correctly or refused in one line:
  *
  *   node --conditions=@terse/source packages/checkpoint/fuzz/main.ts [header|index|manifest] [RUNS] [SEED]
  */

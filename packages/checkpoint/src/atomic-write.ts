@@ -1,6 +1,6 @@
 /**
- * Writes files completely or not at all. A file is written under a temporary name in the same folder, flushed to the disk and renamed; then
- * the folder is flushed. Even after a power failure the file has its old content or its new content.
+ * Writes files completely or not at all. A file is written under a temporary name in the same folder, flushed to the
+ * disk and renamed; then the folder is flushed. Even after a power failure the file has its old or its new content.
  */
 import { randomBytes } from "node:crypto";
 import { fsyncSync, writeSync } from "node:fs";
@@ -10,9 +10,9 @@ import { isMainThread } from "node:worker_threads";
 import { CheckpointError, reasonOf } from "./checkpoint-error.ts";
 
 /**
- * Creates or replaces the file at `path`; `write` writes its content. On failure `path` is unchanged and the temporary file is removed.
- * Throws `CheckpointError`, or the error that `write` threw. A killed process leaves only a file whose name starts with a dot and ends in
- * .tmp.
+ * Creates or replaces the file at `path`; `write` writes its content. On failure `path` is unchanged and the temporary
+ * file is removed. Throws `CheckpointError`, or the error that `write` threw. A killed process leaves only a file whose
+ * name starts with a dot and ends in .tmp.
  */
 export async function atomicWrite(path: string, write: (file: FileHandle) => Promise<void>): Promise<void> {
   const folder = dirname(path);
@@ -44,8 +44,8 @@ export async function atomicWrite(path: string, write: (file: FileHandle) => Pro
 }
 
 /**
- * Writes all of `bytes` at the file's position. One system call may write only a part of them. A worker thread writes by itself, because
- * Node's pool of threads would do it at the main thread's priority and not at the worker's.
+ * Writes all of `bytes` at the file's position. One system call may write only a part of them. A worker thread calls it
+ * synchronously: Node's pool would write at the main thread's priority.
  */
 export async function writeAll(file: FileHandle, bytes: ArrayBufferView, largest = 1 << 30): Promise<void> {
   const all = new Uint8Array(bytes.buffer, bytes.byteOffset, bytes.byteLength);

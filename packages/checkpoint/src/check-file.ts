@@ -10,8 +10,8 @@ const damage = "it was changed or damaged after it was saved; use an earlier sav
 const chunkBytes = 1 << 22;
 
 /**
- * Reads a whole file of a folder, and throws `CheckpointError` unless it holds what `record` says. `others` are the records of the same
- * save: the error names the one whose content the file has.
+ * Reads a whole file of a folder, and throws `CheckpointError` unless its content is what `record` says. `others` are
+ * the records of the same save: if the file has the content of one of them, the error names it.
  */
 export async function checkFile(folder: string, record: FileRecord, others: readonly FileRecord[] = []): Promise<void> {
   const path = join(folder, record.name);

@@ -38,9 +38,9 @@ interface Element {
 const bits = (buffer: ArrayBuffer) => new Uint8Array(buffer);
 
 /**
- * All types of the format, in the order of tensors in a file. Its writer puts large elements first, so that every tensor starts at a
- * multiple of its element size. Floats of 16 bits and less are read as bits, because not every Node has typed arrays for them; c64 has the
- * real and the imaginary part of each element.
+ * All types of the format, in the order in which a file has its tensors. Writers put large elements first, so that
+ * every tensor starts at a multiple of its element size. Floats of 16 bits and less are read as bits, because not every
+ * Node has typed arrays for them. c64 has the real and the imaginary part of each element.
  */
 export const elements: Readonly<Record<DType, Element>> = {
   u64: { onDisk: "U64", bytes: 8, array: (buffer) => new BigUint64Array(buffer) },
@@ -73,7 +73,7 @@ export const dtypes = Object.keys(elements) as readonly DType[];
 export const dtypeFromDisk = (name: unknown): DType | undefined =>
   dtypes.find((dtype) => elements[dtype].onDisk === name);
 
-/** Number of elements of a shape. NaN if a dimension is not a non-negative integer, or if the product is above 2⁵³ − 1. */
+/** Number of elements of a shape. NaN if a dimension is no non-negative integer, or if the product exceeds 2⁵³ − 1. */
 export function elementCount(shape: readonly unknown[]): number {
   if (!shape.every((n): n is number => Number.isSafeInteger(n) && (n as number) >= 0)) return Number.NaN;
   if (shape.includes(0)) return 0;

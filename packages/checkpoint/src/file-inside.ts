@@ -4,8 +4,9 @@ import { CheckpointError, reasonOf } from "./checkpoint-error.ts";
 import { checkRegular } from "./regular-file.ts";
 
 /**
- * The real path of a file that belongs to a folder, for those who publish its content. Throws `CheckpointError` where a link leads out of the folder,
- * and for what is no regular file. In the cache of Hugging Face the files of a snapshot are links, to the blobs of the same repository:
+ * The real path of a file that belongs to a folder, for callers that publish its content. Throws `CheckpointError`
+ * where a link leads out of the folder, and where the path is no regular file. In the cache of Hugging Face the files
+ * of a snapshot are links to the blobs of the same repository:
  *
  *   models--gpt2/snapshots/607a30d…/config.json → ../../blobs/1085…
  */

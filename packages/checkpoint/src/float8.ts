@@ -1,6 +1,6 @@
 /**
- * Floats of 8 bits as f32, which has all their values. Micikevicius et al. 2022, Table 1 (E4M3, E5M2); the OCP Microscaling Formats 1.0,
- * §5.4 (E8M0); FNUZ: no infinities, and NaN in place of −0.
+ * Floats of 8 bits as f32, which can represent all their values. Micikevicius et al. 2022, Table 1 (E4M3, E5M2); the
+ * OCP Microscaling Formats 1.0, §5.4 (E8M0); FNUZ has no infinities, and NaN in place of −0.
  */
 import type { DType, Float8DType } from "./dtypes.ts";
 

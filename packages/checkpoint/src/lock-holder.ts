@@ -1,7 +1,7 @@
 /**
- * The process that a lock file names, and whether it still runs. /proc tells that of a process of this PID namespace. Any other one, in
- * another container or on another machine, is judged by what both sides share, the file: its process writes to it again and again, so
- * whoever asks watches for a change. No clock is compared with another machine's.
+ * The process that a lock file names, and whether it still runs. /proc tells that for a process of this PID namespace.
+ * A process in another container or on another machine is judged by the file, which both sides share: its process
+ * writes to the file again and again, and the reader waits for a change. No clock is compared with another machine's.
  */
 import { closeSync, fstatSync, readFileSync, readlinkSync } from "node:fs";
 import { hostname } from "node:os";
@@ -10,7 +10,7 @@ import { openRegularSync } from "./regular-file.ts";
 
 /** Seconds between two changes of a lock file by its process. */
 export const lockChangesEverySeconds = 5;
-/** Seconds of watching without a change, after which the process does not run. Some changes may be late, or be seen late. */
+/** Seconds without a change after which the process is taken for ended. Some changes may arrive late. */
 export const lockSilentAfterSeconds = 20;
 const silentBeforeNamespaces = 60; // locks that name no namespace are of earlier versions, which touched theirs every 15 s
 
@@ -92,7 +92,10 @@ function silentAfter(holder: LockHolder | undefined): number {
   return holder.namespace === undefined ? silentBeforeNamespaces : lockSilentAfterSeconds;
 }
 
-/** The text of a lock file, and what changes with every change of it; undefined where there is none. Opening it asks a file server anew. */
+/**
+ * The text of a lock file, and a value that changes with every write to it; undefined where there is no file. Opening
+ * the file makes a file server look again.
+ */
 function readLock(path: string): { text: string; seen: string } | undefined {
   try {
     const file = openRegularSync(path);
@@ -118,7 +121,7 @@ function holderIn(text: string): LockHolder | undefined {
   }
 }
 
-/** A process's number; when it began, in ticks since the machine started; whether nothing but its number is left (proc_pid_stat(5)). */
+/** A process's number, its start in ticks since boot, and whether it is a zombie (proc_pid_stat(5)). */
 function statOf(process: string): { pid: number; since: string; hasEnded: boolean } | undefined {
   const stat = readText(`/proc/${process}/stat`);
   const fields = stat?.slice(stat.lastIndexOf(")") + 2).split(" "); // from field 3 on

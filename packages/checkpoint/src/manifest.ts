@@ -1,8 +1,10 @@
 /**
- * manifest.json of a save: a record of each of its files, and what else belongs to the save. It is written last, so a folder that has
- * one is complete. It holds its own checksum too:
+ * manifest.json of a save: a record of each of its files, and what else belongs to the save. It is written last, so a
+ * folder that has one is complete. It holds its own checksum too:
  *
- *   { "version": 1, "files": [{ "name": "model.safetensors", "bytes": 4096, "crc32": "89abcdef", "tensors": { … } }, …], …, "crc32": "01234567" }
+ *   { "version": 1, "files": [{ "name": "model.safetensors", "bytes": 4096, "crc32": "89abcdef", "tensors": { … } },
+ *                            …],
+ *     …, "crc32": "01234567" }
  *
  * Saves of before manifests had a version are of version 1.
  */
@@ -44,7 +46,10 @@ export function readManifestText(folder: string): string | undefined {
   }
 }
 
-/** The manifest in a text that `path` names in errors. Throws `CheckpointError` where a byte has changed since it was written, and for another version. */
+/**
+ * Parses a manifest; `path` names its text in errors. Throws `CheckpointError` where a byte has changed since it was
+ * written, and for another version.
+ */
 export function parseManifest<M extends Manifest>(text: string, path: string): M {
   let sealed: (M & { version?: unknown; crc32?: unknown }) | undefined;
   try {

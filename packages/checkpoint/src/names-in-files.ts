@@ -1,6 +1,6 @@
 /**
- * Which parameter of a model a tensor in a file is, by its name there. Files have the names of the libraries that wrote them, and some have
- * more in front of all names. One rule serves all models, each of which gives a table:
+ * Which parameter of a model a tensor in a file is. Files have the names of the library that wrote them, and some
+ * libraries put a prefix before all names. One rule serves all models; each model gives a table:
  *
  *   transformer.h.0.ln_1.weight              as the model saves it, or as it calls the parameter
  *   h.0.ln_1.weight                          saved by the base model, whose prefix is "transformer."
@@ -34,7 +34,10 @@ export type Meaning = PartOf | { readonly copyOf: string } | "unused" | undefine
 
 /** A module that stands anywhere in a name: those of torch.compile, of FSDP, and of activation checkpointing. */
 const inside = /(^|\.)(_orig_mod|_fsdp_wrapped_module|_checkpoint_wrapped_module)\./g;
-/** One that stands in front of all names: DistributedDataParallel, and what scripts call the dictionary or the attribute of the model. */
+/**
+ * A prefix of all names: that of DistributedDataParallel, or what scripts call the dictionary or the attribute of the
+ * model.
+ */
 const inFront = /^(module|model|state_dict)\./;
 
 /** The meaning of names in files, for a model with these parameters. */

@@ -4,7 +4,9 @@ import { weightsFile } from "./weights.ts";
 
 const pickled = /^pytorch_model.*\.bin$|\.(pth|pt|ckpt)$/;
 
-/** Where `path` is a file of PyTorch's pickled weights, or a folder with one: a sentence on why it is not read, and how to convert it. */
+/**
+ * If `path` is a file of PyTorch's pickled weights, or a folder with one: why it is not read, and how to convert it.
+ */
 export function pickledWeights(path: string): string | undefined {
   const status = statSync(path, { throwIfNoEntry: false });
   const name = status?.isDirectory() ? readdirSync(path).find((each) => pickled.test(each)) : undefined;

@@ -1,6 +1,6 @@
 /**
- * Reads what somebody else may have put there. A pipe would be waited for without an end, and a device gives bytes without an end, so only
- * regular files are opened, and only so much of a small file is read as it may have.
+ * Reads files that somebody else may have put there. Reading a pipe may wait for ever, and a device may give bytes
+ * without end. So only regular files are opened, and of a small file only as much is read as it may have.
  */
 import { closeSync, constants, fstatSync, openSync, readSync, type Stats, statSync } from "node:fs";
 import { type FileHandle, open } from "node:fs/promises";

@@ -4,7 +4,8 @@
  *   ┌────────────────┬───────────────────────────────┬──────────────────────────┐
  *   │ H: u64, 8 bytes │ JSON, H bytes, padded by spaces │ tensors, without a gap   │
  *   └────────────────┴───────────────────────────────┴──────────────────────────┘
- *   JSON: { "__metadata__": { text: text }, name: { "dtype": "F32", "shape": [3, 4], "data_offsets": [begin, end] }, … }
+ *   JSON: { "__metadata__": { text: text },
+ *           name: { "dtype": "F32", "shape": [3, 4], "data_offsets": [begin, end] }, … }
  *
  * Offsets count from the end of the header. The tensors cover the data exactly: there are no gaps and no overlaps.
  */
@@ -113,8 +114,8 @@ function parseJson(bytes: Uint8Array, path: string): Record<string, unknown> {
 const maxDepth = 32; // a header needs 3
 
 /**
- * The first key that an object of a JSON text has twice; JSON.parse would silently keep the last value. Throws if the text is nested too
- * deep, and may throw if it is not JSON.
+ * The first key that an object of a JSON text has twice; JSON.parse would silently keep the last value. Throws if the
+ * text is nested too deep, and may throw if it is no JSON.
  */
 export function repeatedKey(json: string): string | undefined {
   const open: Set<string>[] = []; // for each open object or list, the keys so far (none for a list)

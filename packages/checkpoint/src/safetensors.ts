@@ -26,7 +26,10 @@ export interface StoredTensor {
 export interface TensorSource {
   readonly dtype: DType;
   readonly shape: readonly number[];
-  /** The elements in row-major order. Called for one tensor at a time, so that memory never holds a second copy of a large model. */
+  /**
+   * The elements in row-major order. It is called for one tensor at a time, so that memory never has a second copy of a
+   * large model.
+   */
   toTypedArray(): ArrayBufferView | Promise<ArrayBufferView>;
 }
 
@@ -42,8 +45,8 @@ export type WritableTensor = StoredTensor | TensorSource | TensorInParts;
 export type Tensors = Iterable<readonly [name: string, tensor: WritableTensor]>;
 
 /**
- * Writes a safetensors file, completely or not at all. Tensors are in the order of the format's own library: larger elements first, then by
- * name. Resolves to the file's record. Throws `CheckpointError`.
+ * Writes a safetensors file, completely or not at all. Tensors are in the order of the format's own library: larger
+ * elements first, then by name. Resolves to the file's record. Throws `CheckpointError`.
  */
 export async function writeSafetensors(
   path: string,

@@ -45,7 +45,9 @@ export interface Weights extends AsyncDisposable {
 export const hasWeights = (folder: string): boolean =>
   existsSync(join(folder, weightsFile)) || existsSync(join(folder, indexFile));
 
-/** Opens the weights of a folder. Throws `CheckpointError`, also where the index and the shards contradict each other. */
+/**
+ * Opens the weights of a folder. Throws `CheckpointError`, also where the index and the shards contradict each other.
+ */
 export async function openWeights(folder: string): Promise<Weights> {
   const single = join(folder, weightsFile);
   if (existsSync(single) || !existsSync(join(folder, indexFile))) return openSafetensors(single);
@@ -137,9 +139,10 @@ const wrongIndex = (path: string, what: string) =>
   new CheckpointError(`${path} ${what}; copy the folder again, or use other weights.`);
 
 /**
- * Writes the weights of a model into a folder: one file, or shards of at most `shardBytes` each (a larger tensor has a shard of its own)
- * and then the index. The new weights take the place of older ones at once: no shard has the name of one that is there, and what leads
- * to the older weights is replaced or removed when the new ones are complete. Resolves to a record of each file.
+ * Writes the weights of a model into a folder: one file, or shards of at most `shardBytes` each (a larger tensor has a
+ * shard of its own) and then the index. The new weights replace older ones at once: no shard has the name of an
+ * existing one, and the file that leads to the older weights is replaced or removed when the new ones are complete.
+ * Resolves to a record of each file.
  */
 export async function writeWeights(folder: string, tensors: Tensors, shardBytes: number): Promise<FileRecord[]> {
   // "pt" tells other libraries that names and layouts are PyTorch's. Some of them refuse a file without it.

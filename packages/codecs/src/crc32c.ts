@@ -1,6 +1,6 @@
 /**
- * CRC-32C, as in iSCSI (RFC 3720): Castagnoli's polynomial 0x1EDC6F41, least significant bit first.
- * G. Castagnoli, S. Bräuer, M. Herrmann 1993, "Optimization of Cyclic Redundancy-Check Codes with 24 and 32 Parity Bits".
+ * CRC-32C, as in iSCSI (RFC 3720): Castagnoli's polynomial 0x1EDC6F41, least significant bit first. G. Castagnoli, S.
+ * Bräuer, M. Herrmann 1993, "Optimization of Cyclic Redundancy-Check Codes with 24 and 32 Parity Bits".
  */
 const reversed = 0x82f6_3b78;
 

@@ -5,7 +5,9 @@ interface Kernel {
   readonly implementation: string;
 }
 
-/** The implementations of one definition that run on this machine, best first; the definition itself is always the last. */
+/**
+ * The implementations of one definition that run on this machine, best first; the definition itself is always the last.
+ */
 export interface Implementations<K extends Kernel> {
   readonly kernels: readonly K[];
   /** Why no native implementation was loaded. */
@@ -22,8 +24,9 @@ export function implementations<K extends Kernel>(definition: K, native: () => r
 }
 
 /**
- * The best implementation, or the one that TERSE_IMPLEMENTATION names. A codec without an implementation of that name uses its next
- * plainer one. Error, with a list, if this machine cannot run the name. `levels`: the instruction levels of this machine.
+ * The best implementation, or the one that TERSE_IMPLEMENTATION names. A codec without an implementation of that name
+ * uses its next plainer one. Throws an Error with a list if this machine cannot run the name. `levels`: the instruction
+ * levels of this machine.
  */
 export function choose<K extends Kernel>(
   { kernels, missing }: Implementations<K>,

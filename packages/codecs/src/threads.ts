@@ -1,8 +1,8 @@
 import { NativeMissingError, useThreads as nativeThreads } from "@terse/native-codecs";
 
 /**
- * Sets how many threads share a long encode or decodeAdd, including the caller's; 1 at the start. The bytes do not depend on it.
- * Top-k's selection and votes use one thread; without the native addon everything does.
+ * Sets how many threads, the caller's included, share a long encode or decodeAdd; 1 at the start. The bytes do not
+ * depend on it. Top-k's selection and votes use one thread. Without the native addon everything does.
  */
 export function useThreads(threads: number): void {
   if (!Number.isSafeInteger(threads) || threads < 1)

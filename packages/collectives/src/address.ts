@@ -5,9 +5,9 @@ import { hostname, networkInterfaces } from "node:os";
 import { RendezvousError } from "./errors.ts";
 
 /**
- * The numeric address that this rank announces to the others. `wanted` is an address, a host name, or the name of an interface; without
- * it, the result is the address by which this machine reached the rendezvous. The host's own name is never used, because on many machines
- * it resolves to 127.0.1.1.
+ * The numeric address that this rank announces to the others. `wanted` is an address, a host name, or the name of an
+ * interface. Without it, the result is the address by which this machine reached the rendezvous. The host's own name is
+ * never used, because on many machines it resolves to 127.0.1.1.
  */
 export async function chooseAddress(wanted: string | undefined, towardsRendezvous: string): Promise<string> {
   if (wanted === undefined || wanted === "") return towardsRendezvous;
@@ -30,8 +30,8 @@ export async function chooseAddress(wanted: string | undefined, towardsRendezvou
 }
 
 /**
- * The address by which other machines reach this one: its only address, or the source address of its route to other networks. Undefined
- * where it has none. All processes of a machine get the same result.
+ * The address by which other machines reach this one: its only address, or the source address of its route to other
+ * networks. undefined where it has none. All processes of a machine get the same result.
  */
 export async function outwardAddress(
   interfaces = networkInterfaces(),
@@ -50,7 +50,7 @@ export async function outwardAddress(
   );
 }
 
-/** The source address that the kernel would use towards other networks. Nothing is sent. Undefined where there is no route. */
+/** The source address that the kernel would use towards other networks; undefined without a route. Sends nothing. */
 async function routedAddress(family: number): Promise<string | undefined> {
   const socket = createSocket(family === 6 ? "udp6" : "udp4");
   try {

@@ -1,17 +1,18 @@
 /**
- * The payload bytes and messages that a rank sends, in closed form. The counters of every engine but nccl equal these, byte for byte.
- * S: bytes of the whole, n: ranks, r: this rank, c(r): bytes of the part of rank r. A message is one 32-byte header.
+ * The payload bytes and messages that a rank sends, in closed form. The counters of every engine but nccl equal these,
+ * byte for byte. S: bytes of the whole, n: ranks, r: this rank, c(r): bytes of the part of rank r. A message is one
+ * 32-byte header.
  *
  *   all-reduce        2 S − c(r) − c(r + 1)   the ring, one message; (n − 1) S when small, n − 1 messages
  *   reduce-scatter    S − c(r)                the ring, one message; n − 1 messages when small
  *   all-gather        (n − 1) c(r)            n − 1 messages
  *   all-to-all        Σ outgoing − own        n − 1 messages
- *     Not counted: a byte from the receiver of each long part, tcp between machines, by which it lets the part go ahead.
+ *     Not counted: on tcp between machines, the byte with which a receiver lets each long part begin.
  *   broadcast         S per child             a chain when longer than a segment (1 child), else a binomial tree
  *   gather            c(r); the root 0        1 message; the root none
  *   scatter           0; the root S − c(r)    no message; the root n − 1
- *     These three need one more message per rank, a header without payload by which neighbours agree on the root. It is saved by the
- *     rank that sends payload to the next rank anyway: the root, and in a gather the rank before it.
+ *     These three need one more message per rank, a header without payload by which neighbours agree on the root. It is
+ *     saved by the rank that sends payload to the next rank anyway: the root, and in a gather the rank before it.
  *   barrier           0                       ⌈log₂ n⌉ messages
  */
 

@@ -1,9 +1,9 @@
 import { type BufferLike, checkBuffer, collectives } from "@terse/native-collectives";
 
 /**
- * into ← from. Both have the same length and type; they may overlap. One of them or both may be on a GPU, but not on two: the copy then
- * runs after the work in the device's default stream, and has ended when it returns. Throws RangeError or TypeError for arguments that
- * cannot be right, and Error where the GPU fails.
+ * into ← from. Both have the same length and type; they may overlap. Either or both may be on a GPU, but not on two
+ * GPUs: the copy then runs after the work in the device's default stream, and has ended when the call returns. Throws
+ * RangeError or TypeError for arguments that cannot be right, and Error where the GPU fails.
  */
 export function copy(into: BufferLike, from: BufferLike): void {
   const [to, given] = [checkBuffer("copy", "into", into), checkBuffer("copy", "from", from)];

@@ -1,7 +1,7 @@
 /** `device`: an error of a rank's GPU, or of its library. */
 export type FailureReason = "transport" | "mismatch" | "timeout" | "aborted" | "device" | "closed";
 
-/** An operation cannot finish, which ends its group. `cause` is the error of this rank's own transport, where that differs. */
+/** An operation cannot finish, which ends its group. `cause` is this rank's own error where that differs. */
 export class CollectiveError extends Error {
   override name = "CollectiveError";
   readonly reason: FailureReason;

@@ -2,9 +2,10 @@
 import { collectives, type NativeLink } from "@terse/native-collectives";
 
 /**
- * A rank's full-duplex link to all other ranks. Its messages, headers included, leave at this rate one after the other and arrive `latency`
- * later; one of a single packet does not wait for those of other groups or to other ranks, as where a network's queues are fair. Messages
- * from all other ranks arrive at this rate. The heartbeat and the rendezvous are not slowed down.
+ * A rank's full-duplex link to all other ranks. Its messages, headers included, leave at this rate one after the other
+ * and arrive `latency` later. Messages from all other ranks arrive at this rate. A message of a single packet does not
+ * wait for those of other groups or to other ranks, as in a network whose queues are fair. The heartbeat and the
+ * rendezvous are not slowed down.
  */
 export interface Link {
   readonly bitsPerSecond: number;
@@ -15,7 +16,10 @@ export interface Link {
 const rates: Record<string, number> = { bit: 1, kbit: 1e3, mbit: 1e6, gbit: 1e9 };
 const times: Record<string, number> = { us: 1e-6, ms: 1e-3, s: 1 };
 
-/** Reads `100mbit`, `2.5gbit,50us`, `20mbit,1ms`: bit, kbit, mbit or gbit per second, in powers of ten; and us, ms or s. */
+/**
+ * Parses `100mbit`, `2.5gbit,50us`, `20mbit,1ms`: a rate (bit, kbit, mbit or gbit per second, powers of ten), then us,
+ * ms or s.
+ */
 export function parseLink(text: string): Link {
   const match = /^(\d+(?:\.\d+)?)([kmg]?bit)(?:,(\d+(?:\.\d+)?)(us|ms|s))?$/.exec(text.trim().toLowerCase());
   if (!match)

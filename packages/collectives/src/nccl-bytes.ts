@@ -1,7 +1,7 @@
 /**
- * The bytes that a rank sends by NCCL, in closed form, because the library has no counters. They are what its rings and copies must
- * carry at least, without flags, padding and retransmissions. `native/collectives/engines/nccl/volume.h` has the same forms.
- * S: bytes of the whole, n: ranks, r: this rank, c(r): bytes of the part of rank r, next: r + 1.
+ * The bytes that a rank sends by NCCL, in closed form, because the library has no counters. They are the least that its
+ * rings and copies must send, without flags, padding and retransmissions. `native/collectives/engines/nccl/volume.h`
+ * has the same forms. S: bytes of the whole, n: ranks, r: this rank, c(r): bytes of the part of rank r, next: r + 1.
  *
  *   all-reduce      2 S − c(r) − c(next)           1 message
  *   reduce-scatter  S − c(r)                       1

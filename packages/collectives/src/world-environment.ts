@@ -16,7 +16,10 @@ export interface WorldEnvironment {
   readonly rendezvous: { host: string; port: number } | undefined;
   /** Otherwise, where rank 0 runs the server. */
   readonly master: { host: string; port: number } | undefined;
-  /** Set where torchrun's agent holds a store at `master`. Rank 0 then listens elsewhere, and stores its address under this key. */
+  /**
+   * Set where torchrun's agent has a store at `master`. Rank 0 then listens elsewhere, and stores its address under
+   * this key.
+   */
   readonly storeKey: string | undefined;
   readonly engine: string | undefined;
   readonly address: string | undefined;
@@ -35,11 +38,12 @@ interface Launcher {
   readonly marker?: string;
 }
 
-// The innermost launcher first: srun may start torchrun, once per node, and mpirun may run in a Slurm job. The names are from the
-// launchers' manuals: torchrun, "Environment Variables"; Open MPI 5, "Environment variables set for MPI applications"; MPICH's Hydra (and
-// Intel MPI, MVAPICH, `srun --mpi=pmi2`); srun(1), "OUTPUT ENVIRONMENT VARIABLES". sbatch and salloc also set SLURM_PROCID and
-// SLURM_NTASKS, in a script that is no rank; only a step has a SLURM_STEP_ID. `srun --mpi=pmi2` sets PMI_RANK and PMI_SIZE beside its own
-// variables, which contain more; its PMI_JOBID is the step's name.
+// The innermost launcher first: srun may start torchrun, once per node, and mpirun may run in a Slurm job. The names
+// are from the launchers' manuals: torchrun, "Environment Variables"; Open MPI 5, "Environment variables set for MPI
+// applications"; MPICH's Hydra (and Intel MPI, MVAPICH, `srun --mpi=pmi2`); srun(1), "OUTPUT ENVIRONMENT VARIABLES".
+// sbatch and salloc also set SLURM_PROCID and SLURM_NTASKS, in a script that is no rank; only a step has a
+// SLURM_STEP_ID. `srun --mpi=pmi2` sets PMI_RANK and PMI_SIZE beside its own variables, which contain more; its
+// PMI_JOBID is the step's name.
 const launchers: readonly Launcher[] = [
   {
     name: "torchrun",
@@ -140,8 +144,8 @@ export function readWorldEnvironment(env: NodeJS.ProcessEnv = process.env): Worl
 }
 
 /**
- * The host and port of rank 0 where MASTER_ADDR or MASTER_PORT is not set. The host is this machine when all ranks are on it, else the
- * first node of the Slurm step. The port follows from the job's name, and is below the ephemeral ports.
+ * The host and port of rank 0 where MASTER_ADDR or MASTER_PORT is not set. The host is this machine when all ranks are
+ * on it, else the first node of the Slurm step. The port follows from the job's name, and is below the ephemeral ports.
  */
 function defaultMaster(
   { name }: Launcher,

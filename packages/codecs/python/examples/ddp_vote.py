@@ -31,8 +31,8 @@ def vote_hook(vote, bucket):
     if bucket.is_last():
         vote.step += 1
 
-    # One byte more says what zeros became: ranks that do not agree on it would drift apart in silence. Or that there are no signs: the
-    # others wait for this rank's, and all end together.
+    # One more byte says what zeros become: ranks that do not agree on it would drift apart in silence. It can also say
+    # that there are no signs: the others wait for this rank's, and then all end together.
     mine = torch.empty(sign.wire_bytes(gradient.numel()) + 1, dtype=torch.uint8)
     mine[-1] = zero_or_tie == "plus"
     try:

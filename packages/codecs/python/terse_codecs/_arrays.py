@@ -31,7 +31,8 @@ class Lent:
     def __init__(
         self, pointer: int, length: int, item: int, owner: object, buffer: "Optional[Buffer]" = None, written: Any = None
     ) -> None:
-        # What is empty may lie at 0, which C would take for no array at all, or at odd addresses, like an empty array.array.
+        # An empty array may have the address 0, which C would take for no array at all, or an odd one, as array.array
+        # does.
         self.pointer, self.length, self.bytes = pointer if length else ctypes.addressof(NOTHING), length, length * item
         self._owner, self._buffer, self._written = owner, buffer, written
 

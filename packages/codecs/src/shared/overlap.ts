@@ -1,6 +1,6 @@
 /**
- * Refuses a call whose output overlaps an input: elements would change before they are read, without any error. This function sees
- * views of one buffer; the native library checks memory behind pointers, and refuses the same calls.
+ * Refuses a call whose output overlaps an input: elements would change before they are read, without any error. This
+ * function sees views of one buffer. The native library checks memory behind pointers, and refuses the same calls.
  */
 export function refuseOverlap(
   where: string,

@@ -1,5 +1,6 @@
 /**
- * vote: P ranks' packed signs → one sign, or a count, per element. A rank whose vote is null is absent: P counts those present.
+ * vote: P ranks' packed signs → one sign, or a count, per element. A null is the vote of an absent rank: P counts the
+ * present ones.
  *
  *   c[i]      = number of ranks whose bit i is 1                      0 ≤ c[i] ≤ P
  *   majority  = 2 c > P, or 2 c = P and ties count as plus

@@ -43,10 +43,10 @@ export class DeviceBuffer implements NativeBuffer, Disposable {
   }
 
   /**
-   * Registers the buffer with NCCL (ncclCommRegister), so that collectives of the group use it without a copy. Either all ranks
-   * register, or none; from then on all of them give registered memory, at the same offset in it. A registration lasts until the
-   * buffer is freed or the group is closed. A group that is split from this one needs `register(inner)`. Rejects where the version of
-   * NCCL has no registration.
+   * Registers the buffer with NCCL (ncclCommRegister), so that collectives of the group use it without a copy. Either
+   * all ranks register, or none. From then on all ranks pass registered memory, at the same offset in it. A
+   * registration lasts until the buffer is freed or the group is closed. A group that is split from this one needs
+   * `register(inner)`. Rejects where the version of NCCL has no registration.
    */
   async register(group: Group = this.#group): Promise<void> {
     if (!(group instanceof NativeGroup && group.world === this.#world))

@@ -14,7 +14,9 @@ interface SocketContact extends Contact {
   host: string;
 }
 
-/** One rank's world over TCP, by the project's own transport or by Gloo's. The ranks exchange addresses by the rendezvous. */
+/**
+ * One rank's world over TCP, by the project's own transport or by Gloo's. Ranks exchange addresses by the rendezvous.
+ */
 export class SocketWorld extends RendezvousWorld {
   readonly engine: "tcp" | "gloo";
   readonly emulatedLink: Link | undefined;
@@ -36,7 +38,7 @@ export class SocketWorld extends RendezvousWorld {
     if (this.failure) throw this.failure;
     const { timeoutSeconds, deadlineSeconds, rendezvous } = this.#options;
     if (members.length === 1) return collectives().loopback(1, timeoutSeconds, [], [])[0]!;
-    // Gloo accepts any connection as the rank that it waits for, so its ports open only when all ranks are there to connect.
+    // Gloo takes any connection for the rank that it waits for, so its ports open only when all ranks are there.
     if (this.engine === "gloo" && name === "world") await rendezvous.allGather(`${name}/here`, members, null);
     const place = members.indexOf(rendezvous.rank);
     const [native, blobs] = collectives()[this.engine](

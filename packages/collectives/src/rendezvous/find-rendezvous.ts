@@ -47,7 +47,9 @@ export async function findRendezvous(
   return { ...place, leave: () => stopServer(server) };
 }
 
-/** Torchrun's agent holds a store at MASTER_PORT. Rank 0 writes into it where its rendezvous server is, or why there is none. */
+/**
+ * Torchrun's agent has a store at MASTER_PORT. Rank 0 writes there where its rendezvous server is, or why it has none.
+ */
 async function findByTorchStore(
   environment: WorldEnvironment,
   name: string,
@@ -70,7 +72,8 @@ async function findByTorchStore(
     store.set(key, JSON.stringify({ host, port: server.port }));
     const leave = async () => {
       await stopServer(server);
-      // A later process of this attempt must not find this address. The store may be gone already, and the address with it.
+      // A later process of this attempt must not find this address. The store, and the address in it, may be gone
+      // already.
       await using again = await open().catch(() => undefined);
       await again?.delete(key).catch(() => {});
     };
@@ -84,8 +87,8 @@ async function findByTorchStore(
 let rounds = 0; // worlds that this process has joined by MPI
 
 /**
- * The processes of an MPI job find each other by MPI alone: the first process starts the rendezvous server and broadcasts its address
- * and the token, which is random where TERSE_TOKEN is not set.
+ * The processes of an MPI job find each other by MPI alone: the first process starts the rendezvous server and
+ * broadcasts its address and the token, which is random where TERSE_TOKEN is not set.
  */
 export async function findByMpi(
   environment: WorldEnvironment,
@@ -171,8 +174,9 @@ async function startServer(
 }
 
 /**
- * The host that MASTER_ADDR names; where this rank listens there, its numeric address. On its own machine a host's name often resolves
- * to 127.0.1.1, which no other machine reaches. Then the result is `address`, or the address by which other machines reach this one.
+ * The host that MASTER_ADDR names. Where this rank listens there itself, the result is a numeric address: on its own
+ * machine a host's name often resolves to 127.0.1.1, which no other machine reaches. It is then `address`, or the
+ * address by which other machines reach this one.
  */
 export async function hostOf(
   name: string,

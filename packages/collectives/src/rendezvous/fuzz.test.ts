@@ -1,4 +1,4 @@
-/** Peers that have the token and send what no rank sends. Whoever receives it goes on, or ends with an error that names them. */
+/** Peers with the token send what no rank sends. The receiver goes on, or ends with an error that names the peer. */
 import { createHash } from "node:crypto";
 import { once } from "node:events";
 import { type AddressInfo, connect, createServer, type Socket } from "node:net";

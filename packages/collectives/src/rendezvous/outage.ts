@@ -1,6 +1,7 @@
 /**
- * How long a link may be down without ending a run, and what follows from it. Heartbeats of which two get no reply come over a new
- * connection (native/collectives/heartbeat/); the connections between ranks follow the same number (engines/outage.h).
+ * How long a link may be down without ending a run, and what follows from it. After two heartbeats without a reply the
+ * next ones use a new connection (native/collectives/heartbeat/). The connections between ranks follow the same number
+ * (engines/outage.h).
  */
 export const defaultOutageSeconds = 8;
 
@@ -16,7 +17,7 @@ export interface Silence {
   readonly heartbeatMs: number;
 }
 
-/** After the outage a heartbeat needs a while: it is late by up to one interval before it, and by up to a new connection after it. */
+/** After the outage a heartbeat is late by up to an interval, and by up to the time of a new connection. */
 export function silenceAfter(outageSeconds: number): Silence {
   const margin = Math.min(0.75 * outageSeconds, 6);
   return { seconds: Math.round(10 * (outageSeconds + margin)) / 10, heartbeatMs: (1000 * margin) / 3 };

@@ -6,7 +6,9 @@ import type { AbortReason } from "./protocol.ts";
 export interface Rendezvous {
   /** Waits until all members have called it; the result is every member's `value`. */
   allGather(key: string, members: readonly number[], value: unknown): Promise<unknown[]>;
-  /** The same with a value for each member: `values[i]` is for member i; the result is what each member has for this rank. */
+  /**
+   * The same with a value for each member: `values[i]` is for member i. Resolves to each member's value for this rank.
+   */
   allToAll(key: string, members: readonly number[], values: readonly unknown[]): Promise<unknown[]>;
   /** This rank will not use the group again. Resolves when no member needs its connections any more; never rejects. */
   leave(group: string, members: readonly number[], value: unknown): Promise<void>;

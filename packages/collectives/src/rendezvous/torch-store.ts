@@ -1,8 +1,9 @@
 /**
- * The key-value store that torchrun's agent holds at MASTER_ADDR:MASTER_PORT (TORCHELASTIC_USE_AGENT_STORE), so that rank 0 cannot
- * listen there itself. Rank 0 writes the address of its rendezvous server into it, and the other ranks read it.
+ * The key-value store that torchrun's agent keeps at MASTER_ADDR:MASTER_PORT (TORCHELASTIC_USE_AGENT_STORE), where rank
+ * 0 therefore cannot listen itself. Rank 0 writes the address of its rendezvous server into the store, and the other
+ * ranks read it.
  *
- * Its requests, little-endian (torch/csrc/distributed/c10d/TCPStoreBackend.hpp numbers them; the same since PyTorch 2.1):
+ * Its requests, little-endian (TCPStoreBackend.hpp of torch/csrc/distributed/c10d; the same since PyTorch 2.1):
  *
  *   validate  0 | u32 0x3C85F7CE                           no answer; the first request
  *   set       1 | key | value                              no answer

@@ -1,9 +1,11 @@
 /**
- * The orthonormal DCT-II of c numbers, in fp64 and the same bits everywhere: no library's cosine, and an order for every sum.
+ * The orthonormal DCT-II of c numbers in fp64, with the same bits everywhere: no library's cosine, and each sum in one
+ * order.
  *
  *   X[j] = f[j] Σ x[i] cos(π (2i+1) j / 2c)              f[0] = √(1/c), f[j] = √(2/c)
  *
- * B. G. Lee 1984, "A new algorithm to compute the discrete cosine transform": a transform of c is two of c/2, as long as c is even.
+ * B. G. Lee 1984, "A new algorithm to compute the discrete cosine transform": while c is even, a transform of c is two
+ * of c/2.
  */
 
 /** cos(π p / 2q) for 0 ≤ p ≤ q: Taylor's series, of the cosine or of the sine, whichever is below π/4. */

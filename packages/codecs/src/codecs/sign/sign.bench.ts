@@ -1,4 +1,8 @@
-/** Times sign and the vote over 64 Mi floats, far beyond any cache: `node --conditions=@terse/source src/codecs/sign/sign.bench.ts`. */
+/**
+ * Times sign and the vote over 64 Mi floats, far beyond any cache:
+ *
+ *   node --conditions=@terse/source src/codecs/sign/sign.bench.ts
+ */
 import { majority, sign } from "../../index.ts";
 
 const n = 64 * 2 ** 20;

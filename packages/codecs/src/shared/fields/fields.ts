@@ -33,8 +33,8 @@ export function field(bytes: Uint8Array, i: number, width: number): number {
 export const widthOf = ({ bits = 1, width }: Parameters): number => width ?? bits;
 
 /**
- * Checks that a field has room for the sum of all ranks. Returns the parameters with a width: the given one, which must be one of
- * `widths`, or the narrowest of them with room.
+ * Checks that a field has room for the sum over all ranks. Returns the parameters with a width: the given one, which
+ * must be one of `widths`, or else the narrowest with enough room.
  */
 export function checkedFields<P extends Parameters>(codec: string, parameters: P, widths: readonly number[]): P {
   const { bits = 1, side, width, ranks = 1 } = parameters;

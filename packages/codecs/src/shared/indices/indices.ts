@@ -1,6 +1,6 @@
 /**
- * The indices of the elements that a sparse codec keeps: ascending, ⌈log₂ n⌉ bits each, least significant bit first, padded with 0 to
- * a whole byte. The kept floats follow.
+ * The indices of the elements that a sparse codec keeps: ascending, ⌈log₂ n⌉ bits each, least significant bit first,
+ * padded with 0 to a whole byte. The kept floats follow.
  */
 
 /** Bits of an index below n. */
@@ -21,8 +21,8 @@ export interface KeptElements {
 }
 
 /**
- * Divides every kept value of `wires`, which hold the same chunk, by the number of these wires that keep the same element: decoded, they then
- * add up to the mean over the senders of each element. `counts` has room for `length` numbers.
+ * Divides every kept value of `wires`, which encode the same chunk, by the number of wires that keep the same element.
+ * Decoded, they then add up to each element's mean over its senders. `counts` has room for `length` numbers.
  */
 export function divideBySenders(
   wires: readonly Uint8Array[],
@@ -75,7 +75,10 @@ export function writeChosen(wire: Uint8Array, indices: readonly number[], x: Flo
   });
 }
 
-/** The kept elements as [index, value]; undefined if the indices do not ascend, one is n or more, or a value is not finite. */
+/**
+ * The kept elements as [index, value]. undefined if the indices do not ascend, one is n or more, or a value is not
+ * finite.
+ */
 export function readChosen(wire: Uint8Array, k: number, n: number): [index: number, value: number][] | undefined {
   const bits = indexBits(n);
   const values = indexBytes(k, n);

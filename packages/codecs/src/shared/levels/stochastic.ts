@@ -1,4 +1,6 @@
-/** Stochastic rounding of linf and qsgd: one of the two neighbouring levels is drawn, with probabilities whose mean is x. */
+/**
+ * Stochastic rounding of linf and qsgd: draws one of x's two neighbouring levels, with probabilities whose mean is x.
+ */
 import type { EncodeCall } from "@terse/native-codecs";
 import { draws } from "../random/random.ts";
 

@@ -1,8 +1,9 @@
 import { expect, it } from "vitest";
 import { type Counter, draws, type Key, philox, wordsOf } from "./random.ts";
 
-// The first three are the authors' own known answers (Random123, tests/kat_vectors: philox4x32 10); the others are
-// PyTorch's at::Philox4_32(seed, subsequence, offset), whose counter is (offset, subsequence) and whose key is the seed.
+// The first three are the authors' own known answers (Random123, tests/kat_vectors: philox4x32 10). The others are
+// those of PyTorch's at::Philox4_32(seed, subsequence, offset): its counter is (offset, subsequence), and its key is
+// the seed.
 const knownAnswers: [Counter, Key, number[]][] = [
   [
     [0, 0, 0, 0],

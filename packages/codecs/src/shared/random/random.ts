@@ -1,6 +1,6 @@
 /**
- * Random words as a function of (seed, step, element), with no state to carry or save: Philox4x32-10.
- * Salmon, Moraes, Dror, Shaw 2011, "Parallel random numbers: as easy as 1, 2, 3", https://doi.org/10.1145/2063384.2063405
+ * Random words as a function of (seed, step, element), without a state to keep or save: Philox4x32-10. Salmon, Moraes,
+ * Dror, Shaw 2011, "Parallel random numbers: as easy as 1, 2, 3", https://doi.org/10.1145/2063384.2063405
  *
  *   (c₀, c₁, c₂, c₃) ← (hi(M₁ c₂) ⊕ c₁ ⊕ k₀, lo(M₁ c₂), hi(M₀ c₀) ⊕ c₃ ⊕ k₁, lo(M₀ c₀))     ten times,
  *   (k₀, k₁)         ← (k₀ + W₀, k₁ + W₁)                                                    between the rounds

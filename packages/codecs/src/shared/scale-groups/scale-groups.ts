@@ -1,6 +1,7 @@
 /**
- * Scale groups: the elements that share one scale. They are the whole vector, blocks of `block` elements (the last may be shorter), or
- * segments. An empty vector has no scale group, unless segments are given: every segment is one, and the scale of an empty one is 0.
+ * Scale groups: sets of elements that share one scale. They are the whole vector, or blocks of `block` elements (the
+ * last may be shorter), or segments. An empty vector has no scale group. Segments are an exception: each is a scale
+ * group, and the scale of an empty one is 0.
  */
 export interface ScaleGroups {
   /** Elements that share a scale. */
@@ -31,7 +32,10 @@ export function scaleGroupsOf(n: number, { block, segments }: ScaleGroups): [beg
   });
 }
 
-/** The scale groups that [begin, end) touches: the first one's index, and how many. `begin` is a multiple of `block`. */
+/**
+ * The scale groups that [begin, end) touches: the index of the first, and their number. `begin` is a multiple of
+ * `block`.
+ */
 export function scaleGroupsWithin(
   { block, segments }: ScaleGroups,
   begin: number,
