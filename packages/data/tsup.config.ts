@@ -3,8 +3,8 @@ import { library } from "../../tsup.config.base.ts";
 
 export default defineConfig({
   ...library,
-  // Threads and programs are files of their own, beside the bundle (src/prefetch/samples-in-thread.ts, src/documents/parquet.ts,
-  // src/tokenizers/isolated-tokenizer.ts).
+  // Threads and programs need files of their own, beside the bundle (src/prefetch/samples-in-thread.ts,
+  // src/documents/parquet.ts, src/tokenizers/isolated-tokenizer.ts).
   entry: {
     index: "src/index.ts",
     "samples-thread": "src/prefetch/samples-thread.ts",

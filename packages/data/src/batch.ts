@@ -1,7 +1,7 @@
 import { fromTypedArray, type Tensor } from "@terse/tensor";
 import type { Arrays } from "./samples.ts";
 
-/** The common part of batches of all datasets. Disposing a batch frees its tensors, as does the scope in which it was created. */
+/** The common part of the batches of all datasets. Disposing a batch, or the end of its scope, frees its tensors. */
 export interface Batch extends Disposable {
   readonly rows: number; // B: the first dimension of every tensor
   readonly last: boolean; // whether it is the last batch of its step or validation

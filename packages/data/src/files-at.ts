@@ -1,8 +1,8 @@
 /**
  * The files at a data path: the same ones in the same order on every machine that has the same folder.
  *
- * Of a folder, the files in it and below it, in the order of their paths, which are compared by code units, not by the locale. Names that start
- * with a dot are skipped. A file or folder that several symbolic links lead to is taken once.
+ * A folder stands for the files in it and below it, ordered by path. Paths are compared by code units, not by the
+ * locale. Names that start with a dot are skipped. A file or folder that several symbolic links lead to is taken once.
  */
 import { readdir, realpath, stat } from "node:fs/promises";
 import { basename, join } from "node:path";

@@ -1,7 +1,7 @@
 /** At once, for items of these sizes: letters of their texts. */
 const most = { items: 64, size: 8 << 20 };
 
-/** Works on several items at once, ahead of their turn; the results come in the order of the items. An error comes in its turn too. */
+/** Works on several items at once, ahead of their turn. Results, and errors, come in the order of the items. */
 export async function* inTurn<Item, Result>(
   items: AsyncIterable<Item>,
   work: (item: Item) => Promise<Result>,

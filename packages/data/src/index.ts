@@ -1,4 +1,4 @@
-/** Batches of text, tokens and images. For one seed the rows are the same on every machine and for any number of ranks. */
+/** Batches of text, tokens and images. One seed gives the same rows on every machine and for any number of ranks. */
 export type { Batch, ImageBatch, LabelledTextBatch, MaskedTextBatch, TextBatch } from "./batch.ts";
 export { checkSkipped } from "./check-skipped.ts";
 export { DataError } from "./data-error.ts";

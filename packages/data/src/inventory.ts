@@ -1,4 +1,4 @@
-/** What was found at a data path: which files are trained on, which are held out by their names, and which are left out, and why. */
+/** What was found at a data path: the files to train on, those held out by their names, those left out, and why. */
 import { basename, relative, sep } from "node:path";
 
 /** Some files. Only what a line about them needs: a dataset may have millions. */
@@ -13,7 +13,9 @@ export interface FileGroup {
 
 export interface Inventory {
   readonly training: FileGroup;
-  /** Held out by their names, and the split that they are. Absent where a share of the training files is held out, or nothing. */
+  /**
+   * Files held out by their names, and their split. Absent where a share of the training files is held out, or nothing.
+   */
   readonly heldOut?: FileGroup & { readonly split: "validation" | "test" };
   readonly leftOut: readonly (FileGroup & { readonly why: string })[];
   /** What else was not taken, a few words each: "12 rows of train.tsv with too few columns". */

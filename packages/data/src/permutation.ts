@@ -1,7 +1,8 @@
 /**
- * A seeded permutation of 0 … n − 1 that is computed for one number at a time and needs no memory: a Feistel network of six rounds on the
- * numbers below 4ᵏ ≥ n, whose round function is Philox. Where its result is n or more it is applied again (cycle walking).
- * Black and Rogaway 2002, "Ciphers with arbitrary finite domains", §2 and §3, https://doi.org/10.1007/3-540-45760-7_9
+ * A seeded permutation of 0 … n − 1 that is computed for one number at a time and needs no memory: a Feistel network of
+ * six rounds on the numbers below 4ᵏ ≥ n, whose round function is Philox. Where its result is n or more it is applied
+ * again (cycle walking). Black and Rogaway 2002, "Ciphers with arbitrary finite domains", §2 and §3,
+ * https://doi.org/10.1007/3-540-45760-7_9
  */
 import { philox, wordsOf } from "@terse/codecs";
 import { purposes } from "./random.ts";

@@ -1,10 +1,11 @@
 /**
- * A file of which only what is asked for is read, through the page cache, which all ranks of a machine share. The reads block: the thread
- * that reads data has nothing else to do, and an asynchronous read takes two to four times as long. The file is not mapped into memory:
- * whoever touches a mapped page of a file that was cut short meanwhile is ended by SIGBUS, and a read fails with a sentence.
+ * A file that is read in parts, through the page cache, which all ranks of a machine share. The reads block: the thread
+ * that reads data has nothing else to do, and an asynchronous read takes two to four times as long. The file is not
+ * mapped into memory: touching a mapped page of a file that was cut short meanwhile ends the process by SIGBUS, where a
+ * read fails with an error.
  *
- * A thread has few of them open at once, because data may have more files than a process may open. Those that were not used for the longest
- * time are closed, and opened again when their turn comes.
+ * A thread has few files open at once, because data may have more files than a process may open. The files that were
+ * not used for the longest time are closed, and opened again when needed.
  */
 import type { Hash } from "node:crypto";
 import { closeSync, readSync } from "node:fs";

@@ -1,7 +1,7 @@
 /** Random numbers as a function of (seed, position, purpose): integers, the same on every machine. */
 import { philox, wordsOf } from "@terse/codecs";
 
-/** What a number is for. Two purposes never share numbers. A number of this list never changes: it is part of what a seed means. */
+/** What a number is for. Two purposes never share numbers. An entry never changes: it is part of what a seed means. */
 export const purposes = { order: 1, augmentation: 2, mixing: 3, masking: 4, images: 5, partner: 6, shift: 7 } as const;
 
 export class RandomNumbers {

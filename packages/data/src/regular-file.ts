@@ -1,4 +1,4 @@
-/** Every file that a user names, or that lies in a folder of theirs, is opened here: reading a pipe, a terminal or a device may never end. */
+/** Opens every file that a user names, or that lies in a user's folder: reading a pipe or a device may never end. */
 import { closeSync, constants, fstatSync, openSync, type Stats, statSync } from "node:fs";
 import { DataError, unreadable } from "./data-error.ts";
 

@@ -8,7 +8,10 @@ afterEach(() => {
   clock = 0;
 });
 
-/** Samples that note which rows are asked for, and answer when `answers` are called; asking and using an answer take some time. */
+/**
+ * Samples that note which rows are asked for, and answer when `answers` are called. Asking, and using an answer, take
+ * time.
+ */
 function samplesOf({ asking = 0, using = 0 } = {}) {
   const asked: number[][] = [];
   const answers: (() => void)[] = [];

@@ -1,7 +1,7 @@
 /**
- * The part of a dataset that the name of a file or folder stands for. The words are those of Hugging Face's datasets, as whole words between
- * "-", "._", blanks and digits: stories-valid.txt, wiki.test.raw, train-00000-of-00004.parquet, val2017/. Of several words the last one counts.
- * https://huggingface.co/docs/datasets/repository_structure
+ * The part of a dataset that the name of a file or folder stands for. The words are those of Hugging Face's datasets,
+ * as whole words between "-", "._", blanks and digits: stories-valid.txt, wiki.test.raw, train-00000-of-00004.parquet,
+ * val2017/. Of several words the last one counts. https://huggingface.co/docs/datasets/repository_structure
  */
 import { basename } from "node:path";
 
@@ -19,7 +19,10 @@ export function splitOfName(name: string): Split | undefined {
   return words.map((word) => splits.get(word)).findLast((split) => split !== undefined);
 }
 
-/** Of a path below the folder of the data: the innermost folder whose name has such a word decides, and else the file's own name. */
+/**
+ * The split of a path below the folder of the data: that of the innermost folder whose name has such a word, else that
+ * of the file's own name.
+ */
 export function splitOfPath(path: string): Split | undefined {
   const folders = path.split(/[/\\]/).slice(0, -1);
   return folders.map(splitOfName).findLast((split) => split !== undefined) ?? splitOfName(basename(path));

@@ -1,4 +1,4 @@
-/** The content of a file, from its beginning to its end, never all in memory: of one that is packed by gzip or zstd, what is inside. */
+/** The content of a file from beginning to end, never all in memory. Files packed by gzip or zstd are unpacked. */
 import { DataError } from "../data-error.ts";
 import { PositionalFile } from "../positional-file.ts";
 import { packingOf, packingProblem } from "./packing.ts";

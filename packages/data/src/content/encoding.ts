@@ -13,7 +13,9 @@ export function encodingOf(head: Uint8Array): { encoding: Encoding; mark: number
 
 const isUtf32 = (head: Uint8Array) => head[0] === 0xff && head[1] === 0xfe && head[2] === 0 && head[3] === 0;
 
-/** Why a beginning is no text; undefined where it is. Text has no zero byte, as git and grep define it; UTF-16 with a byte order mark has. */
+/**
+ * Why these first bytes are no text, else undefined. As for git and grep, text has no zero byte; UTF-16 needs its mark.
+ */
 export function noTextBecause(head: Uint8Array): string | undefined {
   if (isUtf32(head)) return "UTF-32, which is not read: convert it with iconv -f UTF-32 -t UTF-8";
   if (encodingOf(head).encoding !== "utf-8" || !head.includes(0)) return undefined;

@@ -1,6 +1,6 @@
 /**
- * The letters of a file, from its beginning to its end, never all in memory. They are UTF-8, or UTF-16 with a byte order mark; a mark is no part of
- * the text. Anything else is an error: a letter that is replaced in silence is trained on for ever.
+ * The text of a file from beginning to end, never all in memory: UTF-8, or UTF-16 with a byte order mark. A mark is no
+ * part of the text. Anything else is an error: a letter that is replaced in silence would be trained on for ever.
  */
 import { isUtf8 } from "node:buffer";
 import { DataError } from "../data-error.ts";

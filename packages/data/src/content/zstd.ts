@@ -1,6 +1,7 @@
 /**
- * The content of a zstd file, which may have many frames, as pzstd and `cat a.zst b.zst` write them. Node's decompressor ends with the first one, so
- * the frames are told apart here. RFC 8878, section 3.1, https://www.rfc-editor.org/rfc/rfc8878#section-3.1
+ * The content of a zstd file, which may have many frames, as pzstd and `cat a.zst b.zst` write them. Node's
+ * decompressor stops after the first one, so the frames are separated here. RFC 8878, section 3.1,
+ * https://www.rfc-editor.org/rfc/rfc8878#section-3.1
  */
 import { pipeline, Readable } from "node:stream";
 import zlib from "node:zlib";

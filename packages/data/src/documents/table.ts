@@ -21,9 +21,9 @@ export interface TableOptions {
 }
 
 /**
- * The rows of a table, with the values of these columns. Without a header a column is named by its number, from 1. Rows with another number of
- * columns than the first line are passed over, as transformers' QqpProcessor and the "glue" of Hugging Face's datasets do. Throws `DataError`,
- * also where most of the rows are such.
+ * The rows of a table, with the values of these columns. Without a header a column is named by its number, from 1. Rows
+ * whose number of columns differs from the first line's are skipped, as transformers' QqpProcessor and the "glue" of
+ * Hugging Face's datasets do. Throws `DataError`, also where most of the rows would be skipped.
  */
 export async function* tableRows(
   path: string,

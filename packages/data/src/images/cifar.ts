@@ -1,6 +1,6 @@
 /**
- * CIFAR-10 and CIFAR-100 in their binary form, https://www.cs.toronto.edu/~kriz/cifar.html: records of a label of one byte (CIFAR-100: two,
- * coarse and fine) and 3072 pixels, (3, 32, 32) u8.
+ * CIFAR-10 and CIFAR-100 in their binary form, https://www.cs.toronto.edu/~kriz/cifar.html: each record is a label of
+ * one byte (in CIFAR-100 two: coarse and fine) and 3072 pixels, (3, 32, 32) u8.
  */
 import { createHash } from "node:crypto";
 import { readdir } from "node:fs/promises";

@@ -1,6 +1,7 @@
 /**
- * A folder of pictures with a folder for each class, as torchvision's ImageFolder: PATH/train/cat/1.jpg and PATH/val/cat/2.png, or
- * PATH/cat/1.jpg, of which a fraction is held out. Classes are numbered in the order of their names. A picture is decoded when it is needed.
+ * A folder of pictures with a folder for each class, as torchvision's ImageFolder: PATH/train/cat/1.jpg and
+ * PATH/val/cat/2.png, or PATH/cat/1.jpg, of which a fraction is held out. Classes are numbered in the order of their
+ * names. A picture is decoded when it is needed.
  */
 import { createHash } from "node:crypto";
 import { closeSync, readSync } from "node:fs";
@@ -22,7 +23,10 @@ export interface ImageFolderOptions {
   readonly classes?: number | undefined;
   /** Height and width. */
   readonly size: number;
-  /** Scale pictures, so that the shorter side has `size` pixels, and cut out the middle; else other sizes are refused. */
+  /**
+   * Whether pictures are scaled so that the shorter side has `size` pixels, and the middle is cut out. Without it,
+   * pictures of another size are refused.
+   */
   readonly resize: boolean;
   /** Of a folder without train/ and val/. */
   readonly validationFraction: number;
@@ -165,7 +169,9 @@ async function check(
   if (wrong) throw wrong.error;
 }
 
-/** The last 64 bytes of a file, as far as there are any. Only some files are opened for the fingerprint: of a million, each open would be a wait. */
+/**
+ * The last 64 bytes of a file, or fewer. Only some files are opened for the fingerprint: opening a million takes long.
+ */
 function endOf(path: string): Uint8Array {
   let opened: ReturnType<typeof openRegular>;
   try {

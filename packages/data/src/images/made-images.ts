@@ -1,6 +1,7 @@
 /**
- * Images that are computed, so that a model of images trains on a machine without any. Class c has a pattern of stripes and a colour of
- * its own; position, width of stripes, brightness and noise differ from image to image. Integer arithmetic: the same bytes on every machine.
+ * Computed images, so that a model of images trains on a machine that has none. Class c has its own pattern of stripes
+ * and its own colour. Position, width of stripes, brightness and noise differ from image to image. Integer arithmetic:
+ * the same bytes on every machine.
  */
 import { createHash } from "node:crypto";
 import { RandomNumbers } from "../random.ts";

@@ -1,4 +1,6 @@
-/** The tables of labelled text: train.tsv and dev.tsv, as GLUE names them, or those whose names say so in other words. */
+/**
+ * The tables of labelled text: train.tsv and dev.tsv, as GLUE names them, or files whose names say it in other words.
+ */
 import { basename, extname } from "node:path";
 import { unpackedName } from "../content/packing.ts";
 import { DataError } from "../data-error.ts";

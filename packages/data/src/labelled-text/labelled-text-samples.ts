@@ -1,4 +1,7 @@
-/** Rows of T tokens of sentences to classify, or of pairs of them: [CLS] first [SEP], or [CLS] first [SEP] second [SEP], then padding. */
+/**
+ * Rows of T tokens: a sentence to classify, or a pair. [CLS] first [SEP], or [CLS] first [SEP] second [SEP], then
+ * padding.
+ */
 import type { Inventory } from "../inventory.ts";
 import type { Arrays, Row, SampleFacts, Samples } from "../samples.ts";
 import type { BertTokens } from "../tokenizers/tokenizers.ts";

@@ -1,6 +1,7 @@
 /**
- * Rows of T tokens for BERT: [CLS] first part [SEP] second part [SEP], some tokens masked. The text is cut into stretches of T − 3 tokens; the
- * first part is the first half of one, the second part is its second half or, in half of the rows, that of another one.
+ * Rows of T tokens for BERT: [CLS] first part [SEP] second part [SEP], some tokens masked. The text is cut into
+ * stretches of T − 3 tokens. The first part is the first half of a stretch. The second part is its second half or, in
+ * half of the rows, that of another stretch.
  */
 import { DataError } from "../data-error.ts";
 import type { Inventory } from "../inventory.ts";

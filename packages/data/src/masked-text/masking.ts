@@ -10,8 +10,9 @@ interface Masking {
 }
 
 /**
- * Chooses `fraction` of `places`, rounded, and at least one. Of the chosen, 80 % become [MASK], 10 % a random token, and 10 % stay. Changes
- * `tokens`, and returns the labels: the token that was there, −100 at places that were not chosen.
+ * Chooses `fraction` of `places`, rounded, and at least one. Of the chosen, 80 % become [MASK], 10 % become a random
+ * token, and 10 % stay. Changes `tokens`, and returns the labels: the original token at chosen places, −100 at the
+ * others.
  */
 export function maskTokens(
   tokens: Int32Array,

@@ -1,4 +1,4 @@
-/** Fetches a file that is published on the web: goes on where an earlier attempt ended, and checks the checksum, or else the header. */
+/** Fetches a published file from the web. Resumes an earlier attempt, and checks the checksum, or else the header. */
 import { execFile } from "node:child_process";
 import { createHash } from "node:crypto";
 import { createReadStream, existsSync } from "node:fs";
@@ -14,7 +14,9 @@ import { unzip } from "./unzip.ts";
 /** Bytes that are there, of so many if that is known. */
 export type Progress = (done: number, total: number | undefined) => void;
 
-/** The fetched file, or the folder of the unpacked archive, under `folder`. A file that is there already is not fetched. Throws `DataError`. */
+/**
+ * The fetched file, or the folder of the unpacked archive, under `folder`. Does not fetch it again. Throws `DataError`.
+ */
 export async function fetchSource(source: Source, folder: string, progress: Progress = () => {}): Promise<string> {
   const target = join(folder, source.file);
   const unpacked = source.folder === undefined ? undefined : join(folder, source.folder);

@@ -1,4 +1,4 @@
-/** Writes texts as files of tokens, train.bin and val.bin, which the dataset "tokens" reads. The texts need not fit in memory. */
+/** Writes texts as token files, train.bin and val.bin, which the dataset "tokens" reads. Texts may exceed memory. */
 import { existsSync } from "node:fs";
 import { type FileHandle, mkdir, open, rename, rm } from "node:fs/promises";
 import { basename, join, relative } from "node:path";

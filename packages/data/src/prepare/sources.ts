@@ -27,7 +27,9 @@ const cifar = (name: "cifar10" | "cifar100", archive: string, folder: string, md
   options: `--data.name=${name}`,
 });
 
-/** A task of GLUE. The sums are those that Hugging Face's `datasets` kept of these files, or that Julia's Transformers.jl checks. */
+/**
+ * A task of GLUE. The sums are those that Hugging Face's `datasets` or Julia's Transformers.jl have for these files.
+ */
 const glue = (archive: string, folder: string, sha256: string, options = ""): Published => ({
   files: [
     {

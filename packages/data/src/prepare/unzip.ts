@@ -1,4 +1,7 @@
-/** Unpacks one folder of a zip archive, of which all machines have no program. PKWARE's APPNOTE.TXT, sections 4.3.7, 4.3.12 and 4.3.16. */
+/**
+ * Unpacks one folder of a zip archive; not every machine has a program for that. PKWARE's APPNOTE.TXT, sections 4.3.7,
+ * 4.3.12 and 4.3.16.
+ */
 import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { crc32, inflateRawSync } from "node:zlib";

@@ -1,6 +1,6 @@
 /**
- * The bytes of files as one text, with a newline between two of them. Only what is asked for is read, so a text may be larger than memory. Files
- * that are packed are unpacked into memory.
+ * The bytes of files as one text, with a newline between two of them. Files are read in parts, so the text may be
+ * larger than memory. Packed files are unpacked into memory.
  */
 import { contentOfFile } from "../content/content-of-file.ts";
 import { DataError } from "../data-error.ts";

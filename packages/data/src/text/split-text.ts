@@ -1,9 +1,9 @@
 /**
  * Which stretches of a text are trained on, and which are held out: [begin, end) of each.
  *
- * The text is cut into up to 64 equal stretches, and the end of each is held out. The end of the whole text alone would often be files of a
- * single package or author, and its loss would say little about the rest; ends of many stretches represent all of the text. A held-out
- * piece has at least 16 KiB, so a short text has a single one: its end.
+ * The text is cut into up to 64 equal stretches, and the end of each is held out. The end of the whole text alone would
+ * often be files of a single package or author, and its loss would say little about the rest. The ends of many
+ * stretches represent all of the text. A held-out piece has at least 16 KiB, so a short text has only one: its end.
  */
 export type Stretch = readonly [begin: number, end: number];
 

@@ -1,9 +1,9 @@
 /**
  * Which files of a data path are text, and how each of them is read.
  *
- * A file without a zero byte in its first 8 KiB is text, as git and grep define it. Its form follows from the ending of its name, in capitals or
- * not, without that of gzip or zstd. Some forms have columns, of which one has the texts: of a folder that has files with columns, these are
- * read, and else its plain texts.
+ * A file without a zero byte in its first 8 KiB is text, as git and grep define it. The ending of its name, in either
+ * case and without that of gzip or zstd, tells its form. Some forms have columns, of which one has the texts. Where a
+ * folder has files with columns, only these are read; otherwise its plain texts are.
  */
 import { extname, relative } from "node:path";
 import { beginningOf } from "../content/content-of-file.ts";
@@ -40,7 +40,9 @@ export interface TextFiles {
   readonly remarks: readonly string[];
 }
 
-/** How texts are read: the bytes of the files as they are where no column is named; or texts, of "text" where none is. */
+/**
+ * How texts are read: as "bytes" of the files unless a column is named, or as "texts", by default of the column "text".
+ */
 export type ReadAs = "bytes" | "texts";
 
 const defaultColumn = "text";
@@ -89,7 +91,8 @@ function ofFolder(
     else left.push({ ...file, why });
   }
   const ofForm = (...wanted: readonly Form[]) => usable.filter(({ form }) => wanted.includes(form));
-  // A .json may be anything, package.json as well as data: its column is read where one is named, or where there is no other text.
+  // A .json may be anything, package.json as well as data: it is read where a column is named, or where there is no
+  // other text.
   const withColumns = ofForm("jsonl", "csv", "tsv", "parquet", ...(column === undefined ? [] : ["json" as const]));
   const plain = ofForm("plain");
   const texts = usable.filter(({ form }) => form !== "parquet");

@@ -1,10 +1,10 @@
 /**
  * A text of a few megabytes that needs no download: the TypeScript declarations of the installed packages.
  *
- * The same lockfile gives the same bytes on every machine. The text does not depend on the folder names of the package manager, on packages
- * left from an earlier lockfile (only packages that the root's links lead to are read), or on the platform
- * (`@typescript/typescript-linux-x64` and `…-darwin-arm64` have the same declarations). Files are ordered by their path inside their
- * package, then by their content; files with equal content are taken once.
+ * The same lockfile gives the same bytes on every machine. The text does not depend on the folder names of the package
+ * manager, on packages left from an earlier lockfile (only packages that the root's links lead to are read), or on the
+ * platform (`@typescript/typescript-linux-x64` and `…-darwin-arm64` have the same declarations). Files are ordered by
+ * their path inside their package, then by their content. Files with equal content are taken once.
  */
 import { createHash } from "node:crypto";
 import { existsSync } from "node:fs";
@@ -24,7 +24,10 @@ const declaration = /\.d\.m?ts$/;
 /** As messages call this text. */
 export const declarationsName = "the installed TypeScript declarations";
 
-/** The text of this installation, for data that names no path. Throws `DataError` where a tokenizer is asked for that does not read bytes. */
+/**
+ * The text of this installation, for data that names no path. Throws `DataError` for a tokenizer that does not read
+ * bytes.
+ */
 export async function declarationsAsBytes(tokenizer: string): Promise<Uint8Array> {
   if (tokenizer !== "bytes")
     throw new DataError(
@@ -34,8 +37,8 @@ export async function declarationsAsBytes(tokenizer: string): Promise<Uint8Array
 }
 
 /**
- * Joins the declarations under `root`/node_modules, by default up to 8 MiB. Supports the layouts of pnpm (links into `.pnpm`) and npm
- * (nested folders). Throws `DataError` where no package has declarations.
+ * Joins the declarations under `root`/node_modules, by default up to 8 MiB. Supports the layouts of pnpm (links into
+ * `.pnpm`) and npm (nested folders). Throws `DataError` where no package has declarations.
  */
 export async function typescriptDeclarations(
   root: string = installationRoot(),
@@ -105,7 +108,10 @@ async function collectPackages(modules: string, packages: Set<string>): Promise<
   }
 }
 
-/** Whether a package exists only on some platforms: true for fsevents, false for `@typescript/typescript-linux-x64`, which others replace. */
+/**
+ * Whether a package exists on some platforms alone, as fsevents. Every platform has its
+ * `@typescript/typescript-linux-x64`.
+ */
 async function isOfOnePlatform(folder: string): Promise<boolean> {
   const text = await readFile(join(folder, "package.json"), "utf8").catch(() => "{}");
   const { name = "", os, cpu } = JSON.parse(text) as { name?: string; os?: string[]; cpu?: string[] };

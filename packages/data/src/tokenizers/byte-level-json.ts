@@ -1,7 +1,10 @@
 /** tokenizer.json of byte-pair encodings whose tokens are bytes, such as GPT-2's, for Hugging Face's tokenizers. */
 import type { TokenizerJson } from "./tokenizer-json.ts";
 
-/** The character that stands for each byte in a tokenizer.json: itself where it is printed, else the next one from U+0100. Radford et al. 2019. */
+/**
+ * The character for each byte in a tokenizer.json: itself where it is printable, else the next one from U+0100. Radford
+ * et al. 2019.
+ */
 const characters: readonly string[] = (() => {
   const printed = (byte: number) => (byte > 32 && byte < 127) || (byte > 160 && byte !== 173);
   let next = 256;
@@ -17,7 +20,7 @@ export const bytesJson = (): TokenizerJson =>
     { words: false },
   );
 
-/** `tokens` by their ids, which are also the order in which pairs are merged. With `words`, no token has parts of two words. */
+/** `tokens` are ordered by id, which is also the order of the merges. With `words`, no token has parts of two words. */
 export function byteLevelJson(tokens: readonly Uint8Array[], { words }: { words: boolean }): TokenizerJson {
   const names = tokens.map(inCharacters);
   const ids = new Map(names.map((name, id) => [name, id]));

@@ -1,4 +1,4 @@
-/** The ids of a text of any length. The library takes 170 bytes of memory for each letter, so a long text is encoded in windows. */
+/** The ids of a text of any length. The library takes 170 bytes a letter, so a long text is encoded in windows. */
 import type { Encoding } from "tokenizers";
 import type { TextContext } from "../dataset.ts";
 
@@ -11,9 +11,10 @@ export interface WindowOptions extends Partial<TextContext> {
 }
 
 /**
- * Two windows are joined in the middle of their overlap, if both have the same tokens at the same places in its middle half. So what a
- * tokenizer does at the beginning and the end of a text, and a token across an edge, stay out of the result. Where they differ, such as
- * in a word that is longer than a window, the two are encoded as one. Of a text in a context, the tokens that begin in the text are taken.
+ * Two windows are joined in the middle of their overlap, if both have the same tokens at the same places in its middle
+ * half. This keeps two things out of the result: what a tokenizer does at the ends of a text, and a token across an
+ * edge. Where the windows differ, such as in a word that is longer than a window, the two are encoded as one. Of a text
+ * in a context, the tokens that begin in the text are taken.
  */
 export async function encodeInWindows(
   piece: string,

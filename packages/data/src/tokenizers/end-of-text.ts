@@ -10,8 +10,9 @@ const known = ["<|endoftext|>", "</s>", "<eos>", "<|end_of_text|>", "<｜end▁o
 type Named = string | { readonly content?: unknown } | null | undefined;
 
 /**
- * The id of eos_token, by the first file beside `path` that names one of the tokenizer's tokens: tokenizer_config.json, special_tokens_map.json,
- * then eos_token_id in the model's generation_config.json and config.json; else of a known name. Throws `DataError` for a file that is no JSON.
+ * The id of eos_token. The first file beside `path` that names one of the tokenizer's tokens decides:
+ * tokenizer_config.json, special_tokens_map.json, then eos_token_id in the model's generation_config.json and
+ * config.json. Otherwise it is a token with a known name. Throws `DataError` for a file that is no JSON.
  */
 export function endOfText(path: string, json: TokenizerJson): number | undefined {
   const saved = (name: string): { eos_token?: Named; eos_token_id?: unknown } => {

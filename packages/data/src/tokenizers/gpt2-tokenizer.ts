@@ -8,7 +8,9 @@ import type { TokenizerJson } from "./tokenizer-json.ts";
 export const gpt2Vocabulary = 50257; // 256 bytes, 50,000 merges, <|endoftext|>
 export const gpt2EndOfText = 50256;
 
-/** gpt-tokenizer's time for a word is quadratic in its letters; of longer words Hugging Face's library makes the same tokens. */
+/**
+ * gpt-tokenizer's time is quadratic in a word's letters; for longer words Hugging Face's library makes the same tokens.
+ */
 const mostLetters = 1000;
 
 /** Loads the ranks, which takes a tenth of a second. */

@@ -12,7 +12,7 @@ const program = new URL(
   import.meta.url,
 );
 
-/** How long the process may take for so many letters. It takes a second for a million, on a machine that does nothing else. */
+/** How long the process may take for so many letters. On an idle machine it takes a second for a million. */
 const limitSeconds = (letters: number) => 60 + letters / 10_000;
 
 const idleSeconds = 10;

@@ -12,8 +12,9 @@ import { bertContents, bertTokens, fileOf } from "./tokenizers.ts";
 const configFile = "tokenizer_config.json";
 
 /**
- * Of bytes, gpt2, or the path of a tokenizer.json, whose tokenizer_config.json is taken too. With `bert`, texts get the tokens that BERT adds:
- * [CLS] A [SEP], [CLS] A [SEP] B [SEP]. With `endOfText`, this is their eos_token. Throws `DataError`.
+ * The files tokenizer.json and tokenizer_config.json of "bytes", of "gpt2", or of the tokenizer.json at a path. With
+ * `bert`, texts get the tokens that BERT adds: [CLS] A [SEP], [CLS] A [SEP] B [SEP]. `endOfText` is their eos_token.
+ * Throws `DataError`.
  */
 export async function tokenizerFiles(
   name: string,

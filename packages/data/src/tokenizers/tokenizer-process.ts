@@ -1,6 +1,6 @@
 /**
- * The program of a process that tokenizes with a tokenizer.json. The library is native code: a file that makes it abort, and a pattern
- * that takes for ever, end this process, and not the run.
+ * The program of a process that tokenizes with a tokenizer.json. The library is native code: a file that makes it
+ * abort, or a pattern that takes for ever, ends this process and not the run.
  */
 import type { Encoding, Tokenizer } from "tokenizers";
 import type { TextContext } from "../dataset.ts";

@@ -1,5 +1,5 @@
 /**
- * Files of token ids: nanoGPT's train.bin, which is nothing but u16, and the shards of llm.c and of FineWeb, which have a header.
+ * Files of token ids: nanoGPT's train.bin, which is only u16, and the shards of llm.c and FineWeb, which have a header.
  *
  *   256 × i32: magic 20240520, version 1, number of tokens, zeros    then the tokens, u16
  *   256 × i32: magic 20240801, version 7, number of tokens, zeros    then the tokens, u32
@@ -33,7 +33,7 @@ export interface TokenFile extends TokenSource {
   close(): Promise<void>;
 }
 
-/** Opens a file, of which only what is asked for is read. Throws `DataError` where it is no file of tokens, or is cut short. */
+/** Opens a file that is read in parts. Throws `DataError` where it is no file of tokens, or is cut short. */
 export function openTokenFile(path: string): TokenFile {
   const file = new PositionalFile(path);
   try {

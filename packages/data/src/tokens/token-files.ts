@@ -1,4 +1,7 @@
-/** The files of tokens of a folder. What their names say to be the validation split is held out, or else the test split. */
+/**
+ * The token files of a folder. Those that are named as the validation split are held out, or else those of the test
+ * split.
+ */
 import { readdir } from "node:fs/promises";
 import { basename } from "node:path";
 import { namedPacking } from "../content/packing.ts";

@@ -1,6 +1,7 @@
 /**
- * Rows of T tokens and of the tokens after each: the sources cut into stretches of T, none across two sources. The first epoch cuts at the
- * multiples of T; each later one shifts all cuts by a number of its own below T, so that a token is not always at the same place of its row.
+ * Rows of T tokens, and of the token after each: the sources are cut into stretches of T, none across two sources. The
+ * first epoch cuts at the multiples of T. Each later one shifts all cuts by a number of its own below T, so that a
+ * token is not always at the same place of its row.
  */
 import { createHash } from "node:crypto";
 import { DataError } from "../data-error.ts";

@@ -1,4 +1,4 @@
-/** The augmentations of a recipe: what happens to a training image, as a function of the seed and the row's position. */
+/** A recipe's augmentations: how a training image is changed, as a function of the seed and the row's position. */
 import { flag, nonNegativeInteger, oneOf, positiveInteger, v } from "@terse/options";
 import type { RandomNumbers } from "../../random.ts";
 import { autoAugment } from "./auto-augment.ts";

@@ -1,4 +1,7 @@
-/** AutoAugment, Cubuk et al. 2019, https://arxiv.org/abs/1805.09501: two operations in a row, by the policy that was found for CIFAR-10. */
+/**
+ * AutoAugment, Cubuk et al. 2019, https://arxiv.org/abs/1805.09501: two operations in a row, by the policy for
+ * CIFAR-10.
+ */
 import type { RandomNumbers } from "../../random.ts";
 import { applyOperation, type OperationName, operations } from "./operations.ts";
 import type { Pixels } from "./pixels.ts";

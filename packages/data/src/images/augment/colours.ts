@@ -1,4 +1,7 @@
-/** Colour operations with Pillow's arithmetic (ImageEnhance, ImageOps), so AutoAugment and RandAugment give the pictures of torchvision. */
+/**
+ * Colour operations with Pillow's arithmetic (ImageEnhance, ImageOps). AutoAugment and RandAugment then give
+ * torchvision's pictures.
+ */
 import { byTable, histogram, luma, type Pixels } from "./pixels.ts";
 
 /** from + factor · (picture − from), in 32-bit floats, without the fraction. Factor 1 keeps the picture. */

@@ -1,7 +1,9 @@
 /** What all papers on CIFAR do: a crop from the picture with a black border, and a flip of half of the pictures. */
 import type { Pixels } from "./pixels.ts";
 
-/** The H × W pixels at (top, left) of the picture with `padding` black pixels on each side; 0 ≤ top, left ≤ 2 `padding`. */
+/**
+ * The H × W pixels at (top, left) of the picture with `padding` black pixels on each side; 0 ≤ top, left ≤ 2 `padding`.
+ */
 export function crop({ data, height, width }: Pixels, padding: number, top: number, left: number): Pixels {
   const cropped = new Uint8Array(data.length);
   for (let y = 0; y < height; y++) {

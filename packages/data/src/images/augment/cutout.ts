@@ -1,4 +1,7 @@
-/** Cutout, DeVries and Taylor 2017, https://arxiv.org/abs/1708.04552, §3: a square becomes 0 in the normalised picture, which is its mean. */
+/**
+ * Cutout, DeVries and Taylor 2017, https://arxiv.org/abs/1708.04552, §3: a square of the normalised picture becomes 0,
+ * which is its mean.
+ */
 
 /** A rectangle of pixels, [top, bottom) × [left, right). */
 export interface Box {

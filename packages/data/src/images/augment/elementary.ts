@@ -1,6 +1,6 @@
 /**
- * sin, cos, log and exp from sums and products of 64-bit floats in one order, so that they have the same bits on every machine. Math's own
- * may differ in the last bit. Relative errors are below 1e-14.
+ * sin, cos, log and exp from sums and products of 64-bit floats in one order, so that every machine computes the same
+ * bits. Those of Math may differ in the last bit. Relative errors are below 1e-14.
  */
 
 /** sin x, for |x| ≤ π */

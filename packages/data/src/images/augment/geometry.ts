@@ -1,4 +1,7 @@
-/** Shear, translation and rotation with the nearest pixel, as Pillow's Image.transform does them: in fixed point with 16 bits behind. */
+/**
+ * Shear, translation and rotation with the nearest pixel, in fixed point with 16 fractional bits, as Pillow's
+ * Image.transform.
+ */
 import { cosine, sine } from "./elementary.ts";
 import type { Pixels } from "./pixels.ts";
 

@@ -1,15 +1,16 @@
 /**
- * Mixup, Zhang et al. 2018, https://arxiv.org/abs/1710.09412, and CutMix, Yun et al. 2019, https://arxiv.org/abs/1905.04899: a picture and a
- * part of another one, with the labels of both. The other one is any of the training images: in the papers it is one of the same batch,
- * which would make rows depend on how a batch is split between ranks.
+ * Mixup, Zhang et al. 2018, https://arxiv.org/abs/1710.09412, and CutMix, Yun et al. 2019,
+ * https://arxiv.org/abs/1905.04899: a picture and a part of another one, with the labels of both. The other picture is
+ * any training image. In the papers it is one of the same batch; rows would then depend on how a batch is split between
+ * ranks.
  */
 import type { RandomNumbers } from "../../random.ts";
 import { type Box, boxAbout } from "./cutout.ts";
 import { exponential, naturalLogarithm } from "./elementary.ts";
 
 /**
- * λ ~ Beta(α, α): Jöhnk's rejection, X = U^(1/α), Y = V^(1/α), accepted where 0 < X + Y ≤ 1, is X / (X + Y). It takes 2 tries on average at
- * α = 1, and 70 at α = 4.
+ * λ ~ Beta(α, α) by Jöhnk's rejection: X = U^(1/α), Y = V^(1/α), accepted where 0 < X + Y ≤ 1, gives X / (X + Y). It
+ * takes 2 tries on average at α = 1, and 70 at α = 4.
  */
 export function symmetricBeta(alpha: number, random: RandomNumbers): number {
   for (;;) {

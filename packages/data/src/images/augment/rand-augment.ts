@@ -1,4 +1,7 @@
-/** RandAugment, Cubuk et al. 2020, https://arxiv.org/abs/1909.13719: N operations, drawn uniformly, all of magnitude M of 30. */
+/**
+ * RandAugment, Cubuk et al. 2020, https://arxiv.org/abs/1909.13719: N uniformly drawn operations, all of magnitude M of
+ * 30.
+ */
 import type { RandomNumbers } from "../../random.ts";
 import { applyOperation, type OperationName, operations } from "./operations.ts";
 import type { Pixels } from "./pixels.ts";

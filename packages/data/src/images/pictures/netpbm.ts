@@ -1,6 +1,6 @@
 /**
- * Netpbm's pictures, which sharp as it is published does not read: PBM (P1, P4), PGM (P2, P5) and PPM (P3, P6), in text or in bytes, with up to
- * 16 bits a sample. https://netpbm.sourceforge.net/doc/ppm.html
+ * Netpbm's pictures, which the published sharp does not read: PBM (P1, P4), PGM (P2, P5) and PPM (P3, P6), as text or
+ * as bytes, with up to 16 bits a sample. https://netpbm.sourceforge.net/doc/ppm.html
  */
 import type { RawPicture } from "./raw-picture.ts";
 

@@ -1,6 +1,7 @@
 /**
- * The files of a folder of pictures, as torchvision's ImageFolder finds them: those of a class, also in folders below its folder and behind links,
- * by the paths of their folders and then by their names. A folder that several links lead to is read once. What is not read is left out by name.
+ * The files of a folder of pictures, as torchvision's ImageFolder finds them: those of a class, also in folders below
+ * its folder and behind links, ordered by their folders' paths and then by their names. A folder that several links
+ * lead to is read once. What is not read is listed by name.
  */
 import type { Dirent, Stats } from "node:fs";
 import { readdir, realpath, stat } from "node:fs/promises";

@@ -1,6 +1,7 @@
 /**
- * The classes of a folder of pictures, and its parts: PATH/train/CLASS/… with PATH/val/CLASS/… beside it, or PATH/CLASS/…. Folders are read at
- * once, without waiting: a model's head has as many rows as there are classes, and is made before the data is opened.
+ * The classes of a folder of pictures, and its parts: PATH/train/CLASS/… with PATH/val/CLASS/… beside it, or
+ * PATH/CLASS/…. Folders are read synchronously: a model's head has as many rows as there are classes, and is made
+ * before the data is opened.
  */
 import { type Dirent, readdirSync, statSync } from "node:fs";
 import { join } from "node:path";
@@ -11,7 +12,7 @@ export interface PictureFolder {
   /** The folder with the folders of the training pictures' classes. */
   readonly root: string;
   readonly classes: readonly string[]; // in the order of their numbers
-  /** The folders of held-out pictures by their names, with folders of classes in them. Undefined where PATH itself has the classes. */
+  /** The folders of held-out pictures by name, each with class folders. undefined where PATH itself has the classes. */
   readonly heldOut:
     | { readonly split: "validation" | "test" | undefined; readonly folders: readonly string[] }
     | undefined;
@@ -56,7 +57,9 @@ export function pictureFolder(path: string): PictureFolder {
   };
 }
 
-/** How many classes a model of these pictures tells apart. Throws `DataError` where there is one: its folders may be classes. */
+/**
+ * How many classes these pictures have. Throws `DataError` where there is one: the folders below it may be the classes.
+ */
 export function countClasses(path: string): number {
   const { root, classes } = pictureFolder(path);
   if (classes.length > 1) return classes.length;
@@ -66,8 +69,9 @@ export function countClasses(path: string): number {
 }
 
 /**
- * The folder whose folders are the classes of the training pictures: "train", "Training", "train2017"; or one with such a word in its name, as
- * "train_images", where all others have one of a split too. A class may be called "train", and its folder has pictures.
+ * The folder whose folders are the classes of the training pictures: "train", "Training" or "train2017". A name that
+ * only contains such a word, as "train_images", counts where all other folders have a word of a split too. A class may
+ * be called "train"; then its folder has pictures.
  */
 function trainingFolder(path: string, names: readonly string[]): string | undefined {
   const possible = names.filter((name) => splitOfName(name) === "training" && hasFolders(join(path, name)));
@@ -86,7 +90,10 @@ const heldOutSplit = (name: string): Exclude<Split, "training"> | undefined => {
 
 const hasFolders = (folder: string) => foldersIn(folder).length > 0;
 
-/** Names of the folders in a folder, also by links, in the order of their code points, which is Python's. Hidden ones are not looked at. */
+/**
+ * The names of the folders in a folder, links included, in the order of their code points, as in Python. Hidden ones
+ * are skipped.
+ */
 export function foldersIn(folder: string): string[] {
   try {
     return readdirSync(folder, { withFileTypes: true })

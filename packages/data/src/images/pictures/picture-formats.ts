@@ -1,4 +1,7 @@
-/** The formats of pictures that are read. What a file is, its first bytes say; its ending says only whether it is meant to be a picture. */
+/**
+ * The formats of pictures that are read. A file's first bytes tell its format; its ending tells only whether it is
+ * meant to be a picture.
+ */
 
 export type PictureFormat = "jpeg" | "png" | "webp" | "gif" | "tiff" | "bmp" | "netpbm";
 

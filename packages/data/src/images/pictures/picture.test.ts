@@ -1,4 +1,7 @@
-/** Pictures of all formats beside PIL's pixels of the same files, and files that are no pictures or try to be too much. */
+/**
+ * Pictures of all formats beside PIL's pixels of the same files; files that are no pictures, and files that ask for too
+ * much.
+ */
 import { execFileSync } from "node:child_process";
 import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -18,7 +21,10 @@ afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 const missing = needsModules("PIL");
 
-/** Runs a script that saves pictures with `save(name, image, …)` or `write(name, bytes)`, and gives PIL's pixels of them. */
+/**
+ * Runs a script that saves pictures with `save(name, image, …)` or `write(name, bytes)`; resolves to PIL's pixels of
+ * them.
+ */
 async function madeByPil(
   script: string,
 ): Promise<{ name: string; width: number; height: number; pixels: Uint8Array }[]> {

@@ -1,9 +1,11 @@
 /**
- * Pictures in files. Pixels are those of PIL's `Image.open(path).convert("RGB")`, turned upright as the camera's EXIF note says: colour profiles
- * are not applied, transparency is dropped, of an animation the first frame is taken. Grey of 16 bits is scaled to 8, where PIL cuts it off at 255.
+ * Pictures in files. Pixels are those of PIL's `Image.open(path).convert("RGB")`, turned upright as the camera's EXIF
+ * note says. Colour profiles are not applied, transparency is dropped, and of an animation the first frame is taken.
+ * Grey of 16 bits is scaled to 8, where PIL cuts it off at 255.
  *
- * A file is opened only if it is a regular one, and decoded only if its first bytes are those of a format that is read: libvips would also take
- * SVG, PDF or HEIF for a picture. What a picture takes in memory follows from its header, and is limited before anything is decoded.
+ * A file is opened only if it is a regular one, and decoded only if its first bytes are those of a format that is read:
+ * libvips would also take SVG, PDF or HEIF for a picture. A picture's memory follows from its header, and is limited
+ * before anything is decoded.
  */
 import { closeSync, existsSync, read } from "node:fs";
 import { promisify } from "node:util";
@@ -36,8 +38,8 @@ interface Header {
 export const pictureSize = (path: string): Promise<{ width: number; height: number }> => inFile(path, headerOf);
 
 /**
- * The pixels of a picture, which `check` may refuse by its size. With `side` it is scaled, so that the shorter side has so many pixels, and the
- * middle cut out. Throws `CorruptImage`.
+ * The pixels of a picture. `check` may refuse it by its size. With `side` it is scaled so that the shorter side has so
+ * many pixels, and the middle is cut out. Throws `CorruptImage`.
  */
 export function decodePicture(
   path: string,
@@ -51,7 +53,7 @@ export function decodePicture(
   });
 }
 
-/** Calls of libvips at the same time take the words of an error from each other: one that failed is tried again alone, and has its own. */
+/** Calls of libvips that run at the same time mix up their error messages: a call that failed is repeated alone. */
 async function undisturbed<T>(bytes: number, call: () => Promise<T>): Promise<T> {
   try {
     return await memory.use(bytes, call);
@@ -66,7 +68,7 @@ interface File {
   readonly size: number;
 }
 
-/** Uses an open file. What is wrong with it is a `CorruptImage`; that this process cannot open more files is not the picture's fault. */
+/** Uses an open file. Its errors become `CorruptImage`, but not those of a process that is out of files or memory. */
 async function inFile<T>(path: string, use: (file: File) => Promise<T>): Promise<T> {
   try {
     return await atOnce.use(1, async () => {

@@ -1,4 +1,7 @@
-/** Limits what is under way at once: `total` units, of which each piece of work takes some. Work begins in the order in which it was asked for. */
+/**
+ * Limits concurrent work to `total` units, of which each piece of work takes some. Work begins in the order of the
+ * requests.
+ */
 export class Semaphore {
   readonly total: number;
   #free: number;
