@@ -1,6 +1,6 @@
 import { v } from "@terse/options";
 
-/** Of a model's options: the numbers of two keys, of which the second must divide the first. The error names the second. */
+/** Two keys of a model's options, of which the second must divide the first. The error names the second. */
 export const divides = <
   T extends { readonly [key in Whole | Part]: number },
   Whole extends string,

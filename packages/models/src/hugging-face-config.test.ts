@@ -1,9 +1,14 @@
-/** The keys of transformers' configs: each is read, or has to be what the model here computes, or changes nothing that is computed here. */
+/**
+ * The keys of transformers' configs: each is read, or must have the value that the model here computes, or has no
+ * effect here.
+ */
 import { describe, expect, it } from "vitest";
 import { needsModules, runPython } from "../../tensor/src/testing/python.ts";
 import { models, modelsFor } from "./models.ts";
 
-/** Of no consequence: how a model begins, what it returns, how fast it computes, other heads, tokens that only generation reads. */
+/**
+ * Keys without an effect here: initialisation, what a call returns, speed, other heads, tokens for generation alone.
+ */
 const harmless = new Set([
   ...["transformers_version", "_name_or_path", "dtype", "initializer_range"],
   ...["output_hidden_states", "output_attentions", "return_dict", "use_cache", "chunk_size_feed_forward"],

@@ -9,8 +9,8 @@ const never = { quantization_config: null, is_encoder_decoder: false };
 export const oneClassEach: HuggingFaceConfig = { problem_type: "single_label_classification" };
 
 /**
- * Throws `OptionsError` where a config.json has another value for a key than the only one that the model here computes, or than those of a list,
- * which are names of the same.
+ * Throws `OptionsError` where a key of a config.json has another value than the one that the model here computes. A
+ * list has several names of that value.
  */
 export function requireValues(config: HuggingFaceConfig, only: HuggingFaceConfig): void {
   const problems = Object.entries({ ...never, ...only }).flatMap(([key, value]) => {

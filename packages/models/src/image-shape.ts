@@ -8,8 +8,8 @@ interface ImageShape {
 }
 
 /**
- * The shape of a model of images: that of a preset, with the classes, channels and size of the data's images, and with the options that a
- * recipe gives besides. Throws `OptionsError` where the data does not fit.
+ * The shape of a model of images: that of a preset, with the classes, channels and size of the data's images, and with
+ * the options that a recipe gives besides. Throws `OptionsError` where the data does not fit.
  */
 export function imageShape<Shape extends ImageShape>(
   preset: Shape,

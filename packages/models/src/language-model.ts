@@ -14,7 +14,7 @@ export abstract class LanguageModel extends Module implements TextModel {
   /** The device of the weights. */
   protected abstract readonly device: string;
 
-  /** tokens (B, T) → logits (B, T, V). With caches, one for each layer, the tokens follow those that the caches have seen. */
+  /** tokens (B, T) → logits (B, T, V). `caches`, one for each layer, have what precedes the tokens. */
   abstract forward(tokens: Tensor, caches?: readonly KeyValueCache[]): Tensor;
 
   /** Mean cross entropy of the next token, in nats. → () */

@@ -4,7 +4,10 @@ import type { KeyValueCache, Module, Tensor } from "@terse/tensor";
 
 /** How the names of a model's tensors in files are found. Where one is absent, files have the model's own names. */
 export interface NamesInFiles {
-  /** The names under which a parameter is saved: several where each has as many of its rows. Its own name may stand in files too. */
+  /**
+   * The names under which a parameter is saved: several where each has an equal part of its rows. Files may have its
+   * own name too.
+   */
   storedAs?(parameter: string): readonly string[];
   /** Other names, in the same form, under which files may have it. */
   alsoStoredAs?(parameter: string): readonly string[] | undefined;
@@ -24,23 +27,31 @@ export interface Model extends Module, NamesInFiles {
   /** Mean loss over a batch's rows. The batch has the `fields` of the model's entry. */
   loss(batch: object): Tensor;
   /**
-   * Multiplications by weights in a forward pass of one row: a filter's weight counts once for each place of the image. Models without this use
-   * every weight once for each token.
+   * Multiplications by weights in a forward pass of one row: a filter's weight counts once for each place of the image.
+   * A model without this uses every weight once for each token.
    */
   multiplications?(row: DataFacts): number;
   /** The metrics of held-out data, as means over a batch's rows. The loss is the first. */
   metrics(batch: object): Readonly<Record<string, Tensor>>;
-  /** Names of the head's tensors, here and in files of this model with any head; undefined where the head is none of its own. */
+  /**
+   * Names of the head's tensors, here and in files of this model with any head; undefined without a head of its own.
+   */
   readonly headNames?: RegExp;
-  /** Whether weights for this model may lack a parameter, which then keeps its initial value. Nothing may be absent without this. */
+  /**
+   * Whether weights for this model may lack a parameter, which then keeps its initial value. Without this, nothing may
+   * be absent.
+   */
   mayBeAbsent?(parameter: string): boolean;
-  /** Whether `adapted` makes a parameter of a stored tensor that has another shape: position embeddings for another image size. */
+  /**
+   * Whether `adapted` makes a parameter from a stored tensor of another shape: position embeddings for another image
+   * size.
+   */
   adapts?(parameter: string, shape: readonly number[]): boolean;
   /** The parameter of this model that a stored tensor of another shape gives. */
   adapted?(parameter: string, stored: Tensor): Tensor;
   /**
-   * Whether backward computes each block again and keeps only its input: less memory, about a third more computing, the same gradients.
-   * Models without it have no such blocks.
+   * Whether backward computes each block again and keeps only its input: less memory, about a third more computing, the
+   * same gradients. Models without it have no such blocks.
    */
   activationCheckpointing?: boolean;
   /** The unit of each metric, for data that is counted in `unit`s: "byte", "image". */
@@ -52,7 +63,7 @@ export interface TextModel extends Model {
   readonly context: number;
   /** V: tokens are 0 … V − 1. */
   readonly vocabulary: number;
-  /** Logits (V) of the token after `tokens` (1, T), T ≤ context. With caches, `tokens` follow those that the caches have seen. */
+  /** Logits (V) of the token after `tokens` (1, T), T ≤ context. `caches` have what precedes the tokens. */
   nextLogits(tokens: Tensor, caches?: readonly KeyValueCache[]): Tensor;
   /** Empty caches for `nextLogits`, for as many tokens as the context has. */
   createCaches(): KeyValueCache[];
@@ -83,17 +94,23 @@ export interface ModelEntry {
   /** Names of the tensors of a batch that the model reads. */
   readonly fields: readonly string[];
   /**
-   * The options of a recipe that give the model of a `config.json`, all of them. Throws `OptionsError` that names the key where the model here
-   * would compute something else.
+   * The options of a recipe that give the model of a `config.json`, all of them. Throws an `OptionsError` that names
+   * the key where the model here would compute something else.
    */
   read(config: object): object;
-  /** Creates a model from a recipe's options, with random weights. Throws `OptionsError` if it does not fit the data. */
+  /** Creates a model with random weights from a recipe's options. Throws `OptionsError` if it does not fit the data. */
   create(options: object, data: DataFacts): Model;
-  /** Number of elements in the parameters and buffers of a model of options that were read, without their memory. Throws `OptionsError`. */
+  /**
+   * Elements in the parameters and buffers of a model of these parsed options, which takes no memory. Throws
+   * `OptionsError`.
+   */
   count(options: object): number;
   /** What `model_type` of a config.json may be. */
   readonly modelTypes: readonly string[];
-  /** Names of classes that are such models, most of them transformers', in `architectures` of a config.json. Any class without this. */
+  /**
+   * Class names in `architectures` of a config.json that are such models, most of them transformers'. Without this, any
+   * name.
+   */
   readonly architectures?: readonly string[];
   /** Those of the same models without a head. */
   readonly baseArchitectures?: readonly string[];

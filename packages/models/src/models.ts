@@ -22,21 +22,24 @@ export const models: Readonly<Record<ModelName, ModelEntry>> = entries;
 
 type Config = Readonly<Record<string, unknown>>;
 
-/** The model that a `config.json` describes, with random weights, and some of its options changed. Throws `OptionsError`. */
+/** The model that a `config.json` describes, with random weights and some options changed. Throws `OptionsError`. */
 export function restoreModel(config: Config, changed: object = {}): Model {
   const entry = entryOf(config);
   return entry.restore({ ...entry.read(config), ...changed });
 }
 
-/** Number of elements in the parameters and buffers of the model that a `config.json` describes, without their memory. Throws `OptionsError`. */
+/**
+ * Elements in the parameters and buffers of the model that a `config.json` describes. Takes no memory. Throws
+ * `OptionsError`.
+ */
 export function countParameters(config: Config): number {
   const entry = entryOf(config);
   return entry.count(entry.read(config));
 }
 
 /**
- * The names of the models that can begin with the weights next to a `config.json`: first the one that it describes, then those that
- * differ in their head. Throws `OptionsError` where there is none.
+ * The names of the models that can start from the weights beside a `config.json`: first the one that it describes, then
+ * those that differ in their head. Throws `OptionsError` where there is none.
  */
 export function modelsFor(config: Config): ModelName[] {
   const same = ofType(config);

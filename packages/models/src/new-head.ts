@@ -4,8 +4,8 @@ import type { Model, NamesInFiles } from "./model.ts";
 type Weights = NamesInFiles & Required<Pick<Model, "mayBeAbsent" | "adapts" | "adapted">>;
 
 /**
- * How weights with another head fit a model: number of classes, or task. All is loaded but the head, which keeps its random values. Throws
- * `OptionsError` for a model without a head of its own.
+ * How weights with another head (number of classes, or task) fit a model. All is loaded but the head, which keeps its
+ * random values. Throws `OptionsError` for a model without a head of its own.
  */
 export function withNewHead(model: Model): Weights {
   const { headNames } = model;

@@ -7,8 +7,8 @@ interface TextShape {
 }
 
 /**
- * The shape of a model of text: that of a preset, with the context of the data's rows, and with the options that a recipe gives besides.
- * Throws `OptionsError` where the data has more tokens than the vocabulary.
+ * The shape of a model of text: that of a preset, with the context of the data's rows, and with the options that a
+ * recipe gives besides. Throws `OptionsError` where the data has more tokens than the vocabulary.
  */
 export function textShape<Shape extends TextShape>(
   preset: Shape,

@@ -1,4 +1,4 @@
-/** Weights that transformers saved, under all the names that files have for them. What it loads from each is what is loaded here. */
+/** Weights that transformers saved, under all names that files have for them: both sides load the same from each. */
 import { mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -13,7 +13,9 @@ const bert =
 const vit =
   "hidden_size=16, num_hidden_layers=2, num_attention_heads=2, intermediate_size=64, image_size=16, patch_size=8";
 
-/** transformers' class, its base class, what makes its config, and the names under which files may have a tied parameter again. */
+/**
+ * transformers' class, its base class, what makes its config, and the names of a tied parameter's repetitions in files.
+ */
 const cases: Readonly<
   Record<string, readonly [base: string, config: string, tied?: readonly [copy: string, of: string]]>
 > = {

@@ -4,8 +4,9 @@
 #   inputs["start"]   (n)                 float32
 #   outputs[name]     (n)                 the parameters after the last step
 #
-# The n elements are those of two layers, one after the other. SGD and AdamW are torch's own, in float32; the formulas are in float64.
-# Options are those of parity.test.ts. Names: θ parameters, g a rank's gradient, η learning rate, λ weight decay.
+# The n elements are those of two layers, one after the other. SGD and AdamW are torch's own, in float32; the formulas
+# are in float64. Options are those of parity.test.ts. Names: θ parameters, g a rank's gradient, η learning rate, λ
+# weight decay.
 layers, shapes = [120, 10], [(12, 10), (10,)]
 η, λ = 0.01, 0.1
 G, start = inputs["G"].double(), inputs["start"].double()
@@ -17,7 +18,8 @@ def by_layer(x):
     return x.split(layers)
 
 
-# Signs. With `alternate` an exact 0 is + in even steps and − in odd ones; no gradient is 0 here, but a vote of two ranks can be.
+# Signs. With `alternate` an exact 0 is + in even steps and − in odd ones. No gradient is 0 here, but a vote of two
+# ranks can be.
 def alternating(x, t):
     return torch.where(x == 0, 1.0 if t % 2 == 0 else -1.0, x.sign())
 

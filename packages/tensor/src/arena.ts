@@ -19,13 +19,15 @@ export interface Segment {
 const alignment = 64;
 
 /**
- * Makes all parameters of a module views of one flat f32 buffer, and all their gradients views of another. So an exchange needs no copy,
- * and a fused kernel runs once over the whole model. Parameters keep their values; autograd adds into the gradient buffer in place.
+ * Makes all parameters of a module views of one flat f32 buffer, and all their gradients views of another. So an
+ * exchange needs no copy, and a fused kernel runs once over the whole model. Parameters keep their values. Autograd
+ * adds into the gradient buffer in place.
  *
- * Segments are in the order of `namedParameters()`. A tied parameter has one segment, a frozen one (requiresGrad false) has none.
- * Elements between two segments are 0 and stay 0.
+ * Segments are in the order of `namedParameters()`. A tied parameter has one segment, a frozen one (requiresGrad false)
+ * has none. Elements between two segments are 0 and stay 0.
  *
- * The constructor throws an Error if a parameter is not f32, is on another device than the first, or is in another arena.
+ * The constructor throws an Error if a parameter is not f32, is on another device than the first, or is in another
+ * arena.
  */
 export class Arena implements Disposable {
   readonly parameters: Tensor; // (N)
@@ -79,17 +81,19 @@ export class Arena implements Disposable {
   }
 
   /**
-   * The next backward replaces all gradients, also with 0 where the loss does not depend on a parameter; later ones add to them. Costs two
-   * passes over the memory less than `zeroGradients`, as PyTorch's `zero_grad(set_to_none=True)` does. Until that backward has ended,
-   * `gradients` holds old values and parameters have no `grad`, so call `zeroGradients` if anything but backward writes gradients.
+   * The next backward replaces all gradients, by 0 where the loss does not depend on a parameter; later ones add to
+   * them. This costs two passes over the memory less than `zeroGradients`, as PyTorch's `zero_grad(set_to_none=True)`
+   * does. Until that backward has ended, `gradients` holds old values and parameters have no `grad`. Call
+   * `zeroGradients` if anything but backward writes gradients.
    */
   replaceGradients(): void {
     native.replaceGradients(this.#leaves.map(handleOf));
   }
 
   /**
-   * Calls `callback` with the index of a segment as soon as backward has completed its gradient, while backward still computes others.
-   * There is no call for a parameter that the loss does not depend on. Returns a function that removes the callback.
+   * Calls `callback` with the index of a segment as soon as backward has completed its gradient, while backward still
+   * computes others. It is not called for a parameter that the loss does not depend on. Returns a function that removes
+   * the callback.
    */
   onGradientReady(callback: (segment: number) => void): () => void {
     return this.#hooks.add(callback);

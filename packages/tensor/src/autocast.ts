@@ -9,10 +9,10 @@ export interface AutocastOptions {
 }
 
 /**
- * Runs `body` as torch.autocast: matrix products, linear layers and attention compute in `dtype`; operators that would lose much precision
- * there, such as sums of losses, in f32; and the others in the type of their arguments. libtorch's lists decide. Parameters, their gradients
- * and optimizer state stay f32. A parameter is converted once for the whole body. Call `backward` after it, outside: it computes in the types
- * of forward.
+ * Runs `body` as torch.autocast does. Matrix products, linear layers and attention compute in `dtype`. Operators that
+ * would lose much precision there, such as sums of losses, compute in f32. The others compute in the type of their
+ * arguments. libtorch's lists decide. Parameters, their gradients and optimizer state stay f32; a parameter is
+ * converted once for the whole body. Call `backward` after it, outside: it computes in the types of forward.
  *
  * `body` must be synchronous, because autocast is a setting of the thread. Throws TypeError if it is async.
  */

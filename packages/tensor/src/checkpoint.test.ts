@@ -18,7 +18,7 @@ import {
 const values = async (x: Tensor) => [...((await x.toTypedArray()) as Float32Array)];
 const cpu = { deviceType: "cpu" } as const;
 
-/** A chain of blocks with dropout: its loss's gradients of all weights and of x, the next random number, and what is alive before backward. */
+/** A chain of blocks with dropout: all gradients, the next random number, and the tensors alive before backward. */
 async function train(checkpointed: boolean, precision: "f32" | "bf16", blocks = 4) {
   return scope(async () => {
     manualSeed(4);

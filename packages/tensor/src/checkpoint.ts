@@ -9,13 +9,14 @@ const bodies = new Map<number, Body>();
 let nextToken = 1;
 
 /**
- * Activation checkpointing, as torch.utils.checkpoint: computes `body(...inputs)`, and keeps for backward only the inputs, not what is computed
- * in between. Backward computes `body` a second time, with the same random numbers and the same autocast, so gradients are the same bits.
- * It costs one more forward pass of `body`, and saves the memory of its intermediate results. Without recording it is a plain call.
+ * Activation checkpointing, as torch.utils.checkpoint: computes `body(...inputs)`, and keeps only the inputs for
+ * backward. Backward computes `body` a second time, with the same random numbers and the same autocast, so gradients
+ * are the same bits. It costs one more forward pass of `body`, and saves the memory of its intermediate results.
+ * Without recording it is a plain call.
  *
- * `body` is synchronous, reads and changes nothing but its inputs and parameters, and returns one tensor. A tensor that another part of the
- * model has computed must be one of the inputs; throws RangeError if one that requires a gradient is not. Chen et al. 2016,
- * https://arxiv.org/abs/1604.06174.
+ * `body` is synchronous, reads and changes nothing but its inputs and parameters, and returns one tensor. A tensor that
+ * another part of the model has computed must be one of the inputs: a tensor that requires a gradient and is not one
+ * throws RangeError. Chen et al. 2016, https://arxiv.org/abs/1604.06174.
  */
 export function checkpoint(body: Body, ...inputs: Tensor[]): Tensor {
   if (!isRecording()) return body(...inputs);

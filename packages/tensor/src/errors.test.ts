@@ -209,7 +209,7 @@ describe("extreme sizes and values", () => {
       zeros([1], { device: "cuda" }).dispose();
     } catch (error) {
       expect(error).toBeInstanceOf(TensorError);
-      // There is no libtorch_cuda.so, or one of its libraries is missing, or there is no driver, or backward has run before.
+      // Without a GPU: no libtorch_cuda.so, a missing library of its own, no driver, or backward that has run before.
       expect((error as Error).message).toMatch(
         /^aten::zeros: (no CUDA device can be used: .*libtorch_cuda\.so|.*CUDA|.*NVIDIA)/s,
       );

@@ -34,8 +34,9 @@ const id = {
 let standardDevice = "cpu";
 
 /**
- * Runs `work`, in which new tensors without a device of their own are on this one, as in `with torch.device(device)`. On "meta" they have
- * shapes and no memory. What `work` does later, after an await, is not affected. Tensors from typed arrays stay on the CPU.
+ * Runs `work`; new tensors in it are on this device unless they name one, as in `with torch.device(device)`. On "meta"
+ * they have shapes and no memory. What `work` does after an await is not affected. Tensors from typed arrays stay on
+ * the CPU.
  */
 export function withDevice<T>(device: string, work: () => T): T {
   const before = standardDevice;
@@ -101,8 +102,8 @@ export const emptyLike = (tensor: Tensor, options: TensorOptions = {}): Tensor =
   makeLike(id.emptyLike, tensor, options);
 
 /**
- * A tensor with a copy of the array's elements, in this shape (default: one dimension), converted if `dtype` is not the array's own.
- * A Uint16Array has the bits of bf16 or f16 and needs `dtype`. A Uint8Array may have bools.
+ * A tensor with a copy of the array's elements, in this shape (default: one dimension), converted if `dtype` is not the
+ * array's own. A Uint16Array has the bits of bf16 or f16 and needs `dtype`. A Uint8Array may have bools.
  */
 export function fromTypedArray(
   array: TypedArray,
@@ -131,8 +132,9 @@ export function fromTypedArray(
 export type Nested = number | bigint | boolean | readonly Nested[];
 
 /**
- * A tensor from a number or from nested arrays: `tensor([[1, 2], [3, 4]])`. f32 by default. Throws RangeError for ragged arrays, and
- * TypeError for a value that is no number, or that does not fit an integer dtype. Fractions are cut off for integer dtypes, as in PyTorch.
+ * A tensor from a number or from nested arrays: `tensor([[1, 2], [3, 4]])`. f32 by default. Integer dtypes cut off
+ * fractions, as in PyTorch. Throws RangeError for ragged arrays, and TypeError for a value that is no number, or that
+ * does not fit an integer dtype.
  */
 export function tensor(values: Nested, { dtype = "f32", ...options }: TensorOptions = {}): Tensor {
   const shape: number[] = [];

@@ -6,7 +6,10 @@ import type { Parameter } from "./nn/parameter.ts";
 const listeners = new Map<number, () => void>();
 let nextToken = 1;
 
-/** Calls callbacks when backward has completed the gradient of one of `leaves`. The native hooks exist only while there is a callback. */
+/**
+ * Calls callbacks when backward has completed the gradient of one of `leaves`. Without callbacks it has no native
+ * hooks.
+ */
 export class GradientHooks {
   readonly #leaves: readonly Parameter[];
   readonly #callbacks = new Set<(index: number) => void>();

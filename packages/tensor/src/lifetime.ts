@@ -1,11 +1,12 @@
 /**
- * When tensors are freed. The garbage collector sees only a handle of a few bytes, so it would free gigabytes too late. Therefore the scope
- * in which a tensor was created frees it. A tensor that has no scope, or that is kept, is freed by dispose(), or by the garbage collector.
+ * When tensors are freed. The garbage collector sees only a handle of a few bytes, so it would free gigabytes too late.
+ * Therefore the scope in which a tensor was created frees it. A tensor without a scope, or one that is kept, is freed
+ * by dispose(), or by the garbage collector.
  */
 import { AsyncLocalStorage } from "node:async_hooks";
 import { type Handle, native } from "@terse/native-tensor";
 
-// Each asynchronous context has its own current scope. With one global stack, two async scopes that interleave would mix their tensors.
+// Each asynchronous context has its own scope: with one global stack, interleaved async scopes would mix their tensors.
 const owner = new AsyncLocalStorage<Scope>();
 
 class Scope {
@@ -18,7 +19,9 @@ class Scope {
   }
 }
 
-/** The scope for tensors that are created now. For work that outlives its scope it is the next enclosing scope that is open. */
+/**
+ * The scope for tensors that are created now. Work that outlives its scope uses the next enclosing scope that is open.
+ */
 function currentScope(): Scope | undefined {
   let scope = owner.getStore();
   while (scope !== undefined && !scope.open) scope = scope.parent;
@@ -32,7 +35,7 @@ let close: (scope: Scope, survivors: Set<Resource> | undefined) => void;
 let free: (resource: Resource) => void;
 let moveOut: (resource: Resource) => void;
 
-// The clone of an object has its own enumerable properties only, so the clone of a tensor would be {}. Reading this one is the error.
+// A clone has only the enumerable own properties, so that of a tensor would be {}. Reading this one throws instead.
 const uncloneable: PropertyDescriptor = {
   enumerable: true,
   get() {
@@ -113,18 +116,22 @@ export const handleOf = handleIn!;
 /** Frees a tensor now. A second call does nothing. */
 export const dispose = free!;
 
-/** Takes a tensor out of its scope, so that it lives until `dispose()` or until it is garbage-collected. Returns the tensor. */
+/**
+ * Takes a tensor out of its scope: it lives until `dispose()`, or until it is garbage-collected. Returns the tensor.
+ */
 export function keep<T extends Resource>(tensor: T): T {
   moveOut(tensor);
   return tensor;
 }
 
 /**
- * Runs `body`, then frees every tensor that was created in it, except those that were kept or are returned. Returned tensors, at any depth
- * of arrays, plain objects, maps and sets, move to the enclosing scope. For an async `body` the tensors are freed when its promise settles.
+ * Runs `body`, then frees every tensor that was created in it, except those that were kept or are returned. Returned
+ * tensors, at any depth of arrays, plain objects, maps and sets, move to the enclosing scope. For an async `body` the
+ * tensors are freed when its promise settles.
  *
- * Without a scope, tensors wait for the garbage collector, and Node frees what it has found only when the event loop turns: a synchronous
- * loop without a scope frees nothing before it ends, however much memory it takes. Call `scope` for each of its iterations.
+ * Without a scope, tensors wait for the garbage collector, and Node frees what it has found only when the event loop
+ * turns. A synchronous loop without a scope therefore frees nothing before it ends, however much memory it takes. Call
+ * `scope` in each of its iterations.
  */
 export function scope<T>(body: () => T): T {
   const inner = new Scope(currentScope());

@@ -1,8 +1,8 @@
 import { native } from "@terse/native-tensor";
 
 /**
- * Runs `body` without recording for autograd. `body` must be synchronous: recording is a setting of the thread, so after an `await` it
- * would affect other code. Throws TypeError if `body` is async. `backward` ignores the setting.
+ * Runs `body` without recording for autograd. `body` must be synchronous: recording is a setting of the thread, so
+ * after an `await` it would affect other code. Throws TypeError if `body` is async. `backward` ignores the setting.
  */
 export function noGrad<T>(body: () => T extends Promise<unknown> ? never : T): T {
   const before = native.setGradEnabled(false);

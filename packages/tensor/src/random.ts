@@ -2,7 +2,7 @@ import { native } from "@terse/native-tensor";
 import { handleOf } from "./lifetime.ts";
 import { Tensor } from "./tensor.ts";
 
-/** Seeds the generator of randn, rand, dropout, multinomial …. They then give the same numbers as PyTorch with this seed. */
+/** Seeds randn, rand, dropout, multinomial …, which then give the same numbers as PyTorch with this seed. */
 export function manualSeed(seed: number | bigint): void {
   native.manualSeed(seed);
 }

@@ -1,10 +1,14 @@
 import { native } from "@terse/native-tensor";
 
-/** Threads of one operator, in forward and in backward. The default is OMP_NUM_THREADS, or else the processors that the process may use. */
+/**
+ * Threads of one operator, in forward and in backward. The default is OMP_NUM_THREADS, or else the usable processors.
+ */
 export const numThreads = (): number => native.numThreads();
 export const setNumThreads = (threads: number): void => native.setNumThreads(threads);
 
-/** The address of a function that runs loops on the operators' threads, for kernels of other addons (`terse_parallel_team`). */
+/**
+ * The address of a function that runs loops of other addons' kernels on the operators' threads (`terse_parallel_team`).
+ */
 export const threadTeam = (): bigint => native.team();
 
 /** The version, folder and build configuration of the loaded libtorch, and whether its CUDA library is open. */
@@ -12,14 +16,14 @@ export const libtorch = (): { version: string; folder: string; configuration: st
   native.library();
 
 /**
- * Opens a device, as its first tensor would, and returns its full name. CUDA must be opened before the first backward. Throws TensorError
- * where the device cannot be used.
+ * Opens a device, as its first tensor would, and returns its full name. CUDA must be opened before the first backward.
+ * Throws TensorError where the device cannot be used.
  */
 export const openDevice = (device: string): string => native.openDevice(device);
 
 /**
- * By which units a device multiplies matrices in bf16: "matrix" is several times as fast as f32 (GPUs, AMX), "vector" twice as fast
- * (AVX512-BF16); undefined where f32 is as fast.
+ * Which units of a device multiply matrices in bf16: "matrix" is several times as fast as f32 (GPUs, AMX), "vector" is
+ * twice as fast (AVX512-BF16); undefined where f32 is as fast.
  */
 export function bf16Units(device: string): "matrix" | "vector" | undefined {
   if (device !== "cpu" || native.processorHas("amx_bf16")) return "matrix";

@@ -159,7 +159,8 @@ for name, kind in ("bert", "AutoModelForPreTraining"), ("classifier", "AutoModel
 });
 
 describe("bert", () => {
-  // Those of BertForPreTraining with the published vocabulary: PreLN has one norm less at the embeddings, and one more at the end.
+  // BertForPreTraining's counts with the published vocabulary. PreLN has one norm less at the embeddings, and one more
+  // at the end.
   it.each([
     ["base", 110_106_428],
     ["large", 336_226_108],

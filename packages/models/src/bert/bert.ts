@@ -1,7 +1,7 @@
 /**
- * BERT for masked tokens and the next sentence, with PreLN: the workload of 1-bit LAMB (Li et al. 2021, §4).
- * Names, layouts, logits and loss are those of transformers' MegatronBertForPreTraining, its BERT with PreLN. Its BertForPreTraining
- * normalises after each part, and has other weights.
+ * BERT for masked tokens and the next sentence, with PreLN: the workload of 1-bit LAMB (Li et al. 2021, §4). Names,
+ * layouts, logits and loss are those of transformers' MegatronBertForPreTraining, its BERT with PreLN. Its
+ * BertForPreTraining normalises after each part, and has other weights.
  */
 import { parseOptions } from "@terse/options";
 import {

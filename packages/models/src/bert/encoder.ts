@@ -1,7 +1,8 @@
 /**
- * BERT's encoder with PreLN: each part reads normalised input, and the last output is normalised. Devlin et al. 2019; Xiong et al. 2020
- * (PreLN). Names and layouts of parameters are those of transformers' MegatronBertModel. That one also keeps the gradient of the embedding
- * of token 0 at zero, its padding. Here any token may be padding: nothing attends to it, so it has no gradient.
+ * BERT's encoder with PreLN: each part reads normalised input, and the last output is normalised. Devlin et al. 2019;
+ * Xiong et al. 2020 (PreLN). Names and layouts of parameters are those of transformers' MegatronBertModel. That model
+ * keeps the gradient of the embedding of token 0, its padding, at zero. Here any token may be padding: nothing attends
+ * to it, so it has no gradient.
  *
  * Shapes: tokens, segments, mask (B, T) i64   x (B, T, d)   pooled (B, d)
  */

@@ -3,7 +3,11 @@ import { crossEntropy, type Tensor } from "@terse/tensor";
 /** The label of a token that is not to be predicted. */
 export const ignored = -100;
 
-/** Mean cross entropy over the labels that are not −100, in nats; 0 where there is none.  logits (…, classes)   labels (…) i64   → () */
+/**
+ * Mean cross entropy in nats over the labels that are not −100; 0 where there is none.
+ *
+ *   logits (…, classes)   labels (…) i64   → ()
+ */
 export function lossOf(logits: Tensor, labels: Tensor): Tensor {
   const count = labels.ne(ignored).sum().clamp({ min: 1 });
   return crossEntropy(logits, labels, { reduction: "sum", ignoreIndex: ignored }).div(count);

@@ -22,7 +22,8 @@ export type BertShape = v.InferOutput<typeof bertOptions>;
 const published = { vocabulary: 30522, context: 512, dropout: 0, eps: 1e-12 };
 
 /**
- * Base and Large: Devlin et al. 2019, §3. Tiny: Turc et al. 2019, Table 1. Dropout is 0 unless it is given; the published value is 0.1.
+ * Base and Large: Devlin et al. 2019, §3. Tiny: Turc et al. 2019, Table 1. Dropout is 0 unless it is given; the
+ * published value is 0.1.
  */
 export const bertPresets = {
   tiny: { ...published, width: 128, heads: 2, layers: 2, hidden: 512 },

@@ -13,8 +13,9 @@ export interface GenerateOptions extends Sampling {
 }
 
 /**
- * The tokens that a model writes after `prompt`, one by one, without dropout. Where the text is longer than the model's context, the last
- * `context` tokens count; their positions move with each token, so from there on nothing can be cached.
+ * The tokens that a model writes after `prompt`, one by one, without dropout. Where the text is longer than the model's
+ * context, its last `context` tokens count. Their positions then change with each token, so nothing can be cached from
+ * there on.
  */
 export async function generate(
   model: TextModel,

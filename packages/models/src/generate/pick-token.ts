@@ -8,8 +8,8 @@ export interface Sampling {
 }
 
 /**
- * Draws an index from softmax(logits / temperature), restricted to the top k, and of those to the top p; u ∈ [0, 1) is the random number.
- * Tokens that are as likely as the k-th stay too, as in transformers.
+ * Draws an index from softmax(logits / temperature), restricted to the top k, and of those to the top p. u ∈ [0, 1) is
+ * the random number. Tokens that are as likely as the k-th stay too, as in transformers.
  */
 export function pickToken(logits: Float32Array, { temperature = 1, topK = 0, topP = 1 }: Sampling, u: number): number {
   const top = argmax(logits);

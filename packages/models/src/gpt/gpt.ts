@@ -128,7 +128,10 @@ export class Gpt extends LanguageModel {
     return this.position.weight.device;
   }
 
-  /** Weights from N(0, 0.02²); σ is divided by √(2 layers) for those that write into the residual stream. Radford et al. 2019, §2.3. */
+  /**
+   * Weights from N(0, 0.02²); σ is divided by √(2 layers) for those that write into the residual stream. Radford et al.
+   * 2019, §2.3.
+   */
   private initialise(): void {
     noGrad(() => {
       for (const [name, parameter] of this.namedParameters()) {

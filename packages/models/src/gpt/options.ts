@@ -20,7 +20,10 @@ export type GptShape = v.InferOutput<typeof gptOptions>;
 const ofBytes = { vocabulary: 256, tied: false, dropout: 0 };
 const ofTokens = { vocabulary: 50257, context: 1024, tied: true, dropout: 0 }; // GPT-2's byte-pair vocabulary
 
-/** Model sizes by name. The large ones are those of Ishikawa et al. 2024, D.1; the small ones are for byte tokens on a few cores. */
+/**
+ * Model sizes by name: the large ones are those of Ishikawa et al. 2024, D.1; the small ones suit byte tokens and few
+ * cores.
+ */
 export const gptPresets = {
   nano: { ...ofBytes, context: 64, width: 64, heads: 2, layers: 2 },
   small: { ...ofBytes, context: 128, width: 256, heads: 4, layers: 5 },

@@ -21,7 +21,10 @@ const ids = (rows: number, length: number, seed: number, vocabulary = 97): Tenso
     [rows, length],
   );
 
-/** Saves a small GPT2LMHeadModel whose every weight is random into `name`, with more options of its config and of save_pretrained. */
+/**
+ * Saves a small GPT2LMHeadModel with random weights into `name`; `config` and `save` add options of its config and of
+ * save_pretrained.
+ */
 const saved = (name: string, { config = "", save = "" } = {}) => `
 from transformers import GPT2Config, GPT2LMHeadModel
 torch.manual_seed(3)

@@ -1,6 +1,6 @@
 /**
- * GPT-2 as published: LayerNorm before each part, GELU, biases. Radford et al. 2019, §2.3.
- * Names and layouts of parameters are those of transformers' GPT2LMHeadModel, so its folders open here and ours open there.
+ * GPT-2 as published: LayerNorm before each part, GELU, biases. Radford et al. 2019, §2.3. Names and layouts of
+ * parameters are those of transformers' GPT2LMHeadModel, so its folders open here and ours open there.
  *
  * Shapes: tokens (B, T)   x (B, T, d)   logits (B, T, V)
  */
@@ -158,7 +158,10 @@ export class Gpt2 extends LanguageModel {
     return this.shape.tied ? { "lm_head.weight": "transformer.wte.weight" } : {};
   }
 
-  /** Weights from N(0, 0.02²); σ is divided by √(2 layers) for those that write into the residual stream. Radford et al. 2019, §2.3. */
+  /**
+   * Weights from N(0, 0.02²); σ is divided by √(2 layers) for those that write into the residual stream. Radford et al.
+   * 2019, §2.3.
+   */
   private initialise(): void {
     noGrad(() => {
       for (const [name, parameter] of this.namedParameters()) {

@@ -23,8 +23,8 @@ export type Gpt2Shape = v.InferOutput<typeof gpt2Options>;
 const published = { vocabulary: 50257, context: 1024, tied: true, dropout: 0, eps: 1e-5 };
 
 /**
- * The models of Radford et al. 2019, Table 2, by their names at Hugging Face, and a small one for a few cores. Dropout is 0 unless it is given;
- * the published value is 0.1.
+ * The models of Radford et al. 2019, Table 2, by their names at Hugging Face, and a small one for a few cores. Dropout
+ * is 0 unless it is given; the published value is 0.1.
  */
 export const gpt2Presets = {
   tiny: { ...published, context: 128, width: 128, heads: 2, layers: 2 },

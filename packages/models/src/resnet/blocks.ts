@@ -1,4 +1,7 @@
-/** The two blocks of a ResNet:  x (B, C, H, W) → (B, C′, H/stride, W/stride).  y = relu(F(x) + x), and x goes through a 1×1 where its shape changes. */
+/**
+ * The two blocks of a ResNet: x (B, C, H, W) → (B, C′, H/stride, W/stride). y = relu(F(x) + x); where its shape
+ * changes, x goes through a 1×1 convolution.
+ */
 import { BatchNorm2d, Conv2d, Module, Sequential, type Tensor } from "@terse/tensor";
 
 const conv = (inputs: number, outputs: number, size: 1 | 3, stride = 1) =>

@@ -1,4 +1,6 @@
-/** The config.json of ResNet: for ImageNet, transformers'; for CIFAR, which transformers does not have, one that it refuses by its model_type. */
+/**
+ * The config.json of ResNet: transformers' for ImageNet. It has none for CIFAR: ours has a model_type that it refuses.
+ */
 import { OptionsError } from "@terse/options";
 import {
   checkedOptions,

@@ -1,6 +1,7 @@
 /**
- * ResNet, He et al. 2016, https://arxiv.org/abs/1512.03385, with torchvision's names, and with those of transformers in files: ResNet-18, -34 and -50 for ImageNet; and ResNet-18 for
- * CIFAR as in the Cutout paper, DeVries and Taylor 2017, https://arxiv.org/abs/1708.04552, §4.1: a 3×3 stem without max-pool.
+ * ResNet, He et al. 2016, https://arxiv.org/abs/1512.03385, with torchvision's names, and with those of transformers in
+ * files: ResNet-18, -34 and -50 for ImageNet; and ResNet-18 for CIFAR as in the Cutout paper, DeVries and Taylor 2017,
+ * https://arxiv.org/abs/1708.04552, §4.1: a 3×3 stem without max-pool.
  *
  * Shapes: images (B, C, H, W)   x (B, w, H/4, W/4), for CIFAR (B, w, H, W); a later stage has 2 × the channels and ½ of height and width   logits (B, K)
  */
@@ -72,7 +73,7 @@ export class ResNet extends ImageClassifier {
     this.initialise();
   }
 
-  /** Number of elements in the parameters and buffers of a model of this shape, which takes no memory. Throws `OptionsError`. */
+  /** Elements in the parameters and buffers of a model of this shape. Takes no memory. Throws `OptionsError`. */
   static countElements(options: ResNetOptions): number {
     const model = withDevice("meta", () => new ResNet(options));
     const count = model.stateDict().reduce((sum, [, { length }]) => sum + length, 0);
@@ -115,7 +116,10 @@ export class ResNet extends ImageClassifier {
     return toConfig(this.shape);
   }
 
-  /** Those of transformers, but for CIFAR, which it has no form for. torchvision's, which are the names here, are read too. */
+  /**
+   * transformers' names, except for CIFAR, which it does not have. Files may also have torchvision's, which are the
+   * names here.
+   */
   storedAs(parameter: string): readonly string[] {
     return this.shape.stem === "cifar" ? [parameter] : storedAs(parameter);
   }
@@ -124,7 +128,10 @@ export class ResNet extends ImageClassifier {
     return this.fc.weight.device;
   }
 
-  /** Convolutions from N(0, 2/(out · kh · kw)). He et al. 2015, https://arxiv.org/abs/1502.01852, equation 14, backward case; as torchvision. */
+  /**
+   * Convolutions from N(0, 2/(out · kh · kw)), as torchvision. He et al. 2015, https://arxiv.org/abs/1502.01852,
+   * equation 14, backward case.
+   */
   private initialise(): void {
     noGrad(() => {
       for (const parameter of this.parameters()) {

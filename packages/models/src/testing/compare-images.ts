@@ -15,8 +15,8 @@ function perturb(model: ImageClassifier): void {
 }
 
 /**
- * Logits, loss, accuracy, all gradients and the buffers afterwards, in training and then in evaluation, beside the Python model `m` that
- * `pytorch` makes. It reads our state with strict=True, so names and shapes are the same.
+ * Logits, loss, accuracy, all gradients and the buffers afterwards, in training and then in evaluation, beside the
+ * Python model `m` that `pytorch` makes. That model reads our state with strict=True, so names and shapes are the same.
  */
 export async function compareImages(
   model: ImageClassifier,

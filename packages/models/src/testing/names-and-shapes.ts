@@ -10,7 +10,7 @@ export function namesAndShapes(create: () => Module): string[] {
   return found.sort();
 }
 
-/** The same of the Python model `m` that `pytorch` makes. A tied tensor is listed once, under the first of its names. */
+/** The same for the Python model `m` that `pytorch` makes. A tied tensor is listed once, under its first name. */
 export async function namesAndShapesThere(pytorch: string): Promise<string[]> {
   const { text } = await runPython(`
 with torch.device("meta"):

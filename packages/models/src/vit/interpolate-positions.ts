@@ -1,8 +1,10 @@
 import { call, cat, type Tensor } from "@terse/tensor";
 
 /**
- * Position embeddings of patches for another image size: bicubic, with antialiasing, as timm does; the `prefix` first ones, of class and
- * distillation token, stay.  positions (1, prefix + g², d) → (1, prefix + grid², d), for g and grid patches in a row
+ * Position embeddings of patches for another image size: bicubic, with antialiasing, as timm does; the first
+ * `prefix` ones, of the class and the distillation token, stay.
+ *
+ *   positions (1, prefix + g², d) → (1, prefix + grid², d), for g and grid patches in a row
  */
 export function interpolatePositions(positions: Tensor, { prefix, grid }: { prefix: number; grid: number }): Tensor {
   const [, count, width] = positions.shape as [number, number, number];

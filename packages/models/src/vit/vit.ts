@@ -1,6 +1,7 @@
 /**
- * Vision transformers with timm's names, and with those of transformers in files: ViT, Dosovitskiy et al. 2021, https://arxiv.org/abs/2010.11929, and DeiT, Touvron et al. 2021,
- * https://arxiv.org/abs/2012.12877, with and without the distillation token.
+ * Vision transformers with timm's names, and with those of transformers in files: ViT, Dosovitskiy et al. 2021,
+ * https://arxiv.org/abs/2010.11929, and DeiT, Touvron et al. 2021, https://arxiv.org/abs/2012.12877, with and without
+ * the distillation token.
  *
  * Shapes: images (B, C, H, H)   n = (H/p)² patches   x (B, t + n, d), t = 1 or 2 tokens before them   logits (B, K)
  */
@@ -186,7 +187,7 @@ export class Vit extends ImageClassifier {
     return interpolatePositions(stored.to("f32"), { prefix: prefixOf(this.shape), grid: gridOf(this.shape) });
   }
 
-  /** The same model for another image size: a copy of the weights, with position embeddings in between the learned ones. */
+  /** The same model for another image size: a copy of the weights, with interpolated position embeddings. */
   resized(imageSize: number): Vit {
     const model = new Vit({ ...this.shape, imageSize });
     const weights = new Map(this.namedParameters());

@@ -9,7 +9,10 @@ export class ReLU extends Module {
   }
 }
 
-/** x Φ(x), Φ the normal distribution function; "tanh" approximates it. Hendrycks and Gimpel 2016, https://arxiv.org/abs/1606.08415 */
+/**
+ * x Φ(x), Φ the normal distribution function; "tanh" approximates it. Hendrycks and Gimpel 2016,
+ * https://arxiv.org/abs/1606.08415
+ */
 export class GELU extends Module {
   readonly approximate: "none" | "tanh";
 

@@ -5,8 +5,8 @@ import { Tensor } from "../tensor.ts";
 const detach = native.find("aten::detach");
 
 /**
- * A tensor of a module that is not trained, such as a running mean: moved, saved and restored with the module, as torch.nn.Buffer.
- * No optimizer sees it. It is kept, so no scope frees it. Shares the memory of `data`.
+ * A tensor of a module that is not trained, such as a running mean. It is moved, saved and restored with the module, as
+ * torch.nn.Buffer. No optimizer sees it, and no scope frees it. It shares the memory of `data`.
  */
 export class Buffer extends Tensor {
   constructor(data: Tensor) {

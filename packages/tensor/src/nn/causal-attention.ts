@@ -3,8 +3,8 @@ import type { Tensor } from "../tensor.ts";
 import { scaledDotProductAttention } from "./scaled-dot-product-attention.ts";
 
 /**
- * The keys and values of the positions that one attention layer has seen, so that a text is continued without computing them again.
- * For use without gradients. Memory is taken at the first `append`: 2 · B · h · capacity · e elements.
+ * The keys and values of the positions that one attention layer has seen, so that a text is continued without computing
+ * them again. For use without gradients. Memory is taken at the first `append`: 2 · B · h · capacity · e elements.
  */
 export class KeyValueCache implements Disposable {
   readonly capacity: number; // positions
@@ -21,7 +21,9 @@ export class KeyValueCache implements Disposable {
     return this.#length;
   }
 
-  /** Appends k and v (B, h, T, e). Returns those of all positions, (B, h, length, e), which share the cache's memory. */
+  /**
+   * Appends k and v (B, h, T, e). Returns those of all positions, (B, h, length, e), which share the cache's memory.
+   */
   append(k: Tensor, v: Tensor): [keys: Tensor, values: Tensor] {
     const [batch, heads, time, width] = k.shape as [number, number, number, number];
     const length = this.#length + time;

@@ -52,7 +52,9 @@ export interface ConvolutionLayerOptions extends ConvolutionOptions {
   role?: Role;
 }
 
-/** A layer of `outputs` filters over `inputs` channels. Weight and bias are initialised as in PyTorch, uniform in ±1/√(in/groups · kh · kw). */
+/**
+ * `outputs` filters over `inputs` channels. Weight and bias start uniform in ±1/√(in/groups · kh · kw), as in PyTorch.
+ */
 export class Conv2d extends Module {
   readonly weight: Parameter;
   readonly bias: Parameter | null;

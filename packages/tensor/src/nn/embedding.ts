@@ -24,7 +24,10 @@ function rowOf(paddingIdx: number, rows: number): number {
   throw new RangeError(`Embedding: paddingIdx is ${paddingIdx}, and there are ${rows} rows; give one of them`);
 }
 
-/** Rows of a learned table (rows, width). Initialised from the standard normal distribution, and the row of padding with 0, as in PyTorch. */
+/**
+ * Rows of a learned table (rows, width). They start from the standard normal distribution, that of padding from 0, as
+ * in PyTorch.
+ */
 export class Embedding extends Module {
   readonly weight: Parameter;
   readonly paddingIdx: number | null;

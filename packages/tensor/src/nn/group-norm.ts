@@ -28,7 +28,11 @@ export function groupNorm(
   );
 }
 
-/** Group normalisation, Wu and He 2018, https://arxiv.org/abs/1803.08494:  x (B, C, …)   γ, β (C), initialised to ones and zeros */
+/**
+ * Group normalisation, Wu and He 2018, https://arxiv.org/abs/1803.08494.
+ *
+ *   x (B, C, …)   γ, β (C), initialised to ones and zeros
+ */
 export class GroupNorm extends Module {
   readonly weight: Parameter | null;
   readonly bias: Parameter | null;

@@ -3,7 +3,8 @@ import type { Tensor } from "../tensor.ts";
 
 /**
  * q, k and v, which stand side by side in the result of one layer:  (B, T, 3d) → three times (B, h, T, d/h)
- * Backward of `split` puts their gradients side by side in one copy; that of `unbind` would stack them, and the layer copy them again.
+ * Backward of `split` puts their gradients side by side in one copy; that of `unbind` would stack them, and the layer
+ * copy them again.
  */
 export function splitHeads(qkv: Tensor, heads: number): [q: Tensor, k: Tensor, v: Tensor] {
   const [batch, time, width] = qkv.shape as [number, number, number];

@@ -6,11 +6,11 @@ import { Buffer } from "./buffer.ts";
 import { Parameter } from "./parameter.ts";
 
 /**
- * The base class of models and layers, as torch.nn.Module. Its parameters, buffers and child modules are its fields, in the order of
- * definition. A subclass has a method `forward`, which is called directly.
+ * The base class of models and layers, as torch.nn.Module. Its parameters, buffers and child modules are its fields, in
+ * the order of definition. A subclass has a method `forward`, which is called directly.
  */
 export abstract class Module {
-  /** Whether the module is in training mode, in which dropout is active and batch normalisation takes the statistics of the batch. */
+  /** Training mode, in which dropout is active and batch normalisation uses the statistics of the batch. */
   training = true;
 
   train(training = true): this {
@@ -24,8 +24,9 @@ export abstract class Module {
   }
 
   /**
-   * All parameters with PyTorch's names: "blocks.0.attention_norm.weight" for the field `blocks[0].attentionNorm.weight`.
-   * A module's own parameters come before those of its children. A tied parameter is listed once, under its first name.
+   * All parameters with PyTorch's names: "blocks.0.attention_norm.weight" for the field
+   * `blocks[0].attentionNorm.weight`. A module's own parameters precede those of its children. A tied parameter is
+   * listed once, under its first name.
    */
   namedParameters(): [name: string, parameter: Parameter][] {
     return this.#named((value) => value instanceof Parameter);
@@ -42,8 +43,9 @@ export abstract class Module {
   }
 
   /**
-   * Copies the tensors of a state, by their names, into parameters and buffers; devices and dtypes stay. Throws, and then changes nothing, where
-   * names are missing or unexpected, or shapes differ; without `strict`, only where shapes differ. Returns the names that were left out.
+   * Copies the tensors of a state, by their names, into parameters and buffers; devices and dtypes stay. Throws, and
+   * changes nothing, where names are missing or unexpected, or shapes differ; without `strict`, only where shapes
+   * differ. Returns the names that were left out.
    */
   loadStateDict(
     state: Iterable<readonly [name: string, tensor: Tensor]>,
@@ -103,8 +105,8 @@ export abstract class Module {
   }
 
   /**
-   * Moves every parameter and buffer to another device or dtype, and drops gradients. Buffers of integers keep their dtype.
-   * Throws if a parameter is in an arena.
+   * Moves every parameter and buffer to another device or dtype, and drops gradients. Buffers of integers keep their
+   * dtype. Throws if a parameter is in an arena.
    */
   to(target: { dtype?: DType; device?: string } | DType): this {
     for (const [name, parameter] of this.namedParameters()) {

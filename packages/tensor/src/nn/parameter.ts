@@ -2,7 +2,10 @@ import { type Handle, native } from "@terse/native-tensor";
 import { handleOf, keep } from "../lifetime.ts";
 import { Tensor } from "../tensor.ts";
 
-/** What a parameter may be, by which optimizers treat it: Muon and Dion update matrices, weight decay may leave out norms. */
+/**
+ * Roles of parameters, which optimizers treat differently: Muon and Dion update matrices, weight decay may leave out
+ * norms.
+ */
 export const roles = ["matrix", "vector", "embedding", "head", "norm"] as const;
 
 export type Role = (typeof roles)[number];

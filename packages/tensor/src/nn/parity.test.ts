@@ -38,8 +38,8 @@ import { needsPython, python, pythonTorchVersion, relativeError, runPython } fro
 const tolerance = 1e-5;
 
 /**
- * Compares the output, the gradients of the input and of every parameter, and the buffers afterwards, with PyTorch's module of the same mode
- * with the same weights and buffers.
+ * Compares the output, the gradients of the input and of every parameter, and the buffers afterwards with those of
+ * PyTorch's module in the same mode, with the same weights and buffers.
  */
 async function compare(module: Module, forward: (x: Tensor) => Tensor, x: Tensor, pytorch: string): Promise<void> {
   const differentiable = x.dtype === "f32";

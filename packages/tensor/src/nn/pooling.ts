@@ -1,4 +1,4 @@
-/** Pooling of images:  x (B, C, H, W) → (B, C, H′, W′). Names and defaults are PyTorch's; the stride is the size of the window by default. */
+/** Pooling of images: x (B, C, H, W) → (B, C′, H′, W′). As in PyTorch, the stride is the window's size by default. */
 import { type Handle, native } from "@terse/native-tensor";
 import { handleOf } from "../lifetime.ts";
 import { Tensor } from "../tensor.ts";

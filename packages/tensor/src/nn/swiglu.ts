@@ -4,7 +4,7 @@ import { Tensor } from "../tensor.ts";
 
 const id = native.find("terse::swiglu");
 
-/** silu(gate) ⊙ up, elementwise:  gate, up (…, n), of one shape. Shazeer 2020, https://arxiv.org/abs/2002.05202, equation 6 */
+/** silu(gate) ⊙ up, elementwise, both (…, n). Shazeer 2020, https://arxiv.org/abs/2002.05202, equation 6 */
 export function swiglu(gate: Tensor, up: Tensor): Tensor {
   return new Tensor(native.call(id, handleOf(gate), handleOf(up)) as Handle);
 }

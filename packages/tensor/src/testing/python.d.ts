@@ -3,11 +3,13 @@ import type { Tensor } from "../tensor.ts";
 export declare const python: string | undefined;
 /** The end of a test's name that says why the test is skipped. */
 export declare const needsPython: string;
-/** The end of a test's name that says why the test is skipped: Python lacks one of these modules. "" where it has them all. */
+/** The end of a test's name that says which of these Python modules are missing, so that it is skipped; else "". */
 export declare function needsModules(...names: string[]): string;
 /** The version of that PyTorch, "2.13.0". A seed gives the same random numbers only in the same version. */
 export declare const pythonTorchVersion: string | undefined;
-/** Runs a Python script that reads torch tensors from the dictionary `inputs` and writes to `outputs`. torch, nn, F, numpy are imported. */
+/**
+ * Runs a Python script, with torch, nn, F and numpy: `inputs` are its tensors; what it writes to `outputs` is returned.
+ */
 export declare function runPython(script: string, inputs?: Record<string, Tensor>): Promise<Record<string, Tensor>>;
 /** ‖a − b‖ / ‖b‖, in f64; 0 for two zeros. */
 export declare function relativeError(a: Tensor, b: Tensor): number;

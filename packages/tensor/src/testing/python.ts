@@ -19,7 +19,7 @@ export const python: string | undefined = findPython();
 export const needsPython =
   python === undefined ? " (skipped: neither TERSE_PYTHON nor the toolchain folder has a Python with torch)" : "";
 
-/** The end of a test's name that says why the test is skipped: Python lacks one of these modules. "" where it has them all. */
+/** The end of a test's name that says which of these Python modules are missing, so that it is skipped; else "". */
 export function needsModules(...names: string[]): string {
   if (python === undefined) return needsPython;
   const missing = names.filter((name) => !hasModules(python!, [name]));
@@ -95,7 +95,7 @@ for line in sys.stdin:
 
 let child: { process: ChildProcessByStdio<Writable, Readable, null>; answers: AsyncIterator<string> } | undefined;
 
-/** Sends one folder to the Python process and waits for its answer. Between requests the process does not keep Node alive. */
+/** Sends a folder to the Python process and waits for its answer. An idle process does not keep Node alive. */
 async function ask(file: string, folder: string): Promise<void> {
   if (child === undefined) {
     const process = spawn(file, ["-u", "-c", server], { stdio: ["pipe", "pipe", "inherit"] });
@@ -114,7 +114,9 @@ async function ask(file: string, folder: string): Promise<void> {
 
 let last: Promise<unknown> = Promise.resolve();
 
-/** Runs a Python script that reads torch tensors from the dictionary `inputs` and writes to `outputs`. torch, nn, F, numpy are imported. */
+/**
+ * Runs a Python script, with torch, nn, F and numpy: `inputs` are its tensors; what it writes to `outputs` is returned.
+ */
 export function runPython(script: string, inputs: Record<string, Tensor> = {}): Promise<Record<string, Tensor>> {
   const mine = last.then(() => runOne(script, inputs)); // one request at a time
   last = mine.catch(() => {});
