@@ -21,7 +21,7 @@ export default defineConfig({
     projects: [
       {
         extends: true,
-        // These start processes, replace modules, or call engines: each file has a process of its own, and takes no other with it.
+        // These start processes, replace modules, or call engines: each file has its own process, which it may end.
         test: {
           name: "alone",
           include: ["{packages,native,apps}/*/**/*.test.ts", "test-e2e/**/*.test.ts", "tools/**/*.test.ts"],
@@ -35,14 +35,15 @@ export default defineConfig({
     // One more than there are cores: some files wait for processes and deadlines while others compute.
     maxWorkers: Math.min(8, availableProcessors() + 1),
     sequence: { sequencer: LongestFirst },
-    // Guards against a hang, for a busy machine. A test that asserts a reaction time measures it. tools/testing/hang-guard.ts
-    // ends what these limits do not reach, and waits longer.
+    // Guards against a hang, for a busy machine. A test that asserts a reaction time measures it.
+    // tools/testing/hang-guard.ts ends what these limits do not reach, and waits longer.
     testTimeout: 300_000,
     hookTimeout: 300_000,
     execArgv: ["--conditions=@terse/source"],
-    // Python's packages are installed without bytecode. The first test that imports one writes it, outside of the repository: torch
-    // and transformers are then imported in a third of the time.
-    // Operators take one thread: there are more processes than cores, and threads that wait for each other there take several times as long.
+    // Python's packages are installed without bytecode. The first test that imports one writes it, outside of the
+    // repository: torch and transformers are then imported in a third of the time.
+    // Operators take one thread: there are more processes than cores, and threads that wait for each other there take
+    // several times as long.
     env: { PYTHONDONTWRITEBYTECODE: "", PYTHONPYCACHEPREFIX: join(toolchain, "bytecode"), OMP_NUM_THREADS: "1" },
     setupFiles: ["tools/testing/worker-setup.ts"],
   },

@@ -1,10 +1,12 @@
 #!/bin/bash
-# bare-debian.sh [--as-root] COMMAND…: runs each COMMAND, one string each, as an ordinary user in a clone of this checkout, on a bare
-# Debian 12 with what README.md asks for and nothing else. Commands after --as-root run as its root. Making it takes root and debootstrap.
+# bare-debian.sh [--as-root] COMMAND…: runs each COMMAND, one string each, as an ordinary user in a clone of this
+# checkout, on a bare Debian 12 with what README.md asks for and nothing else. Commands after --as-root run as its root.
+# Making it takes root and debootstrap.
 #
 #   tools/bare-debian.sh './terse train' './terse test'
 #
-# What is fetched (Debian itself, packages of npm, pnpm and pip) is kept in $TERSE_BARE_CACHE for the next time; KEEP=1 keeps the machine.
+# What is fetched (Debian itself, packages of npm, pnpm and pip) is kept in $TERSE_BARE_CACHE for the next time; KEEP=1
+# keeps the machine.
 set -euo pipefail
 failed=()
 cd "$(dirname "$0")/.."

@@ -5,8 +5,9 @@ import { dirname } from "node:path";
 import { which } from "./which.ts";
 
 /**
- * Runs `work` while this process alone holds the lock `file`; calls `onWait` if another process holds it. A child process holds the
- * kernel's lock (flock) and ends when this process ends, even by SIGKILL. Without a `flock` command, work runs unlocked.
+ * Runs `work` while this process alone holds the lock `file`; calls `onWait` if another process holds it. A child
+ * process holds the kernel's lock (flock), and ends when this process ends, even by SIGKILL. Without a `flock` command,
+ * work runs unlocked.
  */
 export async function withLock<T>(file: string, onWait: () => void, work: () => Promise<T>): Promise<T> {
   const flock = which("flock");

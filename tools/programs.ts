@@ -31,7 +31,7 @@ export const programs: Readonly<Record<string, Program>> = {
   cost: { needs: ["packages"], file: "apps/bench/src/cost/main.ts" },
 };
 
-/** What Node is given to run a command. It loads the workspace's packages from their TypeScript sources, without a build. */
+/** Node's arguments for a command. It loads the workspace's packages from their TypeScript sources, without a build. */
 export function argumentsOf({ file, shared = false }: Program, [name, ...args]: readonly string[]): string[] {
   return ["--conditions=@terse/source", join(root, file), ...(shared ? [name!] : []), ...args];
 }

@@ -24,8 +24,9 @@ export class SetUpFailed extends Error {
 }
 
 /**
- * Shows the steps of a set-up on standard error: one line for each, with its time. A terminal also shows a spinner and the tool's
- * last line of output while the step runs. A tool's output goes to a log file, which is kept if the step fails; its end is printed.
+ * Shows the steps of a set-up on standard error: one line for each, with its time. A terminal also shows a spinner and
+ * the tool's last line of output while the step runs. A tool's output goes to a log file. If the step fails, the file
+ * is kept and its end is printed.
  */
 export class Steps {
   readonly #stream: NonNullable<StepsOptions["stream"]>;

@@ -14,8 +14,9 @@ export const toolchain = resolve(
 );
 
 /**
- * Makes `folder`, unless it exists: `fill` writes into a temporary folder beside it, which is then renamed, so that a folder with
- * the final name is complete. When two processes install the same folder, the second waits (and calls `onWait`), then uses it.
+ * Makes `folder`, unless it exists. `fill` writes into a temporary folder beside it, which is then renamed: a folder
+ * with the final name is complete. When two processes install the same folder, the second waits (and calls `onWait`),
+ * then uses it.
  */
 export async function installFolder(
   folder: string,
@@ -48,7 +49,9 @@ export function requireComplete<T>(found: T | undefined, folder: string): T {
   return found;
 }
 
-/** Removes temporary folders of processes that were killed: this tool's, whose lock we hold, and any that are a day old. */
+/**
+ * Removes temporary folders of killed processes: those of this tool, whose lock we hold, and any that are a day old.
+ */
 function removeLeftovers(home: string, name: string): void {
   const yesterday = Date.now() - 86_400_000;
   for (const entry of readdirSync(home)) {

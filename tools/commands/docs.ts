@@ -5,7 +5,10 @@ import { StepFailed } from "../remedy.ts";
 import type { Steps } from "../steps.ts";
 import { root } from "../toolchain.ts";
 
-/** Makes a folder of pages of all documents and of the types of all packages, which a browser opens as files. Returns its first page. */
+/**
+ * Makes a folder of pages with all documents and the types of all packages, which a browser opens as files. Returns its
+ * first page.
+ */
 export async function docs(steps: Steps, env: Record<string, string>, out: string): Promise<string> {
   const typedoc = await steps.run("TypeDoc", "about 11 MB to fetch, 46 MB on disk", installTypedoc);
   await steps.run("documents", "about a minute", async (progress) => {
@@ -16,7 +19,10 @@ export async function docs(steps: Steps, env: Record<string, string>, out: strin
   return join(out, "index.html");
 }
 
-/** Links to folders of sources, which the site does not have, become plain text; those to the folder of the first page name that page. */
+/**
+ * Links to folders of sources, which the site lacks, become plain text; those to the folder of the first page name that
+ * page.
+ */
 export function mendLinks(page: string): void {
   const isFile = (link: string) =>
     statSync(resolve(dirname(page), decodeURIComponent(link)), { throwIfNoEntry: false })?.isFile() ?? false;

@@ -14,8 +14,8 @@ export const addons = ["codecs", "collectives", "optimizers", "tensor"] as const
 export type AddonName = (typeof addons)[number];
 
 /**
- * What an addon was built from. Other `tools` need a clean build; other `sources` a build of the changed files. So does
- * an MPI where there was none: tests bring it, and a module of its own holds what uses it.
+ * What an addon was built from. Other `tools` need a clean build; other `sources` a build of the changed files. An MPI
+ * where there was none needs only the latter: tests install it, and a module of its own has what uses it.
  */
 export interface Stamp {
   tools: string;

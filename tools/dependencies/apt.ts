@@ -13,9 +13,9 @@ export function aptRelease(osRelease = readOsRelease()): string | undefined {
 }
 
 /**
- * Unpacks distribution packages into `folder` without root: `apt-get download` checks their signatures, `dpkg -x` unpacks them.
- * Uses this machine's package lists, or fetches its own where those are missing or old. `complete` also unpacks every dependency
- * that this machine lacks.
+ * Unpacks distribution packages into `folder` without root: `apt-get download` checks their signatures, `dpkg -x`
+ * unpacks them. Uses this machine's package lists, or fetches its own where those are missing or old. `complete` also
+ * unpacks every dependency that this machine lacks.
  */
 export async function unpackFromApt(
   progress: Progress,
@@ -41,8 +41,9 @@ export async function unpackFromApt(
 }
 
 /**
- * Downloads the packages, and the libraries that they need and this machine lacks; apt knows the names, which differ between
- * releases. With a `-dev` package comes its own run-time library, but not the other `-dev` packages that it depends on.
+ * Downloads the packages, and the libraries that they need and this machine lacks. apt knows the names, which differ
+ * between releases. With a `-dev` package comes its own run-time library, but not the other `-dev` packages that it
+ * depends on.
  */
 async function download(
   progress: Progress,
@@ -75,7 +76,11 @@ export function runtimeLibraries(development: string, depends: string): string[]
   return [...new Set(names)].filter((name) => name.startsWith(stem) && !name.endsWith("-dev"));
 }
 
-/** The package names in the output of `apt-get --print-uris install`: 'http://…/libgloo0_0.5_amd64.deb' libgloo0_0.5_amd64.deb 163880 … */
+/**
+ * The package names in the output of `apt-get --print-uris install`:
+ *
+ *   'http://…/libgloo0_0.5_amd64.deb' libgloo0_0.5_amd64.deb 163880 …
+ */
 export function packagesInUris(answer: string): string[] {
   return [...answer.matchAll(/^'[^']+'\s+(\S+)\.deb\s/gm)].map((match) => basename(match[1]!).split("_")[0]!);
 }

@@ -29,7 +29,10 @@ export const armIsHere = process.arch === "arm64";
 /** Whether apt can install them here. */
 export const canInstallArm = (): boolean => process.arch === "x64" && aptRelease() !== undefined;
 
-/** From TERSE_ARM_COMPILER and TERSE_ARM_EMULATOR, else the PATH, else the toolchain folder; undefined unless both are found. */
+/**
+ * From TERSE_ARM_COMPILER and TERSE_ARM_EMULATOR, else the PATH, else the toolchain folder; undefined unless both
+ * exist.
+ */
 export function findArm(): Arm | undefined {
   const found = {
     compiler: named("TERSE_ARM_COMPILER") ?? which(compiler) ?? own("arm", compiler),

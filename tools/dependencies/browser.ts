@@ -51,7 +51,9 @@ function fontsAreHere(): boolean {
   return folders.some((path) => globSync("**/*.{ttf,otf,ttc,pfb}", { cwd: path }).length > 0);
 }
 
-/** Installs the headless Chromium of the npm package @sparticuz/chromium, with the libraries and the font that a minimal system lacks. */
+/**
+ * Installs the headless Chromium of @sparticuz/chromium, with the libraries and the font that a minimal system lacks.
+ */
 export async function installBrowser(progress: Progress): Promise<string> {
   if (!canInstallBrowser)
     throw new StepFailed(`Chromium cannot be installed for ${process.platform} on ${process.arch}: ${browserRemedy}.`);

@@ -28,7 +28,9 @@ export async function findCuda(pythonPackages: readonly string[]): Promise<Cuda>
   };
 }
 
-/** nvcc on the PATH, under CUDA_HOME, among pip's packages, or in the toolchain folder; native/cmake/cuda.cmake searches the same places. */
+/**
+ * nvcc on the PATH, in CUDA_HOME, in pip's packages, or in the toolchain folder: the places of native/cmake/cuda.cmake.
+ */
 export function findNvcc(pythonPackages: readonly string[]): string | undefined {
   const homes = [process.env["CUDA_HOME"], process.env["CUDA_PATH"], "/usr/local/cuda"];
   const named = homes.filter((home) => home).map((home) => join(home!, "bin", "nvcc"));
@@ -44,7 +46,9 @@ function read(path: string): string | undefined {
   return existsSync(path) ? readFileSync(path, "utf8") : undefined;
 }
 
-/** Installs the CUDA compiler from pip, without its dependencies; it compiles kernels where no CUDA toolkit is installed. */
+/**
+ * Installs the CUDA compiler from pip, without its dependencies: it compiles kernels where there is no CUDA toolkit.
+ */
 export async function installNvcc(progress: Progress): Promise<string> {
   mkdirSync(toolchain, { recursive: true });
   requireSpace(toolchain, 1e9);

@@ -18,8 +18,8 @@ export type LibtorchSearch = { found: Libtorch | undefined; skipped: string[] };
 const folder = join(toolchain, `libtorch-${pins.torch}`);
 
 /**
- * libtorch from LIBTORCH, else the torch of python3, else the toolchain folder. An unusable torch of python3 is skipped, with the
- * reason; an unusable LIBTORCH is an error.
+ * libtorch from LIBTORCH, else the torch of python3, else the toolchain folder. An unusable torch of python3 is
+ * skipped, with the reason. An unusable LIBTORCH is an error.
  */
 export async function findLibtorch(): Promise<LibtorchSearch> {
   const named = process.env["LIBTORCH"];
@@ -43,8 +43,8 @@ export async function findLibtorch(): Promise<LibtorchSearch> {
 }
 
 /**
- * Installs the wheel of torch without its dependencies, and the two CUDA libraries that its CUDA build needs to load: enough for
- * C++ on a CPU. Another package index may give a CPU build.
+ * Installs the wheel of torch without its dependencies, and the two CUDA libraries that its CUDA build needs to load:
+ * enough for C++ on a CPU. Another package index may give a CPU build.
  */
 export async function installLibtorch(progress: Progress): Promise<Libtorch> {
   await requirePython3();

@@ -8,7 +8,9 @@ import { findOrInstallPip } from "./pip.ts";
 import { pins } from "./versions.ts";
 
 export interface Mpi {
-  /** Holds include/mpi.h, lib/libmpi.so and bin/mpirun; undefined where the build asks the compiler wrapper on the PATH. */
+  /**
+   * Has include/mpi.h, lib/libmpi.so and bin/mpirun; undefined where the build asks the compiler wrapper on the PATH.
+   */
   prefix: string | undefined;
   path: string; // what was found
   source: "TERSE_MPI" | "system" | "toolchain";

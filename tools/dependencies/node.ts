@@ -11,7 +11,7 @@ export const oldestNode = `${engines.node.replace(">=", "")}.0`;
 /** The Nodes that the published packages are tried in: the oldest, the one of this repository, the newest. */
 export const nodes = [oldestNode, process.env["TERSE_NODE_VERSION"] ?? "24.21.0", "26.6.0"] as const;
 
-/** The program of a Node of any version, for this processor or for ARM, from npm's package `node-linux-<architecture>`. */
+/** The program of a Node of any version, for this processor or for ARM, from npm's `node-linux-<architecture>`. */
 export async function installNode(progress: Progress, version: string, architecture: string): Promise<string> {
   const folder = join(toolchain, architecture === process.arch ? `node-${version}` : `node-${architecture}-${version}`);
   const fill = async (partial: string) => {

@@ -34,8 +34,8 @@ export async function findOrInstallPip(progress: Progress): Promise<Pip> {
 }
 
 /**
- * Installs packages into the folder `target`, which is allowed where the system's Python is externally managed. Unpacks in
- * `scratch`, because /tmp may be small and in memory.
+ * Installs packages into the folder `target`, which is allowed where the system's Python is externally managed. Unpacks
+ * in `scratch`, because /tmp may be small and in memory.
  */
 export async function pipInstall(
   progress: Progress,

@@ -3,7 +3,7 @@ import type { Progress } from "../steps.ts";
 import { installFolder, toolchain } from "../toolchain.ts";
 import { pins } from "./versions.ts";
 
-/** The program of TypeDoc, which makes the site of the documents; from npm, with the TypeScript that it needs. Only `./terse docs` uses it. */
+/** The program of TypeDoc and its TypeScript, from npm. Only `./terse docs` uses it, for the site of the documents. */
 export async function installTypedoc(progress: Progress): Promise<string> {
   const folder = join(toolchain, `typedoc-${pins.typedoc}`);
   const packages = [`typedoc@${pins.typedoc}`, `typescript@${pins.typedocTypescript}`];

@@ -16,7 +16,7 @@ export const libtorchRange = { from: "2.6", to: "2.14" } as const;
 /** The Python versions that the pinned torch has wheels for. */
 export const pythonRange = { from: "3.10", to: "3.14" } as const;
 
-/** The numbers at the start of a version: "v24.21.0" → [24, 21, 0], "2.13.0+cu130" → [2, 13, 0]; [] where there are none. */
+/** The numbers that begin a version: "v24.21.0" → [24, 21, 0], "2.13.0+cu130" → [2, 13, 0]; [] where there are none. */
 export function parseVersion(text: string): number[] {
   const numbers = /^\D*(\d+(?:\.\d+)*)/.exec(text)?.[1];
   return numbers === undefined ? [] : numbers.split(".").map(Number);

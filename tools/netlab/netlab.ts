@@ -1,14 +1,16 @@
 /**
- * `./terse netlab --hosts N --rate 100mbit -- COMMAND` emulates several hosts on one machine. Each host is a network namespace with
- * its own link to a switch; the kernel (tbf) limits the rate in both directions. COMMAND runs once on each host, with torchrun's
- * environment variables, so that our ranks and PyTorch's find each other. Needs root. The machine's own network is not touched.
+ * `./terse netlab --hosts N --rate 100mbit -- COMMAND` emulates several hosts on one machine. Each host is a network
+ * namespace with its own link to a switch; the kernel (tbf) limits the rate in both directions. COMMAND runs once on
+ * each host, with torchrun's environment variables, so that our ranks and PyTorch's find each other. It needs root, and
+ * does not touch the machine's own network.
  *
  *   host 0  eth0 10.77.0.1 ══ rate ══╗
  *   host 1  eth0 10.77.0.2 ══ rate ══╬══ bridge, in a namespace of its own
  *   …                                ╝
  *
- * When this process ends, even by SIGKILL, the hosts' processes are ended and the namespaces removed. A janitor process does that when
- * a pipe closes; only this process holds the pipe open, and each process that it starts, until that has entered its namespace.
+ * When this process ends, even by SIGKILL, a janitor process ends the hosts' processes and removes the namespaces. It
+ * does so when a pipe closes. This process holds the pipe open, and so does each process that it starts, until that has
+ * entered its namespace.
  */
 import { type ChildProcess, type StdioOptions, spawn, spawnSync } from "node:child_process";
 import { randomBytes } from "node:crypto";
@@ -95,8 +97,8 @@ export async function netlab({ hosts, rate, command }: Laboratory): Promise<numb
     toAll("SIGTERM");
     setTimeout(() => toAll("SIGKILL"), 5000).unref();
   };
-  // The commands are no part of this terminal's process group, so that each signal reaches them once, from here. They may take their time
-  // to end, for example to save. A second signal ends them.
+  // The commands do not belong to this terminal's process group, so that each signal reaches them once, from here. They
+  // may take their time to end, for example to save. A second signal ends them.
   let interrupted = false;
   const signals = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
   const pass = (signal: (typeof signals)[number]) => {
@@ -174,8 +176,8 @@ function build([middle, ...hosts]: readonly string[], rate: string, held: number
   const burst = Math.max(16 * 1024, Math.ceil(0.0025 * bytesPerSecond));
   const shape = (device: string, queue: number) =>
     `qdisc add dev ${device} root tbf rate ${rate} burst ${burst} limit ${Math.ceil(queue)}`.split(" ");
-  // A switch queues 50 ms of traffic for a port, and drops the rest. A host's own queue holds a thousand packets, Linux's default, so
-  // that a host does not drop what its own program sends.
+  // A switch queues 50 ms of traffic for a port, and drops the rest. A host's own queue holds a thousand packets,
+  // Linux's default, so that a host does not drop what its own program sends.
   const [ofPort, ofHost] = [0.05 * bytesPerSecond + burst, 1000 * 1500];
   const steps: string[][] = [
     ["ip", "netns", "add", middle!],
@@ -198,8 +200,8 @@ function build([middle, ...hosts]: readonly string[], rate: string, held: number
     const { status, stderr } = call(where(tool!)!, args, held);
     if (status !== 0) throw new NetlabError(`${tool} ${args.join(" ")}: ${stderr.trim()}`);
   }
-  // Packets of one connection are received on one core, as with a network card: on several cores they would arrive out of order, and
-  // TCP would take that for a loss.
+  // Packets of one connection are received on one core, as with a network card. On several cores they would arrive out
+  // of order, and TCP would take that for a loss.
   const cores = ((1n << BigInt(Math.min(32, cpus().length))) - 1n).toString(16);
   const steer = `for queue in /sys/class/net/*/queues/rx-*/rps_cpus; do echo ${cores} >$queue; done`;
   for (const machine of [middle!, ...hosts]) call(where("ip")!, ["netns", "exec", machine, "sh", "-c", steer], held);
@@ -211,7 +213,10 @@ interface Janitor {
   end(): Promise<void>;
 }
 
-/** Starts a detached process (setsid), which a signal to this process group does not reach. It removes the namespaces when its pipe closes. */
+/**
+ * Starts a detached process (setsid), which no signal to this process group reaches. It removes the namespaces when its
+ * pipe closes.
+ */
 function startJanitor(machines: readonly string[]): Janitor {
   // Several rounds: a process may start others while it is being ended.
   const program = `cat >/dev/null

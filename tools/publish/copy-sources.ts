@@ -48,8 +48,7 @@ if (released.length === 0) {
 }
 
 /**
- * The addon, or undefined where it cannot be built. The package then has sources alone, as for a platform without a
- * prebuilt addon.
+ * The addon; undefined where it cannot be built: the package then has only sources, as for a platform without an addon.
  */
 async function portableAddon(build: string): Promise<string | undefined> {
   process.stderr.write(`native/${name}: building it without the libraries that another machine may lack\n`);

@@ -1,7 +1,4 @@
-/**
- * What users of the oldest Node get: the tarballs that docs/packages.md says how to make, and the documents' programs as
- * they stand there.
- */
+/** The tarballs of docs/packages.md in the oldest Node, and the documents' programs as they stand there. */
 import { spawn, spawnSync } from "node:child_process";
 import {
   existsSync,

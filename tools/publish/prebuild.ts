@@ -6,7 +6,7 @@ import type { Progress } from "../steps.ts";
 
 type Runs = Pick<Progress, "run">;
 
-/** The addons that need no library which another machine may keep elsewhere. That of `tensor` needs libtorch, so users build it. */
+/** The addons whose libraries every machine has in one place. `tensor` needs libtorch, so users build it. */
 export const portable = ["codecs", "collectives", "optimizers"] as const;
 export const targets = ["linux-x64", "linux-arm64"] as const;
 export type Target = (typeof targets)[number];
@@ -15,8 +15,8 @@ export type Target = (typeof targets)[number];
 const newest: Readonly<Record<string, string>> = { GLIBC: "2.34", GLIBCXX: "3.4.30", CXXABI: "1.3.13", GCC: "9.9" };
 
 /**
- * Builds an addon of the checkout `root` for other machines: `native/<name>/build/prebuilt/<target>/<name>.node`. It is plain
- * Node-API 9, so one file serves Node 22 and all later ones.
+ * Builds an addon of the checkout `root` for other machines: `native/<name>/build/prebuilt/<target>/<name>.node`. It is
+ * plain Node-API 9, so one file serves Node 22 and all later ones.
  */
 export async function prebuild(
   progress: Runs,
@@ -34,7 +34,7 @@ export async function prebuild(
     );
 }
 
-/** Builds an addon without the libraries that another machine may lack: `<build>/<name>.node`, for this machine unless `target` says another. */
+/** Builds `<build>/<name>.node` without libraries that another machine may lack, for this machine or for `target`. */
 export async function buildPortable(
   progress: Runs,
   root: string,

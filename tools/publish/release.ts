@@ -12,8 +12,8 @@ import { type Example, examples } from "./examples.ts";
 import { portable, prebuild, targets } from "./prebuild.ts";
 
 /**
- * Makes what would be published of the last commit, and installs and runs it as a user does. Publishes nothing and changes nothing in
- * the checkout: versions are set, and everything is built, in a copy. The tarballs are left in `out`.
+ * Makes what would be published of the last commit, and installs and runs it as a user does. Publishes nothing, and
+ * changes nothing in the checkout: it sets versions and builds everything in a copy. The tarballs are left in `out`.
  */
 export async function release(steps: Steps, env: Record<string, string>, out: string): Promise<void> {
   const scratch = mkdtempSync(join(tmpdir(), "terse-release-"));
@@ -146,7 +146,7 @@ async function nodeFor(steps: Steps, version: string, architecture: string): Pro
 
 const emulated = ({ emulator, libraries }: ArmCpp, node: string): string[] => [emulator, "-L", libraries, node];
 
-/** Runs the examples as they are, in an empty folder with nothing but the tarballs. What they print must be what the READMEs say. */
+/** Runs the examples as they are, in a folder with nothing but the tarballs. They must print what the READMEs say. */
 async function runExamples(
   user: string,
   [command, ...words]: readonly string[],

@@ -1,4 +1,7 @@
-/** The headless Chromium of tests, driven by Playwright. A browser that has ended fails what waits for it at once, with its last words. */
+/**
+ * The headless Chromium of tests, driven by Playwright. If the browser ends, what waits for it fails at once with its
+ * last words.
+ */
 import { setTimeout as sleep } from "node:timers/promises";
 import { type Browser, chromium, type Page } from "playwright-core";
 import { browserRemedy, findBrowser } from "../dependencies/browser.ts";
@@ -11,7 +14,10 @@ export const whyNoBrowser: string = browserPath
   ? ""
   : ` (skipped: ${process.env["TERSE_BROWSER_MISSING"] ?? `no Chromium was found; ./terse test brings one, or ${browserRemedy}`})`;
 
-/** Milliseconds until an operation on a page fails: far longer than any takes on a busy machine, far shorter than a test may take. */
+/**
+ * Milliseconds until an operation on a page fails: longer than any takes on a busy machine, shorter than a test's
+ * limit.
+ */
 export const patience = 60_000;
 
 /** `environment` is added to this process's own. */
@@ -24,7 +30,10 @@ export function startBrowser({ program = browserPath!, environment = {} } = {}):
   });
 }
 
-/** Waits until an expression is true in the page. Playwright's own waits evaluate inside of the page, which its security policy forbids. */
+/**
+ * Waits until an expression is true in the page. Playwright's own waits evaluate in the page, which its security policy
+ * forbids.
+ */
 export async function until(page: Page, expression: string): Promise<void> {
   const end = performance.now() + patience;
   while (!(await page.evaluate<boolean>(`Boolean(${expression})`))) {

@@ -1,6 +1,6 @@
 /**
- * What a process that is killed between two operations on files leaves behind, without a process: at the chosen operation this one and
- * all that follow fail, those that would clean up too.
+ * Leaves behind what a process would that is killed between two operations on files, without a process: the chosen
+ * operation and all that follow fail, also those that would clean up.
  */
 import fs from "node:fs";
 import { type FileHandle, open } from "node:fs/promises";

@@ -2,15 +2,19 @@ import { setTimeout as delay } from "node:timers/promises";
 import type { Reporter, TestCase, TestModule, Vitest } from "vitest/node";
 import { describeProcess, type Process, processesWith, workerTitle } from "./processes.ts";
 
-/** Seconds without a result after which a file hangs: longer than vitest's limit of one test, which works only while JavaScript runs. */
+/**
+ * Seconds without a result after which a file hangs: more than vitest's limit of one test, which needs a free
+ * JavaScript thread.
+ */
 const patience = Number(process.env["TERSE_TEST_PATIENCE"] ?? 900);
 /** Seconds after which a file hangs although it has results: many of its tests run into vitest's limit. */
 const longest = 1800;
 const mark = "TERSE_TEST_RUN";
 
 /**
- * Ends what hangs, says what it was doing, and makes the run fail: a test file whose thread is blocked, where vitest's own limits
- * do not work, and processes that outlive the tests that started them and hold the output open, for which vitest waits for ever.
+ * Ends what hangs, says what it was doing, and makes the run fail. It ends a test file whose thread is blocked, where
+ * vitest's own limits do not work. It also ends processes that outlive their tests and hold the output open, for which
+ * vitest would wait for ever.
  */
 export default class HangGuard implements Reporter {
   #vitest: Vitest | undefined;

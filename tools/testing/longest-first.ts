@@ -1,7 +1,10 @@
 import { relative } from "node:path";
 import { BaseSequencer, type TestSpecification } from "vitest/node";
 
-/** Files that take long although they are short: they compile, start processes, or wait. Of each three, one waits while the others compute. */
+/**
+ * Short files that take long: they compile, start processes, or wait. Of each three, one waits while the others
+ * compute.
+ */
 export const longest: readonly string[] = [
   "native/codecs/src/cuda.test.ts",
   "test-e2e/ranks/ranks.test.ts",
@@ -35,8 +38,8 @@ export const longest: readonly string[] = [
 ];
 
 /**
- * The files that take longest begin, so that all workers are busy to the end. The others follow by size, or by their time in the last
- * run; last those that share a process, so that no worker is replaced between two of them.
+ * The files that take longest begin, so that all workers are busy to the end. The others follow by their time in the
+ * last run, or else by size. Last are those that share a process, so that no worker is replaced between two of them.
  */
 export class LongestFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {

@@ -11,7 +11,7 @@ export interface Process {
   command: string;
 }
 
-/** The processes whose environment has this variable. Children inherit it, so those whose parent has ended are found too. */
+/** The processes whose environment has this variable. Children inherit it, so orphans are found too. */
 export function processesWith(variable: string): Process[] {
   return list("/proc")
     .filter((name) => /^\d+$/.test(name) && read(`/proc/${name}/environ`).split("\0").includes(variable))
@@ -22,7 +22,7 @@ export function processesWith(variable: string): Process[] {
     }));
 }
 
-/** What a process is doing: its command, the state of each thread, and for a worker of tests the stack of its JavaScript. */
+/** What a process is doing: its command, each thread's state, and the JavaScript stack of a test worker. */
 export async function describeProcess({ pid, command }: Process): Promise<string> {
   const threads = list(`/proc/${pid}/task`).map((thread) => {
     const file = (name: string) => read(`/proc/${pid}/task/${thread}/${name}`).trim();
