@@ -2,10 +2,10 @@
  * Which parameter of a model a tensor in a file is. Files have the names of the library that wrote them, and some
  * libraries put a prefix before all names. One rule serves all models; each model gives a table:
  *
- *   transformer.h.0.ln_1.weight              as the model saves it, or as it calls the parameter
- *   h.0.ln_1.weight                          saved by the base model, whose prefix is "transformer."
- *   module._orig_mod.transformer.h.0.ln_1.weight     by a module that wrapped it: DistributedDataParallel, torch.compile, FSDP
- *   lm_head.weight                           a copy of a tied parameter
+ *   transformer.h.0.ln_1.weight           as the model saves it, or as it calls the parameter
+ *   h.0.ln_1.weight                       saved by the base model, whose prefix is "transformer."
+ *   module._orig_mod.transformer.h.0 …    saved by a wrapper: DistributedDataParallel, torch.compile, FSDP
+ *   lm_head.weight                        a copy of a tied parameter
  */
 
 /** A stored tensor with some of a parameter's rows: the files have query, key and value, and the model one matrix. */

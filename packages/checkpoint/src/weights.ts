@@ -2,7 +2,8 @@
  * The weights in a model's folder, in the layout of Hugging Face: one file, or shards that an index names.
  *
  *   model.safetensors
- *   model.safetensors.index.json    { "metadata": { "total_size": bytes }, "weight_map": { name: "model-00001-of-00002.safetensors", … } }
+ *   model.safetensors.index.json    { "metadata": { "total_size": bytes },
+ *                                     "weight_map": { name: "model-00001-of-00002.safetensors", … } }
  *   model-00001-of-00002.safetensors, …
  *
  * Where both are there, the one file counts, as in transformers.

@@ -3,8 +3,8 @@
  * where they have the same operation.
  *
  *   streaming     bytes read a second by the better of two plain in-place loops (memory.ts)
- *   over_stream   (4 n + wire bytes) / seconds / streaming: the floats and the wire, each counted once, however often they are read.
- *                 With error feedback 8 n + wire bytes, because the error counts too
+ *   over_stream   (4 n + wire bytes) / seconds / streaming: the floats and the wire, each counted once, however often
+ *                 they are read. With error feedback 8 n + wire bytes, because the error counts too
  *   over_encode   seconds with error feedback ÷ seconds of encoding alone
  *   over_unpack   seconds to unpack, sum, compare and pack in fp32, as DeepSpeed does, ÷ seconds of the vote;
  *                 over_unpack_bytes: the same in NumPy's fastest way, which counts in bytes

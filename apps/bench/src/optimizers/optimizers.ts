@@ -3,8 +3,9 @@
  * PyTorch's and with the speed of this machine's memory. The sides take turns, and each ratio is of one round.
  *
  *   over_torch    our seconds ÷ torch's for the same update (peers/optimizers.py)
- *   over_stream   bytes that the step must touch / seconds / streaming (memory.ts). An array counts each time that the method has to go
- *                 through all of it: LAMB needs a layer's norms before it changes the layer: twice for θ, m and v
+ *   over_stream   bytes that the step must touch / seconds / streaming (memory.ts). An array counts once for each pass
+ *                 that the method needs over all of it. LAMB needs a layer's norms before it changes the layer, so
+ *                 θ, m and v count twice
  *
  * A step is that of the algorithm with its exchange, without clipping, as torch's is. Methods that compress run on two
  * ranks in this thread, and count half: a rank encodes all its elements, adds its share of everybody's, and decodes

@@ -3,9 +3,10 @@
  *
  *   step = computing + local work + exposed
  *
- *   computing    data, forward, backward and the loop's own work, as the run has measured them; the same for every method
- *   local work   arithmetic and codecs of the method, measured on this machine (local-work.ts), times what the run's own method took in the
- *                run ÷ what it takes here: beside backward and other ranks, memory and processors are slower
+ *   computing    data, forward, backward and the loop's own work, as the run has measured them: equal for every method
+ *   local work   arithmetic and codecs of the method, measured on this machine (local-work.ts), times a correction:
+ *                what the run's own method took in the run ÷ what it takes here. Memory and processors are slower
+ *                beside backward and other ranks
  *   exposed      predicted from α and β of the run's network, and from when buckets leave (dry-run/step-time.ts)
  */
 import type { Measured } from "@terse/exchange";

@@ -24,9 +24,9 @@ export class Metrics implements Disposable {
   }
 
   /**
-   * Removes the lines of steps from `step` on, which are taken again, and what is no line of metrics: a process may have
-   * died in the middle of one. Keeps what a run that ended at `step` measured of its network. Resolves to a sentence
-   * about the broken lines, if there are any.
+   * Removes the lines of steps from `step` on, which are taken again, and what is no line of metrics: a process may
+   * have died in the middle of one. Keeps what a run that ended at `step` measured of its network. Resolves to a
+   * sentence about the broken lines, if there are any.
    */
   async cutAt(step: number): Promise<string | undefined> {
     if (!existsSync(this.#path)) return undefined;

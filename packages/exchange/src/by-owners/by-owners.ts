@@ -6,7 +6,7 @@
  *   encode       every rank writes a wire for each owner
  *   carry up     all-to-all: every owner receives all ranks' wires of its chunk
  *   reduce       the owner reduces them to one wire
- *   carry down   an all-gather, sent as an all-to-all, whose headers carry the refusal of an owner that cannot write its result
+ *   carry down   an all-gather, sent as an all-to-all; its headers tell if an owner refuses to write its result
  *   hand out     every rank reads the owners' wires, which are the same bytes on every rank
  *
  * Sent by a rank, with up[r] bytes to owner r and down[r] bytes from it: 2 (P − 1) messages, Σ up − up[rank] + (P − 1)

@@ -5,12 +5,13 @@
  *
  *   P ranks, n elements, W = 8 ⌈n / 64⌉ bytes of signs, d planes of the outcome
  *   α: latency of a message; β: seconds per byte; o: each further message; h: overhead of an exchange
- *   t(m, k, s) = α(s) + max((k − 1) o, (m − b) β)   a rank sends m bytes in k messages, the longest of s bytes; α(s) is larger for long ones
+ *   t(m, k, s) = α(s) + max((k − 1) o, (m − b) β)   a rank sends m bytes in k messages, the longest of s bytes
+ *   α(s) is larger for long messages
  *   b: bytes that the token bucket of a shaped link lets through without delay: its contents, refilled while the link
  *   is idle
  *
  *   all-to-all (P, S)   t((P − 1)/P S, P − 1, S / P)               also an all-gather
- *   ring (P, S)         the larger of 2 (P − 1)/P S β + α, all its bytes, and 2 (P − 1) steps of a segment: see `allReduce`
+ *   ring (P, S)         the larger of all its bytes, 2 (P − 1)/P S β + α, and 2 (P − 1) steps of a segment (`allReduce`)
  *   server (P, S)       t((P − 1) S, P − 1, S)                     all ranks to one, or one to all
  *
  * The paper's Table 1 counts α for every message of an all-to-all. Here these messages are concurrent: each further one

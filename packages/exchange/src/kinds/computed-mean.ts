@@ -13,13 +13,13 @@
  *
  * The vectors of a round are carried together, in one of two ways that give the same bits:
  *
- *   by owners   every rank sends its vectors to their owners, who send the results to all ranks (by-owners.ts). Sent by a rank, for n
- *               elements up and k down: the owner 4 k bytes to each other rank, the others 4 n bytes to the owner. With
- *               owners of equal shares this is (P − 1)/P · 4 (n + k) bytes a rank, as an all-reduce sends. Messages: 2
- *               (P − 1). Held: 4 n bytes, at the owner of more ranks than one 4 (P + 1) n bytes; and 4 k bytes.
- *   by slices   every rank averages a slice of all vectors for the owners (by-slices.ts): about twice the bytes of equal shares, whatever the
- *               shares, and 4 (P − 1) messages. Taken where the busiest rank saves 32 KiB each way, as with fewer
- *               vectors than ranks.
+ *   by owners   every rank sends its vectors to their owners, who send the results to all ranks (by-owners.ts). For n
+ *               elements up and k down, the owner sends 4 k bytes to each other rank, and the others 4 n bytes to the
+ *               owner. With owners of equal shares this is (P − 1)/P · 4 (n + k) bytes a rank, as an all-reduce sends.
+ *               Messages: 2 (P − 1). Memory: 4 n bytes (4 (P + 1) n at the owner, if P > 1), and 4 k bytes.
+ *   by slices   every rank averages a slice of all vectors for the owners (by-slices.ts): about twice the bytes of
+ *               equal shares, whatever the shares, and 4 (P − 1) messages. Taken where the busiest rank saves 32 KiB
+ *               each way, as with fewer vectors than ranks.
  */
 import type { Floats } from "@terse/codecs";
 import { copy, type Group } from "@terse/collectives";

@@ -8,9 +8,12 @@
  *   f ← f + (1/P) Σ a,  b = C(f),  f ← f − b      each chunk's owner                   f: the chunk's error
  *   into += b                                     the same on every rank
  *
- * For any codec C and at any time:  Σ_t b + mean(e) + f = Σ_t mean(x). With the default C, scaled-sign, a rank writes one scale for its
- * whole vector and an owner one for its chunk: √mean x², over real elements only, without padding. A single rank has no
- * f: b = a.
+ * For any codec C and at any time:
+ *
+ *   Σ_t b + mean(e) + f = Σ_t mean(x)
+ *
+ * With the default C, scaled-sign, a rank writes one scale for its whole vector and an owner one for its chunk:
+ * √mean x², over real elements only, without padding. A single rank has no f: b = a.
  *
  * Sent by a rank, scaled-sign, chunks of c ≈ n/P elements: 2 (P − 1) messages, Σ_{r ≠ rank} (4 + ⌈c_r/8⌉) + (P − 1)(4 +
  * ⌈c/8⌉) bytes. Held: three wires of the whole, so 3 n/8 bytes.

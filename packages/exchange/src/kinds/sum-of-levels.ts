@@ -2,19 +2,25 @@
  * The sum over the ranks of quantised levels, as whole numbers: Lion Cub's p-bit exchange. Ishikawa et al. 2024,
  * Algorithm 1, line 5, §4.2 and §6, https://arxiv.org/abs/2411.16462
  *
- *   q_r = Q₁(x_r)        −s … s, s ≤ 2^(p − 1) − 1; each rank has its own scale, so all have equal weight   (l1 or linf, unscaled)
- *     or sign(x_r)       −1, 0 or 1, p = 2                                                                  (ternary; not direct)
+ *   q_r = Q₁(x_r)        −s … s, s ≤ 2^(p − 1) − 1     l1 or linf, unscaled: each rank has its own scale, so all have
+ *                                                      equal weight
+ *     or sign(x_r)       −1, 0 or 1, p = 2             ternary; not direct
  *   Σ q_r                exactly; Lion Cub's update is its sign, and 0 leaves the parameter unchanged
  *
  * Three ways use the same Σ q:
  *
- *   direct         the paper's: one summing all-reduce of fields that are wide enough for the sum, P (2^p − 1) ≤ 2^w − 1
- *   owners         p bits up; each chunk's owner adds, and its whole numbers come down in the narrowest fields that hold P s
- *   sign           p bits up; only the sign of the sum comes down, as two bit planes
+ *   direct   the paper's: one summing all-reduce of fields of w bits with room for the sum, P (2^p − 1) ≤ 2^w − 1
+ *   owners   p bits up; each chunk's owner adds, and the sums come down in the narrowest fields with room for P s, w′ bits
+ *   sign     p bits up; only the sign of the sum comes down, as two bit planes
  *
- * Sent by a rank, about, in bits an element times (P − 1)/P: direct 2 w, owners p + w′, sign p + 2. For 8 ranks and 5
- * bits: 16, 13, 7. Messages: direct 1 (P − 1 if small), the others 2 (P − 1). The direct sum has no headers for
- * refusals: they follow the fields, one element for each rank.
+ * Sent by a rank, about:
+ *
+ *            bits an element, times (P − 1)/P   8 ranks, 5 bits   messages
+ *   direct   2 w                                16                1 (P − 1 if small)
+ *   owners   p + w′                             13                2 (P − 1)
+ *   sign     p + 2                              7                 2 (P − 1)
+ *
+ * The direct sum has no headers for refusals: they follow the fields, one element for each rank.
  */
 import { type Codec, count, type Floats, f16, SumTooWideError, ternary, type Zeros } from "@terse/codecs";
 import { allReduceBytes, type Group } from "@terse/collectives";

@@ -2,8 +2,10 @@
  * The mean of a vector of f32, sent as whole numbers of 8 bits, in units that the ranks share for each block of 512
  * elements. It is rounded once, on the way up, and added exactly (fields.ts).
  *
- *   u = max over ranks of max |x_r| in the block / 127          rounded up to fp32
- *   x ← (1/P) u Σ_r round(x_r / u)                              the same bits on every rank; the error is at most u/2, and fp32's rounding
+ *   u = max over ranks of max |x_r| in the block / 127    rounded up to fp32
+ *   x ← (1/P) u Σ_r round(x_r / u)                        the same bits on every rank
+ *
+ * The error is at most u/2, and fp32's rounding.
  *
  * Sent by a rank, about 2 (P − 1)/P times: 4 bytes a block for u, and 1.5 bytes an element (1 up and 2 down, for 2 to
  * 257 ranks), three quarters of 16 bits. Messages: those of the small all-reduce, and 2 (P − 1). Held: as

@@ -10,7 +10,8 @@
  * ZeRO++ (Wang et al. 2023, https://arxiv.org/abs/2306.10209): inside the hosts, between ranks with the same place in
  * their hosts, inside the hosts again.
  *
- *   1. all-to-all inside     owner l of a host receives its host's signs for part l of the vector; as many owners as the smallest host has ranks
+ *   1. all-to-all inside     owner l of a host receives its host's signs for part l of the vector. A host has as many
+ *                            owners as the smallest host has ranks
  *   2. all-to-all between    the H owners of a part, one on each host, divide it among them and vote on it
  *   3. all-gather between
  *   4. all-to-all inside     the owner sends the part to the other ranks of its host, with the notes
@@ -18,8 +19,8 @@
  * `inside: "dense"`: inside a host the ranks send the values themselves in f32, not their signs. So a host votes as the
  * mean of its ranks would, and noise is averaged before values become one bit. With one host, Lion Cub is Lion.
  *
- *   h_k ← sign(Σ_{ranks of host k} c)      added in the order of the ranks, in f32; the sign of 0 is that of the ranks' own zeros
- *   1. all-to-all inside                   owner l of a host receives its host's c for part l: a reduce-scatter that also carries the notes
+ *   h_k ← sign(Σ_{ranks of host k} c)   added in rank order, in f32; the sign of 0 is that of the ranks' own zeros
+ *   1. all-to-all inside                owner l of a host receives its host's c for part l: a reduce-scatter with notes
  *
  * Sent by a rank that owns w of W words (w = 0, and nothing between hosts, for a rank that owns no part) and w' of
  * those between hosts, with L ranks on its host: 2 (L − 1) messages, 8 ((W − w) + (L − 1) w) bytes inside; 2 (H − 1)

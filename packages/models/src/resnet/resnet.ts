@@ -3,7 +3,8 @@
  * files: ResNet-18, -34 and -50 for ImageNet; and ResNet-18 for CIFAR as in the Cutout paper, DeVries and Taylor 2017,
  * https://arxiv.org/abs/1708.04552, §4.1: a 3×3 stem without max-pool.
  *
- * Shapes: images (B, C, H, W)   x (B, w, H/4, W/4), for CIFAR (B, w, H, W); a later stage has 2 × the channels and ½ of height and width   logits (B, K)
+ * Shapes: images (B, C, H, W)   x (B, w, H/4, W/4), for CIFAR (B, w, H, W)   logits (B, K)
+ * Each later stage has twice the channels, and half the height and width.
  */
 import { parseOptions } from "@terse/options";
 import {

@@ -24,8 +24,12 @@ export interface BatchNormalisation {
 }
 
 /**
- * (x − mean) / √(var + ε) ⊙ γ + β for each channel:  x (B, C, …). Mean and variance are the batch's in training, or without running
- * statistics; otherwise the running ones. In training  running ← (1 − momentum) running + momentum · the batch's.
+ * For each channel of x (B, C, …):
+ *
+ *   (x − mean) / √(var + ε) ⊙ γ + β
+ *
+ * Mean and variance are the batch's in training, or without running statistics; otherwise the running ones.
+ * In training:  running ← (1 − momentum) running + momentum · the batch's
  */
 export function batchNorm(
   x: Tensor,
@@ -49,8 +53,11 @@ export function batchNorm(
 }
 
 /**
- * Batch normalisation of images, Ioffe and Szegedy 2015, https://arxiv.org/abs/1502.03167:  x (B, C, H, W).  γ, β (C), initialised to ones
- * and zeros. The running statistics are those of the batches that this process has seen.
+ * Batch normalisation of images, Ioffe and Szegedy 2015, https://arxiv.org/abs/1502.03167.
+ *
+ *   x (B, C, H, W)   γ, β (C), initialised to ones and zeros
+ *
+ * The running statistics are those of the batches that this process has seen.
  */
 export class BatchNorm2d extends Module {
   readonly weight: Parameter | null;

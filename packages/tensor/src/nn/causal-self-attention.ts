@@ -6,7 +6,10 @@ import { Module } from "./module.ts";
 
 /**
  * Each position attends to itself and the ones before it, with `heads` heads.
- * x (B, T, d) → (B, T, d);   per head d/h. With a cache, x follows the positions that the cache has, and is appended to it.
+ *
+ *   x (B, T, d) → (B, T, d);   per head d/h
+ *
+ * With a cache, x follows the positions that the cache has, and is appended to it.
  */
 export class CausalSelfAttention extends Module {
   readonly qkv: Linear; // the rows of q, then k, then v: (3d, d)

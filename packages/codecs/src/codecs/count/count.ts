@@ -3,8 +3,9 @@
  * ranks. Ishikawa et al. 2024, "Lion Cub", https://arxiv.org/abs/2411.16462, §6: "we map {−1, 1} ↦ {0, 1}, which saves
  * one bit per value".
  *
- *   1 bit        field = 1 where x > 0, or x = 0 and zeros count as plus;   decoded = 2 c − ranks      c: the field, or the sum of fields
+ *   1 bit        field = 1 where x > 0, or x = 0 and zeros count as plus;    decoded = 2 c − ranks
  *   2 … 8 bits   field = x + s, x whole from −s to s, s = 2^(bits − 1) − 1;  decoded = c − ranks · s
+ *   c            the field, or the sum of fields
  *
  * Any sum of unsigned bytes (or of 16-bit words) adds them: ranks (2^bits − 1) ≤ 2^width − 1, so no field overflows
  * into the next. This file is the definition: count.c, count_avx2.c, … write the same bytes.

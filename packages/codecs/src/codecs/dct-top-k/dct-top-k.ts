@@ -2,8 +2,9 @@
  * dct-top-k: of the orthonormal DCT-II of each chunk, the k coefficients of largest magnitude, with their places. Peng,
  * Quesnelle and Kingma 2024, "DeMo: Decoupled Momentum Optimization", https://arxiv.org/abs/2411.19870, Algorithm 1.
  *
- *   chunks    `block` floats, the last may be shorter; in two dimensions block · block, one square after the other, row by row
- *   a chunk   the indices of its k coefficients, as top-k writes them; then the coefficients, in fp32 (fewer of a shorter chunk)
+ *   chunks    `block` floats, the last may be shorter; in two dimensions squares of block · block, row by row
+ *   a chunk   the indices of its k coefficients, as top-k writes them; then the coefficients, in fp32
+ *             (a shorter chunk has fewer)
  *
  * The magnitudes of a chunk's coefficients add up to at most the largest fp32, so that nothing decoded is infinite.
  * This file is the definition: dct_top_k.c, dct_top_k_avx2.c, … write the same bytes.

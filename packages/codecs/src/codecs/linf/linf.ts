@@ -5,9 +5,9 @@
  *
  *   s     = 2^(bits − 1) − 1
  *   scale = ‖x‖_∞
- *   uniform        v = min(|x| · (s / scale), s);  |q| = ⌊v⌋ + draw(v − ⌊v⌋)                     decoded = q · (scale / s)
+ *   uniform        v = min(|x| · (s / scale), s);  |q| = ⌊v⌋ + draw(v − ⌊v⌋)          decoded = q · (scale / s)
  *   without-zero   the same, but a level 0 of an x ≠ 0 becomes ±1
- *   logarithmic    levels scale · 2^(k − s), k = 1 … s, and 0; drawn between the neighbours      decoded = ± scale · 2^(|q| − s)
+ *   logarithmic    levels 0 and scale · 2^(k − s), k = 1 … s; one of x's two is drawn   decoded = ± scale · 2^(|q| − s)
  *   wire  = scales, then q + s in fields
  *
  * An unscaled wire has no scales, and decodes to q; the sum of the wires of `ranks` ranks decodes to Σ q. With units

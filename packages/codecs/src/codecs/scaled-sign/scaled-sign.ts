@@ -3,7 +3,7 @@
  * Stochastic Gradient Descent"; Tang et al. 2021, "1-bit Adam", https://arxiv.org/abs/2102.02888; Li et al. 2021,
  * "1-bit LAMB", https://arxiv.org/abs/2104.06069
  *
- *   scale[r]  = fp32(√(Σ x[i]² / count))          over the elements of scale group r that are not masked; 0 if there are none
+ *   scale[r]  = fp32(√(Σ x[i]² / count))    over the unmasked elements of scale group r; 0 if there are none
  *   bit i     = x[i] > 0, or x[i] = 0 and zeros count as plus; 0 in a scale group whose scale is 0
  *   decoded   = +scale where the bit is 1, −scale where it is 0
  *

@@ -3,8 +3,8 @@
  * al. 2017, "TernGrad: Ternary Gradients to Reduce Communication in Distributed Deep Learning",
  * https://arxiv.org/abs/1705.07878
  *
- *   scale[r]  = max |x[i]| of scale group r, but at most c σ where clip = c is given; σ: the scale group's standard deviation
- *   t[i]      = sign(x[i]) with probability |x[i]| · (1 / scale), else 0                   (equations 1 and 3)
+ *   scale[r]  = max |x[i]| of scale group r; with clip = c at most c σ, σ: the scale group's standard deviation
+ *   t[i]      = sign(x[i]) with probability |x[i]| · (1 / scale), else 0                  (equations 1 and 3)
  *   decoded   = t scale
  *
  * The wire: scales, one fp32 per scale group, then the codes t + 1, two bits each, by quarters of the whole vector: Q =

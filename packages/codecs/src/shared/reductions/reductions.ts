@@ -2,7 +2,8 @@
  * Reductions over a scale group, from which its scale is computed. Every implementation gives the same bits.
  *
  *   partial[j] of 64 Ki elements = sum over i = j, j + 16, j + 32, … in that order, in fp64          j = 0 … 15
- *   fold: partial[j] += partial[j + 8] for j < 8, then + 4, + 2, + 1;  the sum = partial[0] of each 64 Ki, added in order
+ *   fold: partial[j] += partial[j + 8] for j < 8, then + 4, + 2, + 1
+ *   the sum = partial[0] of each 64 Ki elements, added in order
  */
 const chunk = 1 << 16;
 

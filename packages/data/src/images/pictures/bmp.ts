@@ -3,8 +3,9 @@
  * bottom up or from the top down. Pixels are those of PIL. The header:
  * https://learn.microsoft.com/en-us/windows/win32/gdi/bitmap-storage
  *
- *   0 "BM"  2 bytes of the file  6 0  10 where the pixels begin | 14 bytes of this header, by which its kind is known
- *   18 width  22 height, < 0 from the top down  26 1  28 bits a pixel  30 compression  34 … 46 colours of the palette  50 … 54 masks
+ *    0 "BM"   2 bytes of the file   6 0   10 where the pixels begin   14 bytes of this header, which tell its kind
+ *   18 width   22 height, < 0 from the top down   26 1   28 bits a pixel   30 compression   34 …
+ *   46 colours of the palette   50 …   54 masks
  */
 import type { RawPicture } from "./raw-picture.ts";
 
