@@ -33,7 +33,8 @@ export async function installFolder(
     const cancel = onEnd(discard);
     try {
       await fill(partial);
-      chmodSync(partial, 0o777 & ~process.umask()); // mkdtemp allows only this user; others may share the toolchain folder
+      // mkdtemp allows only this user; others may share the toolchain folder.
+      chmodSync(partial, 0o777 & ~process.umask());
       if (!existsSync(folder)) renameSync(partial, folder);
     } finally {
       discard();

@@ -87,7 +87,8 @@ export function inspect(root: string): { root: string; version: string } | { wro
 
 function versionOf(root: string): string | undefined {
   const python = /__version__ = '([^']+)'/.exec(read(root, "version.py") ?? "")?.[1];
-  const archive = read(root, "build-version") ?? read(root, "../build-version"); // the libtorch archives have this instead
+  // The libtorch archives have this instead.
+  const archive = read(root, "build-version") ?? read(root, "../build-version");
   const header = /TORCH_VERSION "([^"]+)"/.exec(
     read(root, "include/torch/headeronly/version.h") ??
       read(root, "include/torch/csrc/api/include/torch/version.h") ??

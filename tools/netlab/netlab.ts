@@ -72,7 +72,8 @@ export function netlabObstacle(): string | undefined {
   for (const tool of ["ip", "tc"])
     if (where(tool) === undefined) return `${tool} is missing: install iproute2; ${without}`;
   if (process.getuid?.() !== 0) return `it needs root, for network namespaces; ${without}`;
-  const probe = '"$0" netns add "$1" && "$0" netns del "$1"'; // one command, so that it deletes what it added even if we end
+  // One command, so that it deletes what it added even if we end.
+  const probe = '"$0" netns add "$1" && "$0" netns del "$1"';
   const { status, stderr } = call("setsid", ["sh", "-c", probe, where("ip")!, `terse-probe-${process.pid}`]);
   return status === 0 ? undefined : `this machine allows no network namespaces (${stderr.trim()}); ${without}`;
 }

@@ -19,7 +19,8 @@ x = np.resize(rng.standard_normal(65521).astype(np.float32), n)
 tensor = torch.from_numpy(x).clone()  # a copy without huge pages, which NumPy uses and our floats do not
 bits = np.packbits(x >= 0, bitorder="little")
 sums = np.zeros(n, np.float32)
-halves = {kind: torch.zeros(n, dtype=kind) for kind in (torch.bfloat16, torch.float16)}  # touched before the measurement
+# Touched before the measurement.
+halves = {kind: torch.zeros(n, dtype=kind) for kind in (torch.bfloat16, torch.float16)}
 votes = [np.packbits(rng.random(elements) < 0.5, bitorder="little") for _ in range(8)]
 
 

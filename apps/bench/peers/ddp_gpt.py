@@ -29,7 +29,8 @@ class Side:
         self.model = gpt_ddp.gpt_of(task)
         self.parameters = list(self.model.parameters())
         self.momenta = [torch.zeros_like(p) for p in self.parameters]
-        self.scratch = [torch.empty_like(p) for p in self.parameters]  # reused: new ones would cost page faults in every step
+        # Reused: new ones would cost page faults in every step.
+        self.scratch = [torch.empty_like(p) for p in self.parameters]
         self.taken = 0
         self.ready = 0.0  # time of the last gradient: autograd calls this hook before DDP's, which sends the gradient
         for p in self.parameters:

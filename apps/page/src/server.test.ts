@@ -87,7 +87,8 @@ describe("a page on loopback", () => {
       const { status, headers, body } = await ask(server, path);
       expect([path, status]).toEqual([path, 200]);
       expect(headers["content-security-policy"]).toMatch(/^default-src 'none'; script-src 'self';/);
-      expect(body.match(/(https?:)?\/\/[a-z]/g) ?? [], path).toEqual(path === "/page.js" ? ["http://w"] : []); // the name of SVG
+      // The name of SVG's namespace.
+      expect(body.match(/(https?:)?\/\/[a-z]/g) ?? [], path).toEqual(path === "/page.js" ? ["http://w"] : []);
       const again = await ask(server, path, { "if-none-match": headers.etag! });
       expect([again.status, again.body]).toEqual([304, ""]);
     }

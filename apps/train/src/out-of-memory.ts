@@ -40,7 +40,8 @@ export function memoryKills(root = "/"): MemoryKills {
   return {
     group: place && killsIn(read(place.folder, place.kills)),
     machine: killsIn(read("proc/vmstat")),
-    limit: limit !== undefined && limit < 2 ** 60 ? limit : undefined, // the first version writes almost 2⁶³ where there is none
+    // The first version writes almost 2⁶³ where there is none.
+    limit: limit !== undefined && limit < 2 ** 60 ? limit : undefined,
   };
 }
 

@@ -12,7 +12,8 @@ import { openRegularSync } from "./regular-file.ts";
 export const lockChangesEverySeconds = 5;
 /** Seconds without a change after which the process is taken for ended. Some changes may arrive late. */
 export const lockSilentAfterSeconds = 20;
-const silentBeforeNamespaces = 60; // locks that name no namespace are of earlier versions, which touched theirs every 15 s
+// Locks that name no namespace are of earlier versions, which touched theirs every 15 s.
+const silentBeforeNamespaces = 60;
 
 export interface LockHolder {
   readonly pid: number; // in its namespace

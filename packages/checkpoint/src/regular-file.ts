@@ -5,7 +5,8 @@
 import { closeSync, constants, fstatSync, openSync, readSync, type Stats, statSync } from "node:fs";
 import { type FileHandle, open } from "node:fs/promises";
 
-const flags = constants.O_RDONLY | (constants.O_NONBLOCK ?? 0); // a pipe that came after the first look is not waited for
+// A pipe that came after the first look is not waited for.
+const flags = constants.O_RDONLY | (constants.O_NONBLOCK ?? 0);
 
 /** Opens a regular file, also by a link. Throws as `open` does, with a code and a reason in words for anything else. */
 export async function openRegular(path: string): Promise<FileHandle> {
@@ -37,7 +38,8 @@ export function openRegularSync(path: string): number {
 export function readRegularText(path: string, mostBytes: number): string {
   const file = openRegularSync(path);
   try {
-    const bytes = Buffer.allocUnsafe(Math.min(fstatSync(file).size, mostBytes) + 1); // one more shows a file that is larger
+    // One more shows a file that is larger.
+    const bytes = Buffer.allocUnsafe(Math.min(fstatSync(file).size, mostBytes) + 1);
     let length = 0;
     for (let read = -1; read !== 0 && length < bytes.length; length += read)
       read = readSync(file, bytes, length, bytes.length - length, null);

@@ -102,7 +102,8 @@ describe("joining a world of two ranks", () => {
         joinWorld({
           engine,
           env: { ...env(server, rank), TERSE_EMULATE_LINK: "10mbit,2ms" },
-          ...(rank === 1 ? { emulateLink: { bitsPerSecond: 50e6, latency: 0.02 } } : {}), // an option precedes the variable
+          // An option precedes the variable.
+          ...(rank === 1 ? { emulateLink: { bitsPerSecond: 50e6, latency: 0.02 } } : {}),
         }),
       ),
     );
@@ -218,7 +219,8 @@ describe("joining a world of two ranks", () => {
       const listening = () =>
         socketsOfThisProcess().filter((each) => !before.has(each) && each.endsWith("→ 0.0.0.0:0"));
       const first = joinWorld({ engine: "gloo", env: env(server, 0) });
-      await expect.poll(() => socketsOfThisProcess().length, { timeout: 500_000 }).toBeGreaterThan(before.size + 3); // it waits, and sends heartbeats
+      // It waits, and sends heartbeats.
+      await expect.poll(() => socketsOfThisProcess().length, { timeout: 500_000 }).toBeGreaterThan(before.size + 3);
       expect(listening()).toEqual([]);
       const groups = await Promise.all([first, joinWorld({ engine: "gloo", env: env(server, 1) })]);
       expect(listening()).toEqual([]);

@@ -146,7 +146,8 @@ describe("the environment", () => {
     expect(readWorldEnvironment({ ...here, MASTER_PORT: "4000" }).master).toEqual({ host: "127.0.0.1", port: 4000 });
     const mpirun = { ...openMpi, OMPI_COMM_WORLD_LOCAL_SIZE: "4" };
     expect(readWorldEnvironment(mpirun).master?.host).toBe("127.0.0.1");
-    expect(readWorldEnvironment(openMpi).master).toBeUndefined(); // on two machines, of which no variable names the first
+    // Two machines, of which no variable names the first.
+    expect(readWorldEnvironment(openMpi).master).toBeUndefined();
     expect(readWorldEnvironment({ ...pmi, MASTER_ADDR: "node0", MASTER_PORT: "1" }).master?.host).toBe("node0");
   });
 

@@ -120,7 +120,8 @@ describe.each(Object.keys(models) as ModelName[])("%s, as every model,", (name) 
         for (const [name, tensor] of again.stateDict()) tensor.copy_(state.get(name)!);
       });
       const [preset] = Object.keys(entry.presets);
-      const byRecipe = entry.create({ preset, ...entry.read(model.config) }, {}); // every option is read, so no preset shows
+      // Every option is read, so no preset shows.
+      const byRecipe = entry.create({ preset, ...entry.read(model.config) }, {});
       expect(byRecipe.config).toEqual(model.config);
       for (const option of [...(entry.ofData ?? []), ...(entry.ofTraining ?? [])])
         expect(Object.keys(entry.options.entries)).toContain(option);

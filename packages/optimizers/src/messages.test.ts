@@ -116,7 +116,8 @@ const compressions: Record<string, [create: () => GradientCompression, ...Phase[
   "terngrad, own scalers": [() => terngrad({ scaler: "own" }), [2, "sparse"]],
   graddrop: [() => graddrop({ ratio: 0.1 }), [2, "sparse"]],
   dgc: [() => dgc({ ratio: 0.1, warmup: 1 }), [2, "sparse"], [2, "sparse"]],
-  powersgd: [() => powersgd({ startPowerSGDIter: 1 }), [2, "mean"], [6, "owners", "mean"]], // orth(mean(M Q)), mean(Mᵀ P)
+  // orth(mean(M Q)), mean(Mᵀ P)
+  powersgd: [() => powersgd({ startPowerSGDIter: 1 }), [2, "mean"], [6, "owners", "mean"]],
 };
 
 const unders = Object.values(registry)
@@ -125,7 +126,8 @@ const unders = Object.values(registry)
 
 const pairs = unders.flatMap((under) =>
   Object.entries(compressions).map(([compression, [carrier, ...phases]]) => {
-    const [messages, ...awaits]: Phase = under().name === "muon" ? [2, "fromOwners"] : [0]; // the owners send Muon's updates
+    // The owners send Muon's updates.
+    const [messages, ...awaits]: Phase = under().name === "muon" ? [2, "fromOwners"] : [0];
     return {
       name: `${under().name} with ${compression}`,
       create: () => compressed(under(), carrier()),

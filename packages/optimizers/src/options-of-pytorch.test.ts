@@ -12,7 +12,8 @@ const options: Record<string, [schema: Schema, absent: readonly string[], others
     ["processGroup", "orthogonalizationEpsilon", "compressionStatsLoggingFrequency", "batchTensorsWithSameShape"],
     { startPowerSGDIter: 1000 },
   ],
-  "torch.optim.Muon": [muon.options, ["params", "lr"], { nsSteps: 5, adjustLrFn: null }], // ours may be absent; null is "original"
+  // Ours may be absent; null is "original".
+  "torch.optim.Muon": [muon.options, ["params", "lr"], { nsSteps: 5, adjustLrFn: null }],
 };
 
 type Schema = v.GenericSchema & { readonly entries: object };

@@ -519,7 +519,8 @@ describe("overlap", () => {
         expect(bucketing).toBe("as many as there can be");
       }
       for (const { bucketing } of [...before, ...one]) {
-        expect(bucketing).toMatch(/^1 bucket of \d+ parameters: backward takes /); // the fourth step was the last to be looked at
+        // The fourth step was the last to be looked at.
+        expect(bucketing).toMatch(/^1 bucket of \d+ parameters: backward takes /);
       }
       expect(off[0]!.bucketing).toBeUndefined();
     },

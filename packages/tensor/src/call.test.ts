@@ -7,7 +7,8 @@ describe("call", () => {
   it("runs any operator by its schema's name, with defaults for missing arguments", () =>
     scope(async () => {
       expect(await values(call("aten::roll", arange(4), 1, 0))).toEqual([3, 0, 1, 2]);
-      expect(await values(call("aten::roll", arange(4), 1))).toEqual([3, 0, 1, 2]); // a single number is repeated for int[1]
+      // A single number is repeated for int[1].
+      expect(await values(call("aten::roll", arange(4), 1))).toEqual([3, 0, 1, 2]);
       expect(await values(call("aten::hardtanh", tensor([-5, 0.5, 5])))).toEqual([-1, 0.5, 1]);
       expect(await values(call("aten::cat", [ones([1]), zeros([1])]))).toEqual([1, 0]);
     }));

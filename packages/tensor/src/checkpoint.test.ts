@@ -84,7 +84,8 @@ it("takes several inputs, functions inside functions, a tensor that is used insi
     let pending: Promise<void> | undefined;
     scope(() => {
       const factor = ones([2]).mul(10);
-      const outer = checkpoint((x, factor) => checkpoint((x) => x!.mul(w), x!.mul(w)).mul(factor!), x, factor); // 10 w² x
+      // 10 w² x
+      const outer = checkpoint((x, factor) => checkpoint((x) => x!.mul(w), x!.mul(w)).mul(factor!), x, factor);
       pending = outer.mul(w).sum().backward(); // 10 w³ x
     });
     await pending;

@@ -79,7 +79,8 @@ export class Resource {
     close = (scope, survivors) => {
       scope.open = false;
       const { owned } = scope;
-      scope.owned = []; // a timer that was started in the scope keeps the scope alive, and must not keep its tensors alive
+      // A timer that was started in the scope keeps the scope alive, and must not keep its tensors alive.
+      scope.owned = [];
       const outer = currentScope();
       const handles = new Float64Array(owned.length);
       let count = 0;

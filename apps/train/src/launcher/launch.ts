@@ -180,7 +180,8 @@ function environmentOf(
 /** The command line of ranks: the launcher's own, and after a failure that of the run that they had begun. */
 function argumentsAfter({ folder, isSaved }: RunSoFar, { resume }: TrainArguments): string[] {
   const own = process.argv.slice(2);
-  const isNamed = resume !== undefined && resume !== "auto"; // until the next save it goes on from the one that was named
+  // Until the next save, a restart resumes from the named one.
+  const isNamed = resume !== undefined && resume !== "auto";
   if (folder === undefined || (isNamed && !isSaved)) return own;
   return [...own, "--resume=auto", `--out=${folder}`];
 }

@@ -114,7 +114,8 @@ describe("the batch script for Slurm", () => {
 
   it("gives every task its cores, which srun does not take from the job from Slurm 22.05 on", () => {
     const bin = mkdtempSync(join(tmpdir(), "terse-srun-"));
-    const srun = '#!/bin/sh\necho "$SRUN_CPUS_PER_TASK $OMP_NUM_THREADS $TERSE_TOKEN"\n'; // srun(1): the variable is --cpus-per-task
+    // srun(1): the variable is --cpus-per-task.
+    const srun = '#!/bin/sh\necho "$SRUN_CPUS_PER_TASK $OMP_NUM_THREADS $TERSE_TOKEN"\n';
     writeFileSync(join(bin, "srun"), srun, { mode: 0o755 });
     writeFileSync(join(bin, "openssl"), "#!/bin/sh\necho secret\n", { mode: 0o755 });
     const env = { PATH: `${bin}:${process.env["PATH"]}`, SLURM_JOB_ID: "7", SLURM_CPUS_PER_TASK: "6" };

@@ -123,7 +123,8 @@ describe("the lock of a folder", () => {
       expect(await start()).toMatch(/^waits\n.*is in use: process/s);
       expect(JSON.parse(readFileSync(path(), "utf8"))).toMatchObject({ start: "mine" });
     }
-    writeFileSync(path(), JSON.stringify({ ...thisProcess(), start: "mine", rank: 0 })); // as of a process that was killed
+    // As if a process had been killed.
+    writeFileSync(path(), JSON.stringify({ ...thisProcess(), start: "mine", rank: 0 }));
     expect(await start()).toBe("waits\nheld\n");
   });
 

@@ -30,5 +30,6 @@ it("of other weights are taken the names of classes and the ids of tokens, where
   });
   expect(meaningsIn(theirs, { classes: false, tokens: true })).toEqual({ eos_token_id: 7, pad_token_id: null });
   expect(meaningsIn(theirs, { classes: false, tokens: false })).toEqual({});
-  expect(withMeanings({ vocabulary: 9 }, { eos_token_id: 7 })).toEqual({ vocabulary: 9 }); // of no model of transformers
+  // transformers has no such model.
+  expect(withMeanings({ vocabulary: 9 }, { eos_token_id: 7 })).toEqual({ vocabulary: 9 });
 });

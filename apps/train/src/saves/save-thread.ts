@@ -11,7 +11,8 @@ if (process.platform === "linux") setPriority(19);
 
 /** The thread's share of a processor while nobody waits for the save: a step beside it is longer by about as much. */
 const share = 1 / 60;
-const longestPause = 75; // milliseconds after a mebibyte: where the disk or the processors are slow, a save is not slower still
+// Milliseconds after a mebibyte: where the disk or the processors are slow, a save is not slower still.
+const longestPause = 75;
 
 /** Pauses after each part as long as keeps to `share`, until the first element of `waits` is 1. */
 function paceOf(waits: Int32Array): () => void {

@@ -8,7 +8,8 @@ import { positive, positiveInteger, v } from "@terse/options";
 import type { Schedule } from "./schedule.ts";
 
 const options = v.object({
-  milestones: v.optional(v.pipe(v.array(positiveInteger), v.description("a list of integers ≥ 1")), []), // steps after the warm-up
+  // Steps after the warm-up.
+  milestones: v.optional(v.pipe(v.array(positiveInteger), v.description("a list of integers ≥ 1")), []),
   decay: v.optional(v.pipe(positive, v.maxValue(1)), 0.1),
   start: v.optional(v.pipe(positive, v.maxValue(1))), // of lr, at the first step of the warm-up
 });

@@ -65,7 +65,8 @@ class ACodec(unittest.TestCase):
             (lambda: codec("terngrad", clip=1e-50), ValueError, "clip is 1e-50, which fp32 does not hold"),
             (lambda: codec("terngrad", clip=1e39), ValueError, r"clip is 1e\+39, which fp32 does not hold"),
             (lambda: codec("count", width=4, ranks=16), CodecError, r"codec.'count', width=4, ranks=16.: So many ranks .* do not fit the field"),
-            (lambda: codec("l1", bits=4, width=8, unscaled=True, ranks=18), CodecError, "So many ranks"),  # 18 * 15 > 255
+            # 18 * 15 > 255
+            (lambda: codec("l1", bits=4, width=8, unscaled=True, ranks=18), CodecError, "So many ranks"),
             (lambda: codec("count", width=5), CodecError, "fields of that width"),
             (lambda: codec("sign", bits=-1), ValueError, "bits is -1"),
             (lambda: codec("sign", bits=True), ValueError, "bits is True"),

@@ -57,7 +57,8 @@ const folderOptions = v.object({
   mean: v.optional(ofChannels(finite)), // of red, green and blue, in pixels from 0 to 1; ImageNet's if absent
   deviation: v.optional(ofChannels(positive)), // the same
   validationFraction: v.optional(unitInterval, 0.1), // where there are no train/ and val/
-  maxCorrupt: v.optional(unitInterval, 0.01), // the share of pictures that may be impossible to decode; others take their places
+  // The share of pictures that may fail to decode; others take their places.
+  maxCorrupt: v.optional(unitInterval, 0.01),
   ...augmentationOptions.entries,
 });
 type FolderOptions = v.InferOutput<typeof folderOptions>;

@@ -145,7 +145,8 @@ async function check(
   progress?: Share["progress"],
 ): Promise<void> {
   let [next, told] = [0, performance.now()];
-  let wrong: { at: number; error: unknown } | undefined; // of the first file that ends the check, whichever is looked at first
+  // The error that ends the check: that of the first such file, in whichever order they are read.
+  let wrong: { at: number; error: unknown } | undefined;
   const worker = async () => {
     while (next < files.length) {
       const at = next++;

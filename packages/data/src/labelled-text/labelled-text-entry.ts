@@ -18,14 +18,17 @@ import { type LabelledText, LabelledTextSamples } from "./labelled-text-samples.
 
 const options = v.object({
   path: text, // a folder with train.tsv and, to validate on, another file; or a .tsv or .csv to train on
-  validation: v.optional(text), // its name: dev_matched.tsv for MNLI; dev.tsv if absent, or what is the validation split by its name
-  header: v.optional(flag, true), // whether the first line names the columns; else a column's name is its number, from 1
+  // The name of the file to validate on: dev_matched.tsv for MNLI. If absent dev.tsv, or the one named as that split.
+  validation: v.optional(text),
+  // Whether the first line names the columns; else a column's name is its number, from 1.
+  header: v.optional(flag, true),
   tokenizer: v.optional(text, "bytes"), // bytes, gpt2, or the path of a tokenizer.json
   sentence: v.optional(text, "sentence"), // the column of the text
   second: v.optional(text), // the column of the second text, for pairs
   label: v.optional(text, "label"), // the column of the label
   classes: v.optional(positiveInteger, 2), // labels are 0 … classes − 1
-  labels: v.optional(v.array(text)), // the labels of a file that has words, in the order of their classes: entailment, neutral, …
+  // The labels of a file that has words, in the order of their classes: entailment, neutral, …
+  labels: v.optional(v.array(text)),
   blockSize: v.optional(positiveInteger), // tokens a row; the model's context if absent
 });
 type Options = v.InferOutput<typeof options>;

@@ -13,7 +13,9 @@ import { tokenizedText } from "../tokens/tokenized-text.ts";
 import { MaskedTextSamples } from "./masked-text-samples.ts";
 
 const options = v.object({
-  path: v.optional(text), // a file or folder of text, jsonl, json, csv, tsv or parquet, or of tokens, which ./terse data prepare writes; the TypeScript declarations of the installed packages if absent
+  // A file or folder of text, jsonl, json, csv, tsv or parquet, or of tokens, which ./terse data prepare writes; the
+  // TypeScript declarations of the installed packages if absent.
+  path: v.optional(text),
   tokenizer: v.optional(text, "bytes"), // bytes, gpt2, or the path of a tokenizer.json
   endOfText: v.optional(text), // the token between two texts; the tokenizer's own if absent
   column: v.optional(text), // of jsonl, json, csv, tsv and parquet; "text" if absent

@@ -30,7 +30,8 @@ export async function fetchSource(source: Source, folder: string, progress: Prog
     await rename(`${target}.partial`, target);
   } else await check(source, target);
   if (unpacked === undefined) return target;
-  const place = await mkdtemp(join(folder, "unpacking-")); // so that what an interruption leaves is not taken for the whole
+  // So that what an interruption leaves is not taken for the whole.
+  const place = await mkdtemp(join(folder, "unpacking-"));
   try {
     if (target.endsWith(".zip")) await unzip(target, source.folder!, place);
     else await promisify(execFile)("tar", ["-xzf", resolve(target), "-C", resolve(place)]);

@@ -16,10 +16,13 @@ import { textFiles } from "./text-files.ts";
 import { declarationsAsBytes, declarationsName } from "./typescript-declarations.ts";
 
 const textOptions = v.object({
-  path: v.optional(text), // a file or folder of text, jsonl, json, csv, tsv or parquet; the TypeScript declarations of the installed packages if absent
+  // A file or folder of text, jsonl, json, csv, tsv or parquet; the TypeScript declarations of the installed packages
+  // if absent.
+  path: v.optional(text),
   tokenizer: v.optional(text, "bytes"), // bytes, gpt2, or the path of a tokenizer.json
   endOfText: v.optional(text), // the token between two texts; the tokenizer's own if absent
-  column: v.optional(text), // of jsonl, json, csv, tsv and parquet; with tokens "text" if absent, and bytes are then those of the files as they are
+  // Of jsonl, json, csv, tsv and parquet. If absent: "text" with tokens; with bytes the files are read as they are.
+  column: v.optional(text),
   blockSize: v.optional(positiveInteger), // tokens a row; the model's context if absent
   validationFraction: v.optional(unitInterval, 0.1),
 });

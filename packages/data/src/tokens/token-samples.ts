@@ -87,7 +87,8 @@ export class TokenSamples implements Samples {
         const epoch = Math.floor(position / this.facts.trainingSamples);
         const shift = epoch === 0 ? 0 : new RandomNumbers(seed, epoch, "shift").below(blockSize);
         const [source, inside] = placeOf(sample, training, (each) => this.#shifted(each));
-        const room = source.length - 1 - blockSize * this.#shifted(source); // less than T − 1 only in a source of one row
+        // Less than T − 1 only in a source of one row.
+        const room = source.length - 1 - blockSize * this.#shifted(source);
         return [source, inside * blockSize + Math.min(shift, room)] as const;
       }),
     );

@@ -37,7 +37,8 @@ function network({
     allGather: async () => {
       clock += alpha + (size - 2) * perMessage + perExchange; // a vote ends with it
     },
-    allReduce: async (_: BufferLike, op: Reduction) => expect(op).toBe("max"), // the times are those of the slowest rank
+    // The times are those of the slowest rank.
+    allReduce: async (_: BufferLike, op: Reduction) => expect(op).toBe("max"),
   } as unknown as Group;
 }
 
@@ -51,7 +52,8 @@ describe("α and β of a network", () => {
   });
 
   it("leave out the bytes of a message that are sent while other messages start", async () => {
-    const { link } = await measureLink(network({ room: 5e-4, perMessage: 1e-3 })); // two further messages take 2 ms, 16 KiB take 1.3 ms
+    // Two further messages take 2 ms, 16 KiB take 1.3 ms.
+    const { link } = await measureLink(network({ room: 5e-4, perMessage: 1e-3 }));
     expect(link.alphaLong).toBeCloseTo(1.5e-3, 9);
     expect(link.burst).toBe(0);
   });
@@ -83,7 +85,8 @@ describe("α and β of a network", () => {
   it("leave out bytes that a token bucket lets through without delay", async () => {
     const { link } = await measureLink(network({ beta: 8 / 20e6, burst: 40_000 }));
     expect(link.beta * 20e6).toBeCloseTo(8, 6);
-    expect(link.alphaLong).toBeCloseTo(link.alpha, 12); // 16 KiB take no time for their bytes, but alphaLong is at least α
+    // 16 KiB take no time for their bytes, but alphaLong is at least α.
+    expect(link.alphaLong).toBeCloseTo(link.alpha, 12);
     expect(link.burst).toBeCloseTo(40_000, 3);
     expect((await measureLink(network({ beta: 8 / 20e6 }))).link.burst).toBe(0);
   });

@@ -67,7 +67,8 @@ export interface Measured {
 
 const firstBytes = 16_384; // longer than a message that is sent together with its header
 const mostBytes = 1 << 23;
-const enoughSeconds = 0.02; // a transfer that exceeds the token bucket: so long that the clock's resolution does not matter
+// Seconds of a transfer that exceeds the token bucket: the clock's resolution does not matter then.
+const enoughSeconds = 0.02;
 const atMostSeconds = 0.03; // a transfer that may still fit in the token bucket
 const kneeSeconds = 0.005; // a transfer that is so much longer than a short one exceeds the token bucket
 const codecSeconds = 0.12; // all rounds of the codecs except the first, which is the slowest
@@ -151,7 +152,8 @@ class ShortMessages {
     // Between two ranks a barrier and an all-to-all are one message each way; the all-to-all is closer to an exchange.
     const alpha = size === 2 ? awake : barrier / Math.ceil(Math.log2(size));
     const perMessage = size === 2 ? 0 : Math.max(0, awake - alpha) / (size - 2);
-    const perExchange = Math.max(0, vote - Math.min(2, size - 1) * awake); // a vote is two collectives, of two ranks one
+    // A vote is two collectives, of two ranks one.
+    const perExchange = Math.max(0, vote - Math.min(2, size - 1) * awake);
     return { alpha, perMessage, perExchange, waking, barrier };
   }
 
@@ -176,7 +178,8 @@ async function longMessages(group: Group): Promise<{ first: number; beta: number
   const transfer = async (bytes: number, times: number) => {
     const took: number[] = [];
     for (let k = 0; k < times; k++) {
-      await pause(Math.max(7, Math.min(14, 1000 * last))); // until a token bucket is full again; slow links fill it slowly
+      // Until a token bucket is full again; slow links fill it slowly.
+      await pause(Math.max(7, Math.min(14, 1000 * last)));
       await group.barrier();
       last = await seconds(() => group.allToAll(only(out, next, bytes), only(into, before, bytes)));
       took.push(last);

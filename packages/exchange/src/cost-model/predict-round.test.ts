@@ -32,7 +32,8 @@ it("says in which share of a round the server of votes sends outcomes", () => {
   expect(returningShare([vote("plus")], 4, server)).toBe(1 / 2);
   expect(returningShare([vote("tally")], 4, server)).toBe(3 / 4); // three planes down, one up
   const efficient = { ...standardSchemes, votes: voteSchemes["parameter-server-efficient"].create() };
-  expect(returningShare([vote("plus")], 4, efficient)).toBeCloseTo(3 / 4 / (3 + 3 / 4 + 3 / 4)); // scattered; up, scattered, gathered
+  // Scattered; up, scattered, gathered.
+  expect(returningShare([vote("plus")], 4, efficient)).toBeCloseTo(3 / 4 / (3 + 3 / 4 + 3 / 4));
   expect(returningShare([vote("tally")], 4, efficient)).toBeCloseTo(9 / 4 / (3 + 9 / 4 + 9 / 4));
   expect(returningShare([vote("plus")], 4, standardSchemes)).toBe(0);
   expect(returningShare([vote("plus"), { kind: "mean", n }], 4, server)).toBe(0);

@@ -134,7 +134,8 @@ describe("a vote", () => {
     const of = (burst: number, beta: number) =>
       predictVote("all-to-all", { n: mebi, ranks: 4 }, shaped(burst, beta)).seconds - waiting;
     const [each, beta] = [96 * kibi, 1e-3];
-    expect(of(each, beta)).toBeCloseTo(0.02 + (each - 2020) * beta, 6); // the first operation is free, the second has the refill
+    // The first operation is free, the second has the refill.
+    expect(of(each, beta)).toBeCloseTo(0.02 + (each - 2020) * beta, 6);
     expect(of(3 * each, beta)).toBeCloseTo(2 * 0.02, 9);
     expect(of(1000, beta)).toBeCloseTo((2 * each - 2000) * beta, 6); // the bucket holds no more than 1000
     // The root of a tree receives from two children. Each has a link of its own, and both share the root's incoming

@@ -90,7 +90,8 @@ export function timeOf(
   { workers, parameters, wordBits = 32, valueBits = 1 }: Setting,
   { alpha, beta }: Network,
 ): Time {
-  if (workers === 1) return { latency: 0, bandwidth: 0 }; // a single worker sends nothing; the table's formulas are for P > 1
+  // A single worker sends nothing; the table's formulas are for P > 1.
+  if (workers === 1) return { latency: 0, bandwidth: 0 };
   return {
     latency: implementation.messages(workers) * alpha,
     bandwidth: (implementation.bits(workers, parameters, wordBits, valueBits) / 8) * beta,
@@ -108,7 +109,8 @@ export function crossing(
   { alpha, beta }: Network,
 ): number | undefined {
   const messages = a.messages(workers) - b.messages(workers);
-  const bits = b.bits(workers, 1, wordBits, valueBits) - a.bits(workers, 1, wordBits, valueBits); // both are linear in N
+  // Both are linear in N.
+  const bits = b.bits(workers, 1, wordBits, valueBits) - a.bits(workers, 1, wordBits, valueBits);
   const parameters = (messages * alpha) / ((bits / 8) * beta);
   return parameters > 0 && Number.isFinite(parameters) ? parameters : undefined;
 }

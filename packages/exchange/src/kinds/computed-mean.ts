@@ -119,7 +119,8 @@ function computedVector(group: Group, x: Floats, given: ComputedMeanOptions): Ow
       try {
         compute(mean, floatsAt(result));
       } catch (error) {
-        group.abort(`computedMean: rank ${owner} cannot compute its result: ${String(error)}`); // the other ranks wait for it
+        // The other ranks wait for it.
+        group.abort(`computedMean: rank ${owner} cannot compute its result: ${String(error)}`);
         throw new Error("computedMean: its function failed on this rank", { cause: error });
       }
       checkFinite("computedMean", floatsAt(result));

@@ -193,7 +193,8 @@ describe("the error-compensated mean", () => {
           for (let step = 0; step < steps; step++) for (let r = 0; r < ranks; r++) inputs += value(r, step, i) / ranks;
           return Math.abs(out + e + (f[i] ?? 0) - inputs);
         });
-        expect(Math.max(...errors)).toBeLessThan(1e-6 * steps); // codecs are fp32; what momenta carry is held to fp64 in native/optimizers
+        // Codecs are fp32; what momenta carry is held to fp64 in native/optimizers.
+        expect(Math.max(...errors)).toBeLessThan(1e-6 * steps);
         expect(norm(results[0]!.workerError)).toBeGreaterThan(0);
       }
     },

@@ -109,7 +109,8 @@ describe("the sum of levels", () => {
         expect(owners).toEqual(wanted);
         expect(sign).toEqual(wanted.map(Math.sign));
       }
-      expect(sumOfLevelsDirectCost(n, ranks, 0, codec).peakBytes).toBe(n + ranks); // a byte for each element, and the notes
+      // A byte for each element, and the notes.
+      expect(sumOfLevelsDirectCost(n, ranks, 0, codec).peakBytes).toBe(n + ranks);
     }
   });
 

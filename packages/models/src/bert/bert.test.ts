@@ -75,7 +75,8 @@ const missing = needsModules("transformers", "safetensors");
 
 describe.skipIf(missing !== "")(`bert beside transformers' MegatronBert, its BERT with PreLN${missing}`, () => {
   beforeAll(async () => {
-    await runPython("from transformers import MegatronBertForPreTraining, logging; logging.disable_progress_bar()"); // takes a moment
+    // Takes a moment.
+    await runPython("from transformers import MegatronBertForPreTraining, logging; logging.disable_progress_bar()");
   }, 180_000);
 
   it("gives the logits, loss and gradients of pre-training for the folder that it saved", async () => {

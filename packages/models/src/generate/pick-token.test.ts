@@ -60,8 +60,9 @@ outputs["probabilities"] = x.softmax(-1)`,
       );
       const draws = 4000;
       const expected = Array.from((await probabilities!.toTypedArray()) as Float32Array, (p) => p * draws);
+      // Evenly spaced numbers: exact to one draw.
       for (const [i, count] of counts(logits, sampling, draws).entries())
-        expect(Math.abs(count - expected[i]!), `token ${i}`).toBeLessThanOrEqual(1.01); // evenly spaced numbers: exact to one draw
+        expect(Math.abs(count - expected[i]!), `token ${i}`).toBeLessThanOrEqual(1.01);
     });
   });
 });

@@ -44,7 +44,8 @@ const missing = needsModules("transformers", "safetensors");
 
 describe.skipIf(missing !== "")(`gpt2 beside transformers' GPT2LMHeadModel${missing}`, () => {
   beforeAll(async () => {
-    await runPython("from transformers import GPT2LMHeadModel, logging; logging.disable_progress_bar()"); // takes a moment
+    // Takes a moment.
+    await runPython("from transformers import GPT2LMHeadModel, logging; logging.disable_progress_bar()");
   }, 180_000);
 
   it.each([

@@ -94,7 +94,8 @@ outputs["logits"] = m.eval()(inputs["images"])`,
         await loadModel(folder, first.stateDict(), first); // weights from before PyTorch counted batches
         await expect(loadModel(folder, first.stateDict())).rejects.toThrow(/missing bn1\.num_batches_tracked/);
         first.dispose();
-        const saved = await logits(`m(inputs["images"]); save_file(m.state_dict(), ${file})`); // one pass moves the statistics
+        // One pass moves the statistics.
+        const saved = await logits(`m(inputs["images"]); save_file(m.state_dict(), ${file})`);
         const model = new ResNet({ depth: 18, width: 16, classes: 7 }).eval();
         await loadModel(folder, model.stateDict(), model);
         expect(model.bn1.numBatchesTracked!.item()).toBe(1);
@@ -142,7 +143,8 @@ describe.skipIf(transformers !== "")(`resnet beside transformers${transformers}`
   const folder = mkdtempSync(join(tmpdir(), "terse-resnet-"));
   afterAll(() => rmSync(folder, { recursive: true }));
   beforeAll(async () => {
-    await runPython("from transformers import ResNetForImageClassification, logging; logging.disable_progress_bar()"); // takes a moment
+    // Takes a moment.
+    await runPython("from transformers import ResNetForImageClassification, logging; logging.disable_progress_bar()");
   }, 180_000);
 
   it.each([18, 34, 50] as const)("ResNet-%i opens there, and its folders open here, with the same logits", (depth) =>

@@ -109,7 +109,8 @@ describe.skipIf(transformers !== "")(`vit beside transformers${transformers}`, (
   const folder = mkdtempSync(join(tmpdir(), "terse-vit-"));
   afterAll(() => rmSync(folder, { recursive: true }));
   beforeAll(async () => {
-    await runPython("from transformers import ViTForImageClassification, logging; logging.disable_progress_bar()"); // takes a moment
+    // Takes a moment.
+    await runPython("from transformers import ViTForImageClassification, logging; logging.disable_progress_bar()");
   }, 180_000);
 
   const batch = () => ({ images: randn([3, 3, 16, 16]), labels: randint(0, 5, [3]) });

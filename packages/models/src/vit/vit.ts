@@ -119,7 +119,8 @@ export class Vit extends ImageClassifier {
 
   readonly shape: VitShape;
   readonly headNames = /^(head(_dist)?|(cls_|distillation_)?classifier)\./;
-  readonly unused = /(^|\.)(pooler\.|embeddings\.mask_token$)/; // no class depends on the pooler, or on the token of masked patches
+  // No class depends on the pooler, or on the token of masked patches.
+  readonly unused = /(^|\.)(pooler\.|embeddings\.mask_token$)/;
   activationCheckpointing = false;
 
   constructor(options: VitOptions) {

@@ -16,7 +16,8 @@ import { orthonormalizations } from "./orthonormalize.ts";
 
 export const dionOptions = v.object({
   momentum: v.optional(unitIntervalFloat, 0.95), // μ
-  rank: v.optional(v.union([positiveInteger, fraction, oneOf(["full"])]), 0.25), // r, or a fraction of min(m, n), rounded up
+  // r, or a fraction of min(m, n), rounded up.
+  rank: v.optional(v.union([positiveInteger, fraction, oneOf(["full"])]), 0.25),
   orientation: v.optional(oneOf(["rows", "longer"]), "rows"),
   orthonormalize: v.optional(orthonormalizations, "householder-qr"),
   errorFeedback: v.optional(v.union([flag, oneOf(["own"])]), true),

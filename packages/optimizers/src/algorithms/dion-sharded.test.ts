@@ -146,7 +146,8 @@ describe("dion over data-parallel × weight-parallel ranks", () => {
       for (let step = 0; step < 4; step++) {
         const before = memory().tensors;
         await Promise.all(ranks.map((optimizer) => optimizer.step({ lr: 0.01 })));
-        expect(memory().tensors, `step ${step}`).toBeLessThanOrEqual(before); // less where garbage of other tests is collected
+        // Less where garbage of other tests is collected.
+        expect(memory().tensors, `step ${step}`).toBeLessThanOrEqual(before);
       }
       for (const optimizer of ranks) await optimizer[Symbol.asyncDispose]();
       for (const group of groups) await group.close();

@@ -405,7 +405,8 @@ describe("dion", () => {
       );
     };
     for (const [layer] of shapes.entries()) {
-      const growth = (apart(shared, 64)[layer]! / apart(shared, 16)[layer]!) ** 2; // of the second moment: 4 for a random walk
+      // Of the second moment: 4 for a random walk.
+      const growth = (apart(shared, 64)[layer]! / apart(shared, 16)[layer]!) ** 2;
       expect(growth).toBeGreaterThan(2.5);
       expect(growth).toBeLessThan(6);
       expect(apart(separate, 64)[layer]!).toBeLessThan(0.8 * apart(shared, 64)[layer]!);
@@ -449,7 +450,8 @@ describe("dion", () => {
     for (const errorFeedback of [true, "own"] as const)
       expect((await errorsOf(errorFeedback))(steps)).toBeLessThan(1e-6);
     const [shared, separate] = [await errorsOf(true, inBf16), await errorsOf("own", inBf16)];
-    expect(shared(1)).toBeGreaterThan(0.001); // half a unit of bf16 of something three times as large, less by the mean of eight
+    // Half a unit of bf16 of something three times as large, less by the mean of eight.
+    expect(shared(1)).toBeGreaterThan(0.001);
     expect(shared(1)).toBeLessThan(0.003);
     expect(shared(100)).toBeGreaterThan(5 * shared(1)); // as the drift, √t
     expect(separate(100)).toBeLessThan(shared(100) / 2);

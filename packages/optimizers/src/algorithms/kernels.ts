@@ -16,7 +16,8 @@ export function lionVote(
   options: { beta1: number; beta2: number; zero: "plus" | "minus"; gradientScale: number },
 ): PackedBits {
   const encode: Encode = (u, from, to) => {
-    const [momentum, gradient] = [memoryOf(m), memoryOf(g)]; // now, because a tensor may have been disposed since the request
+    // Now, because a tensor may have been disposed since the request.
+    const [momentum, gradient] = [memoryOf(m), memoryOf(g)];
     try {
       const signs = u.signs.subarray(from / 8, Math.ceil(to / 8));
       native.lionVote(signs, slice(momentum, from, to), slice(gradient, from, to), options);

@@ -258,7 +258,8 @@ outputs["X"] = X.detach().double()`,
     for (const layer of shapes.keys()) {
       const expected = await reference(layer, 5, "", "bfloat16");
       const got = visited!.at(-1)!.X[layer]!;
-      expect(largestDifference(got, expected)).toBeLessThan(5 * 0.02 * 2 ** -6); // a few of bf16's units, 2⁻⁸, in each update
+      // A few of bf16's units, 2⁻⁸, in each update.
+      expect(largestDifference(got, expected)).toBeLessThan(5 * 0.02 * 2 ** -6);
       expect(got).not.toEqual(visited![0]!.X[layer]);
     }
   });

@@ -58,8 +58,10 @@ const options = v.object({
   momentum: v.optional(unitIntervalFloat, 0.95), // μ
   nesterov: v.optional(flag, true),
   weightDecay: v.optional(nonNegativeFloat, 0.1), // λ
-  nsCoefficients: v.optional(coefficients, [3.4445, -4.775, 2.0315]), // a, b, c; or a list of them, one for each iteration
-  nsSteps: v.optional(v.pipe(positiveInteger, v.maxValue(most))), // 5 if absent; with a list of triples as many as there are
+  // a, b, c; or a list of them, one for each iteration.
+  nsCoefficients: v.optional(coefficients, [3.4445, -4.775, 2.0315]),
+  // 5 if absent; with a list of triples as many as there are.
+  nsSteps: v.optional(v.pipe(positiveInteger, v.maxValue(most))),
   nsType: v.optional(oneOf(["auto", "f32", "bf16"]), "auto"), // of the iterations
   eps: v.optional(positiveFloat, 1e-7),
   adjustLrFn: v.optional(oneOf(["original", "match_rms_adamw"]), "original"),

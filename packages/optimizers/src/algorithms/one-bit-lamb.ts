@@ -74,7 +74,8 @@ export interface OneBitLambState extends CompensationState {
     frozen: Tensor; // w: the second moment at the end of the warm-up
     workerError: Tensor; // what this rank has not sent yet
   };
-  readonly scalars: CompensationState["scalars"] & Warmup & { ratios: number[]; changes: number[] }; // a and r of the layers
+  // a and r of the layers.
+  readonly scalars: CompensationState["scalars"] & Warmup & { ratios: number[]; changes: number[] };
 }
 
 export const lambBasicOneBit = define({

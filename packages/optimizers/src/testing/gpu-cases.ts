@@ -30,8 +30,10 @@ import { savesOf, stored } from "./stored.ts";
 export type Name = keyof typeof algorithms;
 
 class Model extends Module {
-  readonly first: Parameter = new Parameter(fromTypedArray(wave(918, 1), [9, 102]), { role: "matrix" }); // squares of 3 × 3
-  readonly second: Parameter = new Parameter(fromTypedArray(wave(390, 3), [130, 3]), { role: "matrix" }); // many rows: cholesky-qr
+  // Squares of 3 × 3.
+  readonly first: Parameter = new Parameter(fromTypedArray(wave(918, 1), [9, 102]), { role: "matrix" });
+  // Many rows: cholesky-qr.
+  readonly second: Parameter = new Parameter(fromTypedArray(wave(390, 3), [130, 3]), { role: "matrix" });
   readonly third: Parameter = new Parameter(fromTypedArray(wave(3000, 2)), { role: "vector" });
 }
 
@@ -126,7 +128,8 @@ function casesOf(name: string, entry: { readonly options: { readonly entries: ob
   const each = Object.entries(others).flatMap(([option, [to, beside = {}]]) => {
     const { wrapped, default: standard } = schemas[option]!;
     const words = wrapped ? wordsOf(wrapped) : []; // what must be given may need others beside it
-    const more = words.filter((word) => ![to, settled[option] ?? standard, "auto"].includes(word)); // auto: one of the others
+    // Auto: one of the others.
+    const more = words.filter((word) => ![to, settled[option] ?? standard, "auto"].includes(word));
     const ranks = option === "vote" ? 3 : 2; // of two votes the average is the majority
     const withValue = (value: unknown) => withOptions({ ...beside, [option]: value }, ranks);
     return [{ ...withValue(to), without: withOptions(beside, ranks) }, ...more.map(withValue)];

@@ -195,7 +195,8 @@ export function optimizerContract(name: string, { create, oracle, tolerance = 1e
           await scope(() => setGradients(arena, group.rank, step));
           const before = memory().tensors;
           await optimizer.step({ lr: 0.01 });
-          expect(memory().tensors, `step ${step}`).toBeLessThanOrEqual(before); // less where garbage of other tests is collected
+          // Less where garbage of other tests is collected.
+          expect(memory().tensors, `step ${step}`).toBeLessThanOrEqual(before);
         }
       });
     });

@@ -96,7 +96,8 @@ export class BatchNorm2d extends Module {
 
 export interface BatchNormOptions {
   eps?: number;
-  momentum?: number | null; // share of the newest batch in the running statistics; null: they are the means of all batches
+  // Share of the newest batch in the running statistics; null: they are the means of all batches.
+  momentum?: number | null;
   affine?: boolean; // whether there are γ and β
   trackRunningStats?: boolean; // false: the statistics of the batch in evaluation too
 }

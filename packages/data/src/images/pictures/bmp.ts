@@ -151,7 +151,8 @@ function runs(bytes: Uint8Array, { width, height, bits, pixelsAt }: BmpHeader): 
     const pair = take(2);
     const [count, code] = [bytes[pair]!, bytes[pair + 1]!];
     if (count > 0)
-      for (let i = 0; i < count; i++) put(bits === 8 ? code : indexAt(pair + 1, i % 2)); // the same one, or two in turns
+      // The same one, or two in turns.
+      for (let i = 0; i < count; i++) put(bits === 8 ? code : indexAt(pair + 1, i % 2));
     else if (code === 0)
       [x, y] = [0, y + 1]; // the end of a row
     else if (code === 1)
