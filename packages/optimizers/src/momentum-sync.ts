@@ -4,7 +4,7 @@
  * the last layer are enough, every 10 steps.
  *
  *   m_t ← mean_ranks(m_t)                                       after the update of every k-th step t
- *   late:  m_{t+1} ← m_{t+1} + (mean_ranks(m_t) − m_t)          the mean travels beside step t + 1, and is added after its update
+ *   late:  m_{t+1} ← m_{t+1} + (mean_ranks(m_t) − m_t)          sent during step t + 1, and added after its update
  *
  * At once: all ranks then hold the same momentum in these layers, bit for bit. Late (the paper's §5.2 leaves it to
  * future work): their momenta then differ only by the own gradients of one step, and no rank waits unless the mean

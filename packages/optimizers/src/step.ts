@@ -1,10 +1,13 @@
 /**
  * One step, from its first message to its last.
  *
- *   leave     A bucket leaves when its gradients are complete and all buckets before it have left: so the ranks make the same requests in
- *             the same order, however fast each is. Its later messages follow while backward still runs.
- *   means     When all first messages have come, the ranks know the norms of the mean gradients. Messages that follow from those come now.
- *   agreed    When all messages have come, no rank has refused the step: `exchange.agreed()` resolves in every bucket, and θ changes.
+ *   leave     A bucket leaves when its gradients are complete and all buckets before it have left. So the ranks make
+ *             the same requests in the same order, however fast each is. A bucket's later messages follow while
+ *             backward still runs.
+ *   means     When all first messages have come, the ranks know the norms of the mean gradients. Messages that depend
+ *             on these norms come now.
+ *   agreed    When all messages have come, no rank has refused the step: `exchange.agreed()` resolves in every bucket,
+ *             and θ changes.
  *
  * In the queues of the groups the second messages of a bucket come after the first ones of the next bucket, its third
  * messages after the second ones of that, and so on: an order that depends on no clock, and fills the wire while a

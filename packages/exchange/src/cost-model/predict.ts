@@ -11,7 +11,7 @@
  *   is idle
  *
  *   all-to-all (P, S)   t((P − 1)/P S, P − 1, S / P)               also an all-gather
- *   ring (P, S)         the larger of all its bytes, 2 (P − 1)/P S β + α, and 2 (P − 1) steps of a segment (`allReduce`)
+ *   ring (P, S)         max of its bytes, 2 (P − 1)/P S β + α, and of 2 (P − 1) steps of a segment (`allReduce`)
  *   server (P, S)       t((P − 1) S, P − 1, S)                     all ranks to one, or one to all
  *
  * The paper's Table 1 counts α for every message of an all-to-all. Here these messages are concurrent: each further one

@@ -5,7 +5,7 @@
  *
  *   S = max over ranks of scale(x_r)                         for each scale group: a vector, a block or a segment
  *   u = the least fp32 with s u ≥ reach S                    s = 2^(p − 1) − 1;  reach is 2 for l1, 1 for the others
- *   q_r = Q(x_r / u)                                         −s … s: rounded to nearest (l1, int8) or drawn (linf, qsgd)
+ *   q_r = Q(x_r / u)                                         −s … s: nearest (l1, int8) or drawn (linf, qsgd)
  *   into += scale · fp32(u Σ q_r)                            the same bits on every rank, in any order of additions
  *
  * The error of int8 is at most P u/2 = P S/254, and the rounding of Σ to fp32, however different the ranks' maxima are;

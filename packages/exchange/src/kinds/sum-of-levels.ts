@@ -10,7 +10,7 @@
  * Three ways use the same Σ q:
  *
  *   direct   the paper's: one summing all-reduce of fields of w bits with room for the sum, P (2^p − 1) ≤ 2^w − 1
- *   owners   p bits up; each chunk's owner adds, and the sums come down in the narrowest fields with room for P s, w′ bits
+ *   owners   p bits up; each chunk's owner adds; the sums come down in the narrowest fields with room for P s, w′ bits
  *   sign     p bits up; only the sign of the sum comes down, as two bit planes
  *
  * Sent by a rank, about:

@@ -7,9 +7,10 @@
  *   m ← error-compensated mean over ranks of m
  *
  * `scale` says what shares the one magnitude that a rank sends with its signs:
- *   per-layer          each layer has its own, so that a layer of small momenta keeps its size; messages leave bucket by bucket
+ *
+ *   per-layer          each layer has its own: small momenta keep their size, and messages leave bucket by bucket
  *   fused              all of the model, as in the papers; one message, after backward
- *   momentum-scaled    all of the model, after every layer's momentum is brought to the mean size of the layers (Appendix A.5.2)
+ *   momentum-scaled    all of the model, with every layer's momentum brought to their mean size (Appendix A.5.2)
  *
  * Elements whose variance is 0 are neither sent nor counted, and their mean is 0: those that have had no gradient, and
  * pads between layers.

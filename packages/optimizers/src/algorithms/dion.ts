@@ -13,13 +13,14 @@
  * along it. This is decided on R, which is reduced, so a rank whose own gradient is 0 takes the same decision. Not in
  * the paper.
  *
- *   orientation     rows: P has the m rows of X, as printed. longer: of the longer side, as microsoft/dion does; then X, G, M above are
- *                   their transposes where m < n. The two take different steps, so it is fixed here, and follows from
- *                   no sharding.
- *   errorFeedback   false: M ← μ M + G, and P, R are those of M (§4.1). own: a rank subtracts (1 − μ) P R_iᵀ with its own R_i = BᵀP, whose mean
- *                   is R: X stays the same, and the momenta of ranks with different data drift apart more slowly. Not
- *                   in the paper.
- *   approximate     svd: P, R are the best approximation of mean_ranks(B) of rank r (§4.2), and all of B is sent.
+ *   orientation     rows     P has the m rows of X, as printed
+ *                   longer   P has the rows of the longer side, as in microsoft/dion: where m < n, X, G, M above are
+ *                            their transposes. The two take different steps, so this option alone decides, not the
+ *                            sharding.
+ *   errorFeedback   false    M ← μ M + G, and P, R are those of M (§4.1)
+ *                   own      a rank subtracts (1 − μ) P R_iᵀ with its own R_i = BᵀP, whose mean is R: X stays the same,
+ *                            and the momenta of ranks with different data drift apart more slowly. Not in the paper.
+ *   approximate     svd      P, R are the best approximation of mean_ranks(B) of rank r (§4.2), and all of B is sent
  *
  * Shapes: X, G, M, B (m, n)   P (m, r)   Q, R (n, r)   r ≪ m, n
  * Sent per step: 2 messages for all matrices of a bucket, 2 (P − 1)/P · 4 (m + n) r bytes, if the ranks own equally

@@ -3,8 +3,8 @@
  * https://arxiv.org/abs/2411.16462; needs no synchronisation of momenta (§5.2)
  *
  *   c ← β₁ m + (1 − β₁) g            m ← β₂ m + (1 − β₂) g
- *   q ← Q₁(c)                        whole numbers from −s to s = 2^(p − 1) − 1, which stands for twice the mean |c| of the layer;
- *                                    with sumBits: 8, s = ⌊127/P⌋, as in the authors' code
+ *   q ← Q₁(c)                        whole numbers −s … s, s = 2^(p − 1) − 1, which is twice the layer's mean |c|.
+ *                                    With sumBits: 8, s = ⌊127/P⌋, as in the authors' code
  *   v ← sign(Σ_ranks q)              p bits up, two planes of bits down; 0 does not move
  *   θ ← θ − η (v + λ θ)
  *

@@ -9,15 +9,16 @@
  *   X ← (1 − η λ) X − η s U                    s: adjustLrFn
  *
  *   adjustLrFn original          s = √max(1, m/n)
- *              match_rms_adamw   s = 0.2 √max(m, n), for a learning rate and a weight decay of AdamW. Liu et al. 2025, §2.2,
- *                                https://arxiv.org/abs/2502.16982
+ *              match_rms_adamw   s = 0.2 √max(m, n), for a learning rate and a weight decay of AdamW.
+ *                                Liu et al. 2025, §2.2, https://arxiv.org/abs/2502.16982
  *
- *   nsCoefficients   a, b, c of all `nsSteps` iterations, or a list of such triples, one for each. A factor s by which the norm is
- *                    enlarged first, as Polar Express has 1.02, belongs to the first triple: a/s, b/s³, c/s⁵
+ *   nsCoefficients   a, b, c of all `nsSteps` iterations, or a list of such triples, one for each. If the norm is first
+ *                    enlarged by a factor s, as by 1.02 in Polar Express, the first triple has it: a/s, b/s³, c/s⁵
  *
  *   nsType     f32
  *              bf16              as torch.optim.Muon
- *              auto              bf16 where the owner's device multiplies it twice as fast or more: GPUs, processors with AMX or AVX512-BF16
+ *              auto              bf16 where the owner's device multiplies it at least twice as fast: GPUs, processors
+ *                                with AMX or AVX512-BF16
  *
  * A clip limits ḡ, as DDP's; then U waits for the norms of all gradients, of which the owners tell each other theirs.
  *

@@ -3,7 +3,8 @@
  * with one bit. Tang et al. 2021, Algorithm 1, https://arxiv.org/abs/2102.02888
  *
  *   warm-up        g ← mean_ranks(g),  m ← β₁ m + (1 − β₁) g,  v ← β₂ v + (1 − β₂) g²
- *   compression    m ← error-compensated mean over ranks of β₁ m + (1 − β₁) g, g the rank's own; v stays    (compensated-momentum.ts)
+ *   compression    m ← error-compensated mean over ranks of β₁ m + (1 − β₁) g    (compensated-momentum.ts)
+ *                  g is the rank's own, and v stays
  *   both           θ ← θ − η (m / (√v + ε) + λ θ)
  *
  * No bias correction, as in the paper and in DeepSpeed. warmup.ts says when the warm-up ends. An element that has had

@@ -3,19 +3,23 @@
  * from how the variance has changed since. Li et al. 2021, Algorithm 1, https://arxiv.org/abs/2104.06069
  *
  *   warm-up        as lamb.ts, and a ← β₃ a + (1 − β₃) c where u ≠ 0                  line 2
- *   compression    m ← error-compensated mean over ranks of β₁ m + (1 − β₁) g         lines 6 to 13 (compensated-momentum.ts)
- *                  g ← (m − β₁ m_before) / (1 − β₁),  v ← β₂ v + (1 − β₂) g²          lines 15 and 16; w is v at the end of the warm-up
+ *   compression    m ← error-compensated mean over ranks of β₁ m + (1 − β₁) g         lines 6 to 13
+ *                                                                                     (compensated-momentum.ts)
+ *                  g ← (m − β₁ m_before) / (1 − β₁),  v ← β₂ v + (1 − β₂) g²          lines 15 and 16
  *                  r ← ‖w / v‖_∞                                                      line 17
  *                  r ← clip(r, (1 − threshold) r_before, (1 + threshold) r_before)    line 18
  *                  r ← clip(r, minFactor, maxFactor)                                  line 19
- *                  θ ← θ − η r a (m / (√w + ε) + λ θ)                                 lines 20 and 21; without λ in the paper
+ *                  θ ← θ − η r a (m / (√w + ε) + λ θ)                                 lines 20, 21; no λ in the paper
  *
- * A step in which a layer does not move (u = 0) says nothing of its ratio, and leaves a as it is, as in DeepSpeed. The
- * paper prints no ε in lines 17 and 21; here it is added to every √v, and ε² to w and v in line 17. The maximum is over
- * the elements with w > 0; a layer without any keeps r. DeepSpeed does two things that the paper does not print:
- * `squareRoot` takes the ratio of the square roots, and `decayCorrection` makes r ← r ρ + 1 − ρ with ρ = ‖m/(√w + ε)‖ /
- * ‖m/(√w + ε) + λ θ‖, at most 1. Elements with w = 0 are not sent (one-bit-adam.ts). lamb-basic-one-bit is the ablation
- * of §3.4: r stays 1, and v is not followed.
+ * w is v at the end of the warm-up. A step in which a layer does not move (u = 0) says nothing of its ratio, and leaves
+ * a as it is, as in DeepSpeed. The paper prints no ε in lines 17 and 21; here it is added to every √v, and ε² to w and
+ * v in line 17. The maximum is over the elements with w > 0; a layer without any keeps r. Elements with w = 0 are not
+ * sent (one-bit-adam.ts). lamb-basic-one-bit is the ablation of §3.4: r stays 1, and v is not followed.
+ *
+ * DeepSpeed does two things that the paper does not print:
+ *
+ *   squareRoot        takes the ratio of the square roots
+ *   decayCorrection   r ← r ρ + 1 − ρ,  ρ = ‖m/(√w + ε)‖ / ‖m/(√w + ε) + λ θ‖, at most 1
  *
  * Shapes: θ, g, m, v, w (n), the worker's error (n), the server's error (about n/P)   a, c, r: a number for each layer
  * Sent per step: 1 message of 2 (P − 1)/P · 4 n bytes in warm-up, then of 2 (P − 1)/P · n/8 bytes and the scales.

@@ -4,11 +4,11 @@
  * QR depend on the processor.
  *
  *   householder-qr   libtorch's QR. Of a P of less than full rank, the columns past its rank are orthonormal too.
- *   cholesky-qr      randomised: U₁ from the QR of S P, then U₂ from the Cholesky factor of (P U₁⁻¹)ᵀ (P U₁⁻¹). Only matrix products and
- *                    r × r solves touch all of P, so it is faster for m ≫ r. S (k, m) is random, k = 128 ⌈1.25 r /
- *                    128⌉. For a P of less than full rank, as U₁ shows it, and where m < k, it is householder-qr. Fan,
- *                    Guo, Higgins, Kannan and Szyld 2024, "CholeskyQR with randomization and pivoting"; as
- *                    microsoft/dion chooses k
+ *   cholesky-qr      randomised: U₁ from the QR of S P, then U₂ from the Cholesky factor of (P U₁⁻¹)ᵀ (P U₁⁻¹). Only
+ *                    matrix products and r × r solves touch all of P, so it is faster for m ≫ r. S (k, m) is random,
+ *                    k = 128 ⌈1.25 r / 128⌉ as in microsoft/dion. It is householder-qr where m < k, and where U₁ shows
+ *                    that P has less than full rank. Fan, Guo, Higgins, Kannan and Szyld 2024, "CholeskyQR with
+ *                    randomization and pivoting"
  */
 import { copy } from "@terse/collectives";
 import { oneOf } from "@terse/options";

@@ -3,8 +3,8 @@
  * a row of an embedding that is never read, is moved by every vote. Ishikawa et al. 2024, "Lion Cub", §3.2,
  * https://arxiv.org/abs/2411.16462, masks such elements.
  *
- *   every k-th step, from the first one:   seen ← seen or (m ≠ 0 on any rank)      counted by a vote: the same on every rank
- *   in each step                           θ of an element that is not seen only decays
+ *   every k-th step, from the first   seen ← seen or (m ≠ 0 on any rank)   counted by a vote: the same on every rank
+ *   in each step                      θ of an element that is not seen only decays
  *
  * The authors' code masks by the zeros of the rank itself: where another rank has a gradient, the ranks' parameters
  * then differ. An element that gets its first gradient between two counts waits for the next one.

@@ -2,21 +2,27 @@
  * The state of an algorithm, by kind. The kind says how a tensor is cut into buckets, saved, and carried to another
  * number of ranks (saved-state.ts does all three).
  *
- *   elements     one value for each element of the parameters: cut and saved with them. Other ranks: the mean of the old ranks' values,
- *                which keeps what all ranks share, averages momenta, and conserves the mean of worker errors.
- *   replicated   tensors of any shape, the same on every rank: saved with the vector's first parameter. Other ranks: the same.
- *   owned        values of the elements that this rank owns, such as a server error: saved with the range. Other ranks: the shares of
- *                all old ranks are put together and cut anew, which conserves every value. Between one rank and
- *                several: see `alone`.
- *   shards       one of several equal slices of a matrix, of which the ranks along the weight axis have one each: saved with its place.
- *                Other ranks: the mean over the ranks that had the same slice; the slices are put together and cut
- *                anew.
- *   scalars      numbers, the same on every rank: saved as numbers. Other ranks: the same.
+ *   kind         what it is, and how it is saved              in a run with another number of ranks
+ *
+ *   elements     one value for each element of the            the mean of the old ranks' values: it keeps what they
+ *                parameters; cut and saved with them          share, and conserves the mean of worker errors
+ *   replicated   tensors of any shape, the same on every      the same
+ *                rank; saved with the vector's first
+ *                parameter
+ *   owned        values of the elements that this rank owns,  the shares of all old ranks, joined and cut anew, which
+ *                such as a server error; saved with the       conserves every value. Between one rank and several: see
+ *                range                                        `alone`
+ *   shards       one of several equal slices of a matrix,     the mean over the ranks that had the same slice; the
+ *                one for each rank along the weight axis;     slices are joined and cut anew
+ *                saved with its place
+ *   scalars      numbers, the same on every rank; saved as    the same
+ *                numbers
  *
  * Two kinds are never saved, and empty after a restore:
  *
- *   unsettled    what the last messages have sent of an error, by the error's name. The next step subtracts it in passing; a save does so first.
- *   derived      what follows from the other kinds, and takes long to compute.
+ *   unsettled    what the last messages have sent of an error, by the error's name. The next step subtracts it, or a
+ *                save before it
+ *   derived      what follows from the other kinds, and takes long to compute
  */
 import type { Tensor } from "@terse/tensor";
 

@@ -1,9 +1,9 @@
 /**
  * The warm-up of 1-bit Adam and 1-bit LAMB, whose length is given or found.
  *
- *   auto    t a multiple of Δ = 1/(1 − β₂), and ‖v̂_t‖ / ‖v̂_{t − Δ}‖ from 0.96 to 1/0.96, of a layer, or with one scale of the model
- *           v̂_t = v_t / (1 − β₂ᵗ), because v begins at 0; t: steps that have been taken. So it ends after 2 Δ steps at
- *           the earliest
+ *   auto    it ends where t is a multiple of Δ = 1/(1 − β₂) and ‖v̂_t‖ / ‖v̂_{t − Δ}‖ is from 0.96 to 1/0.96: after 2 Δ
+ *           steps at the earliest. t: steps taken; v̂_t = v_t / (1 − β₂ᵗ), because v begins at 0. The norms are a
+ *           layer's, or with one scale the model's
  *
  * The authors say what to look at: "when we detect that the change in variance falls below a certain threshold, we
  * switch to the compression stage" (https://www.deepspeed.ai/2020/09/08/onebit-adam-blog-post.html). The numbers of

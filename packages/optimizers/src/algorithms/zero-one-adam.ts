@@ -4,10 +4,10 @@
  *
  *   if t ∈ T_v:  v ← β₂ v + (1 − β₂) mean_ranks(g)²           n floats, of which m is made too (see `early`)
  *   m ← β₁ m + (1 − β₁) g                                     g: this rank's own
- *   u ← u + η m                                               what this rank has moved since all had the same θ, times √v + ε
+ *   u ← u + η m                                               this rank's moves since all had one θ, times √v + ε
  *   if t ∈ T_u:  u ← error-compensated mean over ranks of u   one bit up, one bit down (compensated-momentum.ts)
  *                m ← u / Σ η                                  over the steps that u has added up
- *   θ ← θ₀ − u / (√v + ε)                                     θ₀: θ when all ranks had the same; decays by 1 − η λ in each step
+ *   θ ← θ₀ − u / (√v + ε)                                     θ₀: the last common θ; decays by 1 − η λ in each step
  *   if t ∈ T_u:  θ₀ ← θ,  u ← 0
  *
  *   T_v    0 = k₀ < k₁ < …, k_{j + 1} = k_j + 2^⌊j/κ⌋, below `freeze`

@@ -4,10 +4,10 @@
  * al. 2021, Algorithm 1, https://arxiv.org/abs/2102.02888
  *
  *                     with error feedback                          without
- *   few elements      a ← C(g + e), e ← g + e − a                  a ← C(g)                         top-k, dct-top-k
+ *   few elements      a ← C(g + e), e ← g + e − a                  a ← C(g)                       top-k, dct-top-k
  *                     g ← mean_ranks(a)                            g ← mean_ranks(a)
- *   whole numbers     –                                            u: what one level is worth, agreed on by the ranks for each layer
- *                                                                  g ← mean_ranks(u Q(g / u))       int8, l1, linf, qsgd
+ *   whole numbers     –                                            u: the value of a level, agreed on for each layer
+ *                                                                  g ← mean_ranks(u Q(g / u))     int8, l1, linf, qsgd
  *   other             a ← C(g + e), e ← g + e − a                  a ← C(g)
  *                     b ← C(mean_ranks(a) + f), f ← … − b          g ← mean_ranks(a)
  *                     g ← b

@@ -3,7 +3,8 @@
  * "Sparse Communication for Distributed Gradient Descent", Algorithm 1, https://arxiv.org/abs/1704.05021
  *
  *   e ← e + g                       e: the residual, the rank's own
- *   d ← e where |e| > t, else 0     t: the quantile 1 − ratio of |e|, of each layer or of the whole model; of equal elements the first ones
+ *   d ← e where |e| > t, else 0     t: the quantile 1 − ratio of |e|, of each layer or of the whole model; among equals
+ *                                   the first ones are sent
  *   e ← e − d
  *   g ← mean_ranks(d)               every rank sends its d to every other one
  *

@@ -3,7 +3,7 @@
  * Communication-Efficient SGD via Gradient Quantization and Encoding", Algorithm 1, §3.1 and §4,
  * https://arxiv.org/abs/1610.02132
  *
- *   q ← ‖g‖₂ sign(g) ξ / s          for each bucket of elements; ξ: |g| s / ‖g‖₂, rounded up or down at random to a whole number
+ *   q ← ‖g‖₂ sign(g) ξ / s          for each bucket of elements; ξ: |g| s / ‖g‖₂, randomly rounded up or down
  *   g ← mean_ranks(q)               every rank sends its q to every other one
  *
  * Fields of a fixed width in place of the paper's Elias code. `codec` with qsgd agrees on one norm for all ranks first,

@@ -14,7 +14,10 @@ export interface CrossEntropyOptions {
 /**
  * −log softmax(logits)[target], in nats:  logits (…, classes)   target (…) i64   → ()
  *
- * A target of floats, of the logits' shape, has the probability of each class. Its loss is −Σ target · log softmax(logits).
+ * A target of floats, of the logits' shape, has the probability of each class:
+ *
+ *   −Σ target · log softmax(logits)
+ *
  * The classes are the last dimension; PyTorch has them second. reduction "none" gives one loss per target, in one
  * dimension.
  */
