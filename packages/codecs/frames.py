@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Frames, read and written from their picture in docs/wire-formats.md by nothing but struct: the outside source of frames.json.
+"""Frames by Python's struct alone, from their picture in docs/wire-formats.md: the outside source of frames.json.
 
     frames.py           writes src/frames.json: every codec's golden wires, one for each way of using it, in frames
     frames.py --check   exits 1 if a frame of src/frames.json is not what it would write, or does not read back

@@ -1,10 +1,11 @@
 """What a seed means, written down once more: rows of data are the same on every machine and in every version.
 
-Philox, the permutation of samples, the shifts of text, masks, and the choices of augmentations follow their definitions in plain Python;
-operations on pixels are torchvision's. Writes golden.json; with --check it compares, and writes nothing.
+Philox, the permutation of samples, the shifts of text, masks, and the choices of augmentations follow their definitions
+in plain Python; operations on pixels are torchvision's. Writes golden.json; with --check it compares, and writes
+nothing.
 
-Salmon et al. 2011, "Parallel random numbers: as easy as 1, 2, 3", section 3.2; Black and Rogaway 2002, "Ciphers with arbitrary finite
-domains", sections 2 and 3. The papers of the augmentations are in src/images/augment/.
+Salmon et al. 2011, "Parallel random numbers: as easy as 1, 2, 3", section 3.2; Black and Rogaway 2002, "Ciphers with
+arbitrary finite domains", sections 2 and 3. The papers of the augmentations are in src/images/augment/.
 """
 
 import hashlib

@@ -1,5 +1,5 @@
-"""Tokenizers for src/tokenizers/as-in-python.test.ts, with their ids: one of each part that a tokenizer.json may have, and the forms of
-many models. The test runs it with `folder`, in which texts.json is."""
+"""Tokenizers for src/tokenizers/as-in-python.test.ts, with their ids: one of each part that a tokenizer.json may have,
+and the forms of many models. The test runs it with `folder`, in which texts.json is."""
 import base64
 import json
 import os
@@ -26,7 +26,7 @@ def bpe(name, pre=None, norm=None, dec=None, added=(), model={}, size=500, **tra
     return t
 
 def charsmap():
-    """SentencePiece's normalization as data: a double array of the keys "\\n" and "①", then their replacements " " and "1"."""
+    """SentencePiece's normalization as data: a double array of the keys "\\n" and "①", then " " and "1" for them."""
     units = [0] * 1024
     units[0] = 1 << 10  # a child of a unit is at: its place ^ its offset ^ the byte
     units[0x0B] = 0x0A | 1 << 8 | 1 << 10  # label, has a leaf, offset

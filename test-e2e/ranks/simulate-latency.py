@@ -1,8 +1,8 @@
 """Runs COMMAND in a network namespace where 10.9.0.2 is a machine MILLISECONDS away: MILLISECONDS COMMAND…
 
-A packet to 10.9.0.2 returns after that time with source and destination exchanged, so that it arrives at 10.9.0.1, which is local. The
-answer takes the same way. So the kernel sees two machines with a round trip of twice the time. The checksums stay valid, because they
-are sums.
+A packet to 10.9.0.2 returns after that time with source and destination exchanged, so that it arrives at 10.9.0.1,
+which is local. The answer takes the same way. So the kernel sees two machines with a round trip of twice the time. The
+checksums stay valid, because they are sums.
 """
 
 import collections

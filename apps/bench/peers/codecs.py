@@ -1,8 +1,8 @@
 """Operations of NumPy and torch that do the same as our codecs, over N floats, on one thread.
 
-Reads one operation a line and answers with its seconds as JSON: packbits, unpackbits, vote, vote in bytes, bf16, f16, bf16 back,
-f16 back. A vote counts ELEMENTS bits of each of 8 ranks: it unpacks, sums, compares and packs, either in fp32, as DeepSpeed's
-compressed all-reduce does, or in bytes, which is NumPy's fastest way. Arguments: N ELEMENTS.
+Reads one operation a line and answers with its seconds as JSON: packbits, unpackbits, vote, vote in bytes, bf16, f16,
+bf16 back, f16 back. A vote counts ELEMENTS bits of each of 8 ranks: it unpacks, sums, compares and packs, either in
+fp32, as DeepSpeed's compressed all-reduce does, or in bytes, which is NumPy's fastest way. Arguments: N ELEMENTS.
 """
 
 import json

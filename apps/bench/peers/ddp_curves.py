@@ -1,9 +1,9 @@
-"""PyTorch's DistributedDataParallel on Gloo with AdamW, for comparison: the same model, weights, batches, threads and learning rates.
+"""PyTorch's DistributedDataParallel on Gloo with AdamW, for comparison: same model, weights, batches, threads and rates.
 
-Argument: JSON with shape, batchSize, folder (model.safetensors, and the files training and held-out with one byte a token), rates (of all
-steps), clip, adamw (beta1, beta2, eps, weightDecay) and hook (none, or powersgd with its rank: "powersgd 2").
-Reads "train N" and "evaluate", and answers with the times of the steps and with the mean loss of the held-out rows, as JSON; null where the
-loss is not finite. gloo_group.py says what the environment has.
+Argument: JSON with shape, batchSize, folder (model.safetensors, and the files training and held-out with one byte a
+token), rates (of all steps), clip, adamw (beta1, beta2, eps, weightDecay) and hook (none, or powersgd with its rank:
+"powersgd 2"). Reads "train N" and "evaluate", and answers with the times of the steps and with the mean loss of the
+held-out rows, as JSON; null where the loss is not finite. gloo_group.py says what the environment has.
 """
 
 import json

@@ -1,8 +1,9 @@
 """PyTorch's DistributedDataParallel on Gloo, for comparison: the same model, weights, batches, threads and optimizer.
 
-Argument: JSON with shape, batchSize, lion, folder (model.safetensors and tokens, one byte each), and peers, each with a name, a
-hook (none, fp16, powersgd), rank of PowerSGD, bucketMegabytes (0: one bucket; absent: DDP's default) and alone (no exchange).
-Reads lines "NAME<tab>N", takes N training steps, and answers with their times as JSON. gloo_group.py says what the environment has.
+Argument: JSON with shape, batchSize, lion, folder (model.safetensors and tokens, one byte each), and peers, each with a
+name, a hook (none, fp16, powersgd), rank of PowerSGD, bucketMegabytes (0: one bucket; absent: DDP's default) and alone
+(no exchange). Reads lines "NAME<tab>N", takes N training steps, and answers with their times as JSON. gloo_group.py
+says what the environment has.
 """
 
 import json

@@ -1,11 +1,12 @@
-"""Exchanges over PyTorch's Gloo backend, for comparison: its all-reduce, and DeepSpeed's compressed all-reduce as plain torch code.
+"""Exchanges over PyTorch's Gloo backend, for comparison: its all-reduce, and DeepSpeed's compressed one in plain torch.
 
-Reads lines "WHAT N TIMES" with WHAT all-reduce or compressed, and answers with the milliseconds of TIMES exchanges of N floats.
-gloo_group.py says what the environment has.
+Reads lines "WHAT N TIMES" with WHAT all-reduce or compressed, and answers with the milliseconds of TIMES exchanges of N
+floats. gloo_group.py says what the environment has.
 
-The compressed all-reduce (Tang et al. 2021, 1-bit Adam, Algorithm 1), with the steps of DeepSpeed: add the worker's error; encode as one
-scale ‖x‖₂/√n and one sign a float, and keep the new error; send packed signs by all-to-all and scales by all-gather; average the decoded
-chunks and add the server's error; encode the mean in the same way; send it to all ranks by all-gather.
+The compressed all-reduce (Tang et al. 2021, 1-bit Adam, Algorithm 1), with the steps of DeepSpeed: add the worker's
+error; encode as one scale ‖x‖₂/√n and one sign a float, and keep the new error; send packed signs by all-to-all and
+scales by all-gather; average the decoded chunks and add the server's error; encode the mean in the same way; send it to
+all ranks by all-gather.
 """
 
 import json

@@ -9,7 +9,8 @@ import torch.distributed as dist
 def join():
     """Joins the group, and returns this process's rank and the number of ranks.
 
-    The environment has RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT, where our own rendezvous listens; that of the group has the next port.
+    The environment has RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT, where our own rendezvous listens; that of the
+    group has the next port.
     """
     rank, size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
     torch.set_num_threads(1)

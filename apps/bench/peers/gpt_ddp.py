@@ -1,4 +1,4 @@
-"""The GPT of packages/models/src/gpt/gpt.py with the weights of a task's folder, and DistributedDataParallel around it."""
+"""The GPT of packages/models/src/gpt/gpt.py with the weights of a task's folder, in DistributedDataParallel."""
 
 import pathlib
 import sys

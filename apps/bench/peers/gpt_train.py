@@ -1,7 +1,8 @@
-"""PyTorch, for comparison: the model of packages/models/src/gpt/gpt.py with Lion as multi-tensor operations, eager and compiled.
+"""PyTorch, for comparison: the GPT of packages/models/src/gpt/gpt.py with multi-tensor Lion, eager and compiled.
 
-Reads lines and answers with JSON: "eager N" and "compiled N" with the seconds of N training steps, "add N" with the nanoseconds of one
-small add, a mean of N. The first "compiled" compiles the model and Lion, which takes up to a minute. Arguments: SHAPE(json) BATCH THREADS.
+Reads lines and answers with JSON: "eager N" and "compiled N" with the seconds of N training steps, "add N" with the
+nanoseconds of one small add, a mean of N. The first "compiled" compiles the model and Lion, which takes up to a minute.
+Arguments: SHAPE(json) BATCH THREADS.
 """
 
 import json

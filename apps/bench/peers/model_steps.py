@@ -1,8 +1,10 @@
 """PyTorch, for comparison: training steps of one model with its fused AdamW, eager and compiled.
 
-The models are those of packages/models/src/gpt/gpt.py, torchvision, timm and transformers. Reads lines and answers with JSON: "eager N" and
-"compiled N" with the seconds of N training steps and the last loss. The first "compiled" compiles the model, which takes a minute.
-Arguments: MODEL OPTIONS(json: what MODEL's constructor here takes, and rows) THREADS [DEVICE [PRECISION: f32, or bf16 by autocast]].
+The models are those of packages/models/src/gpt/gpt.py, torchvision, timm and transformers. Reads lines and answers with
+JSON: "eager N" and "compiled N" with the seconds of N training steps and the last loss. The first "compiled" compiles
+the model, which takes a minute.
+Arguments: MODEL OPTIONS(json: what MODEL's constructor here takes, and rows) THREADS [DEVICE [PRECISION: f32, or bf16
+by autocast]].
 """
 
 import json

@@ -1,8 +1,9 @@
 """Steps of optimizers in PyTorch, eager, over N square matrices, on one thread.
 
-Arguments: NAME N SIDE RANK. Reads "step" and answers with its seconds as JSON. lion and lamb are multi-tensor operations with scratch
-tensors that are kept; sgd, adamw (fused) and muon are torch.optim's. dion is the algebra of Algorithm 1 on one rank; powersgd what PyTorch's
-hook computes between its messages (rank 4, error feedback, warm start), and SGD's update.
+Arguments: NAME N SIDE RANK. Reads "step" and answers with its seconds as JSON. lion and lamb are multi-tensor
+operations with scratch tensors that are kept; sgd, adamw (fused) and muon are torch.optim's. dion is the algebra of
+Algorithm 1 on one rank; powersgd what PyTorch's hook computes between its messages (rank 4, error feedback, warm
+start), and SGD's update.
 """
 
 import json

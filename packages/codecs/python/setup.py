@@ -1,6 +1,6 @@
 """
-Builds libterse_codecs with CMake into the wheel: one wheel a platform, for every Python (py3-none-…). On Linux with glibc its tag
-says from which glibc on the library loads (PEP 600), read out of the library itself.
+Builds libterse_codecs with CMake into the wheel: one wheel a platform, for every Python (py3-none-…). On Linux with
+glibc its tag says from which glibc on the library loads (PEP 600), read out of the library itself.
 """
 import atexit
 import json
@@ -37,7 +37,7 @@ OLDEST_GLIBC = (2, 17)  # manylinux2014, the oldest that packages are still buil
 
 
 def needs_of(path):
-    """(libraries, versions of their symbols) that a 64-bit little-endian ELF file asks for; (None, None) where it is none."""
+    """(libraries, versions of their symbols) that a 64-bit little-endian ELF file needs; else (None, None)."""
     with open(path, "rb") as file:
         data = file.read()
     if data[:6] != b"\x7fELF\x02\x01":

@@ -37,8 +37,9 @@ def one_magnitude(c):
 
 class CompensatedMean:
     """
-    Tang et al. 2021, Algorithm 1: one bit and one scale for each layer from a rank, for each chunk of it from its owner. fused: for all layers, and
-    the owners' chunks are those of the arena, where the first layer is followed by 8 pads and the second one by 54; pads are not sent.
+    Tang et al. 2021, Algorithm 1: a rank sends one bit an element and one scale a layer; the owner of a chunk one scale
+    for it. fused: one scale for all layers. The owners' chunks are then those of the arena, where 8 pads follow the
+    first layer and 54 the second; pads are not sent.
     """
 
     def __init__(self, fused=False):
@@ -111,7 +112,7 @@ def lamb(β1=0.9, β2=0.999, ε=1e-6):
 
 
 def scaled(mean, m):
-    """Li et al. 2021, Appendix A.5.2: layers are brought to the mean of their sizes, √mean m², at the end of the warm-up."""
+    """Li et al. 2021, Appendix A.5.2: after the warm-up, layers are brought to the mean of their sizes, √mean m²."""
     sizes = [x.norm() / x.numel() ** 0.5 for x in by_layer(m)]
     factors = torch.cat([(sum(sizes) / len(sizes) / size).expand(l) for size, l in zip(sizes, layers)])
     return lambda xs: mean([x * factors for x in xs]) / factors
@@ -191,7 +192,7 @@ def cosines(L):
 
 
 def demo(β=0.999, chunk=4, k=3):
-    """Peng et al. 2024, Algorithm 1: squares of 4 × 4 of a matrix whose sides are multiples of 4, runs of 16 of another, of 4 of a vector."""
+    """Peng et al. 2024, Algorithm 1: chunks are 4 × 4 where 4 divides both sides, else 16; 4 elements of a vector."""
     θ, m = start.clone(), [zeros() for _ in everyone]
     for t in range(steps):
         m = [β * m[r] + G[t, r] for r in everyone]

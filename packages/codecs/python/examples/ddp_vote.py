@@ -3,8 +3,9 @@ PyTorch DDP that sends one bit per parameter: ranks exchange the signs of their 
 
     torchrun --nproc-per-node 2 ddp_vote.py
 
-signSGD with majority vote (Bernstein et al. 2018, https://arxiv.org/abs/1810.05291). Every rank sends n/8 bytes to every other,
-where an all-reduce of floats sends about 8n; the vote is counted in the packed bytes, and gradients become +1 and -1.
+signSGD with majority vote (Bernstein et al. 2018, https://arxiv.org/abs/1810.05291). Every rank sends n/8 bytes to
+every other, where an all-reduce of floats sends about 8n; the vote is counted in the packed bytes, and gradients become
++1 and -1.
 """
 import torch
 import torch.distributed as dist
@@ -17,7 +18,7 @@ NOT_FINITE = 2  # beside what zeros became, 0 or 1
 
 
 class Vote:
-    """The state of the hook: what an exact zero and a tie become. "alternate" lets elements that always tie step to and fro."""
+    """The hook's state: what an exact zero and a tie become. "alternate": elements that always tie step to and fro."""
 
     def __init__(self, policy="alternate"):
         self.policy, self.step = policy, 0
@@ -55,7 +56,7 @@ def vote_hook(vote, bucket):
 
 
 def train(state, hook, steps=60):
-    """A small classifier of points in and out of a circle, each rank with points of its own. Returns the model and its losses."""
+    """A small classifier of points in and out of a circle; each rank has its own points. Returns model and losses."""
     torch.manual_seed(1)
     model = torch.nn.Sequential(torch.nn.Linear(2, 32), torch.nn.ReLU(), torch.nn.Linear(32, 1))
     parallel = DistributedDataParallel(model)

@@ -7,8 +7,9 @@ Floats to wire bytes and back, and votes among packed signs.
     wire = qsgd.encode(gradient, seed=1, step=step)
     qsgd.decode_add(sum, wire, scale=1 / ranks)
 
-Arrays are NumPy's, PyTorch's on the CPU, or anything's with Python's buffer or DLPack; they are never copied. A codec without
-parameters is an attribute: `terse_codecs.sign`. Every wire has the bytes that @terse/codecs and the C library write.
+Arrays are NumPy's, PyTorch's on the CPU, or anything's with Python's buffer or DLPack; they are never copied. A codec
+without parameters is an attribute: `terse_codecs.sign`. Every wire has the bytes that @terse/codecs and the C library
+write.
 """
 from __future__ import annotations
 
@@ -39,8 +40,8 @@ def implementations() -> List[str]:
 
 def use_threads(threads: int) -> None:
     """
-    How many threads share a long encode or decode from now on, the caller's included; 1 at first. The bytes do not depend on it.
-    For the whole process. An array shorter than half a million floats is not worth several.
+    How many threads share a long encode or decode from now on, the caller's included; 1 at first. The bytes do not
+    depend on it. For the whole process. An array shorter than half a million floats is not worth several.
     """
     if not is_whole(threads, 2**32) or threads == 0:
         raise ValueError(f"use_threads: threads is {threads!r}, and must be a whole number, 1 or more.")

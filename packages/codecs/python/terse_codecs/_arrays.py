@@ -223,7 +223,7 @@ def is_contiguous(shape: Sequence[int], strides: Sequence[int]) -> bool:
 
 
 def part_of(array: Any, lent: Lent, begin: int, length: int) -> Any:
-    """`length` bytes of a lent array of bytes: a view of the same family, or a memoryview. It keeps the memory alive."""
+    """`length` bytes of a lent array of bytes: a view of its family, or a memoryview. It keeps the memory alive."""
     if is_tensor(array) or is_numpy(array):
         return array.reshape(-1)[begin : begin + length]
     try:

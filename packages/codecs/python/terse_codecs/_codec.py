@@ -24,8 +24,9 @@ PARAMETERS = (*COUNTS, "unscaled", "levels", "segments", "clip")
 
 class Codec:
     """
-    One codec with its parameters, made by `terse_codecs.codec`. It keeps no state between calls, and any number of threads may
-    use it. Arrays are read and written where they lie: float32 (wires: uint8), contiguous, on the CPU, of any shape.
+    One codec with its parameters, made by `terse_codecs.codec`. It keeps no state between calls, and any number of
+    threads may use it. Arrays are read and written where they lie: float32 (wires: uint8), contiguous, on the CPU, of
+    any shape.
     """
 
     __slots__ = ("_table", "_options", "_segments", "_parameters")
@@ -52,7 +53,7 @@ class Codec:
             raise CodecError(f"{self!r}: {c.sentence(status)}", status)
 
     def _status(self) -> int:
-        """What the library says about the parameters, for as many floats as the segments are, or the most that whole chunks can be."""
+        """The library's status of the parameters, for the floats of the segments, or the most that whole chunks allow."""
         square = max(1, self._options.block ** 2) if self._options.dimensions == 2 else 1
         length = self._segmented() if self._segments else MOST // square * square
         return int(c.LIBRARY.terse_codec_wire_bytes(self._table, length, ctypes.byref(self._options), ctypes.byref(ctypes.c_size_t())))
@@ -81,7 +82,7 @@ class Codec:
 
     @property
     def implementation(self) -> str:
-        """The implementation that runs: "avx2", "scalar", … All write the same bytes. TERSE_IMPLEMENTATION=scalar forces one."""
+        """The running implementation: "avx2", "scalar", … All write the same bytes; TERSE_IMPLEMENTATION forces one."""
         text: bytes = self._table.contents.implementation
         return text.decode()
 
@@ -133,13 +134,14 @@ class Codec:
         index: int = 0, units: Any = None, out: Any = None,
     ) -> Any:  # fmt: skip
         """
-        Writes x to a wire and returns it: `out` (exactly wire_bytes(n) bytes), or else a new uint8 array of x's family: a tensor for
-        a tensor, a NumPy array for a NumPy array, a bytearray for anything else.
+        Writes x to a wire and returns it: `out` (exactly wire_bytes(n) bytes), or else a new uint8 array of x's family:
+        a tensor for a tensor, a NumPy array for a NumPy array, a bytearray for anything else.
 
         zero: "plus" or "minus", what an exact zero becomes, where the code has none for it (`takes_zero`).
         hold: ceil(n/8) bytes, bit 1 = this element is masked; the same on every rank (`takes_hold`).
-        seed, step, index: randomness is a function of these alone (`takes_random`); index is that of x[0] in something longer.
-        units: of unscaled l1 and linf: float32, one per scale group, what a level stands for there; the same on every rank.
+        seed, step, index: randomness is a function of these alone (`takes_random`); index is the place of x[0] in a
+        longer array.
+        units: for unscaled l1 and linf: the value of a level, one float32 per scale group; the same on every rank.
 
         NotFiniteError, DoesNotFitError: with the index; the wire is undefined then.
         """
@@ -162,8 +164,9 @@ class Codec:
         step: Optional[int] = None, index: int = 0, units: Any = None, out: Any = None,
     ) -> Any:  # fmt: skip
         """
-        Error feedback: error += x, wire = encode(error), error -= decode(wire). What could not be sent waits in `error` (as many
-        floats as x, 0 at first). Arguments, result and errors as in `encode`; on an error `error` holds what it held, but for rounding.
+        Error feedback: error += x, wire = encode(error), error -= decode(wire). What was not sent stays in `error` (as
+        many floats as x, 0 at first). Arguments, result and errors as in `encode`; after an exception `error` has its
+        old values, except for rounding.
 
         Seide et al. 2014, "1-Bit Stochastic Gradient Descent"; Karimireddy et al. 2019, "Error Feedback Fixes SignSGD".
         """
@@ -187,7 +190,8 @@ class Codec:
 
     def decode_add(self, sum: Any, wire: Any, scale: float = 1.0, *, hold: Any = None, units: Any = None) -> Any:
         """
-        sum += scale * decode(wire), the product rounded to fp32; held elements keep their value. Returns `sum`. `units` as in `encode`.
+        sum += scale * decode(wire), the product rounded to fp32; held elements keep their value. Returns `sum`. `units`
+        as in `encode`.
 
         A wire that no encoder writes, and that would lead out of `sum` or add NaN: BadWireError, and nothing is added.
         """
@@ -213,16 +217,17 @@ class Codec:
 
     def decode(self, wire: Any, n: int, scale: float = 1.0, *, hold: Any = None, units: Any = None) -> Any:
         """
-        scale * decode(wire), n new floats of the wire's family: a tensor for a tensor, a NumPy array for a NumPy array, an
-        array.array for anything else. Held elements are 0.
+        scale * decode(wire), n new floats of the wire's family: a tensor for a tensor, a NumPy array for a NumPy array,
+        an array.array for anything else. Held elements are 0.
         """
         self.wire_bytes(n)  # n is checked before so many floats are made
         return self.decode_add(new_zeros((n,), wire), wire, scale, hold=hold, units=units)
 
     def scales(self, x: Any) -> Any:
         """
-        What `encode` would write as the scale of each scale group of x: new floats of x's family. Ranks that agree on `units` begin here.
-        NotFiniteError and DoesNotFitError as in `encode`; CodecError if the codec computes no scales apart from encoding.
+        The scale that `encode` would write for each scale group of x: new floats of x's family. Ranks that agree on
+        `units` begin with it. NotFiniteError and DoesNotFitError as in `encode`; CodecError if the codec computes no
+        scales apart from encoding.
         """
         where = f"{self.name}.scales"
         with contextlib.ExitStack() as loans:
@@ -319,8 +324,8 @@ class Codec:
 
 def codec(name: str, **parameters: Any) -> Codec:
     """
-    A codec by name, with what shapes its wire: bits, width, ranks, unscaled, levels, dimensions, block, segments (lengths), k, clip.
-    Each codec takes some of these and refuses the others; its README says which.
+    A codec by name, with the parameters of its wire: bits, width, ranks, unscaled, levels, dimensions, block, segments
+    (lengths), k, clip. Each codec takes some of these and refuses the others; its README says which.
     """
     return Codec(name, parameters)
 

@@ -22,8 +22,8 @@ class BadWireError(CodecError):
 
 class BadFrameError(CodecError):
     """
-    The bytes are no frame, or one that this library does not read. `reason` is "not a frame", "another version", "cut short",
-    "damaged", "bad header", "unknown codec", "refused parameters" or "wrong length".
+    The bytes are no frame, or one that this library does not read. `reason` is "not a frame", "another version", "cut
+    short", "damaged", "bad header", "unknown codec", "refused parameters" or "wrong length".
     """
 
     def __init__(self, message: str, status: int, reason: str) -> None:

@@ -1,4 +1,4 @@
-"""Frames: a wire with a header that names its codec and parameters, and a checksum. docs/wire-formats.md has the picture."""
+"""Frames: a wire with a header that names its codec and parameters, and a checksum: see docs/wire-formats.md."""
 from __future__ import annotations
 
 import contextlib
@@ -28,8 +28,8 @@ class Frame(NamedTuple):
 
 def write_frame(codec: Codec, wire: Any, n: int) -> Any:
     """
-    A frame around `wire`, which `codec` wrote from n floats: a new uint8 array of the wire's family. It contains neither the mask of held
-    elements nor a seed, because decoding needs none.
+    A frame around `wire`, which `codec` wrote from n floats: a new uint8 array of the wire's family. It contains
+    neither the mask of held elements nor a seed, because decoding needs none.
 
     ValueError for a wire of another length, and for parameters that do not fit into a frame.
     """
@@ -52,8 +52,8 @@ def write_frame(codec: Codec, wire: Any, n: int) -> Any:
 
 def read_frame(data: Any) -> Frame:
     """
-    The frame at the beginning of `data`, a uint8 array of any family with any bytes. The wire is not copied: it is a part of `data`, of the
-    same family, or a memoryview.
+    The frame at the beginning of `data`, a uint8 array of any family with any bytes. The wire is not copied: it is a
+    part of `data`, of the same family, or a memoryview.
 
     BadFrameError, a ValueError with a `reason`, if the bytes are refused.
     """

@@ -17,9 +17,9 @@ MAX_VOTES = c.MAX_RANKS
 
 def sign_at(policy: str, step: int) -> str:
     """
-    The sign that a policy gives at one step: "alternate" is plus on even steps and minus on odd ones, so that elements that always tie
-    stay where they are in the long run (Lion Cub, section 3.2, which has plus on odd steps). It depends on the step alone, so
-    every rank gets the same sign.
+    The sign that a policy gives at one step. "alternate" is plus in even steps and minus in odd ones, so that elements
+    that always tie stay where they are in the long run (Lion Cub, section 3.2, which has plus in odd steps). It depends
+    on the step alone, so every rank gets the same sign.
     """
     if policy in c.ZERO:
         return policy
@@ -32,9 +32,9 @@ def sign_at(policy: str, step: int) -> str:
 
 def majority(votes: Sequence[Any], n: int, *, tie: str, out: Any = None) -> Any:
     """
-    The sign that most votes have, per element, packed; a tie counts as `tie`, "plus" or "minus". `votes` are 1 to 1024 wires of n signs,
-    or the rows of a uint8 matrix; a None among them is an absent rank, counted neither for nor against, and not all may be absent.
-    `out` may be one of the votes; without it the result is a new array of the votes' family.
+    The sign that most votes have, per element, packed; a tie becomes `tie`, "plus" or "minus". `votes` are 1 to 1024
+    wires of n signs, or the rows of a uint8 matrix. None is the vote of an absent rank, which does not count; not all
+    may be absent. `out` may be one of the votes; without it the result is a new array of the votes' family.
     """
     if tie not in c.ZERO:
         raise ValueError(f'majority: tie is {tie!r}, and must be "plus" or "minus"; for "zero" use majority_or_zero, for "alternate" pass sign_at(policy, step).')
@@ -47,7 +47,7 @@ def majority(votes: Sequence[Any], n: int, *, tie: str, out: Any = None) -> Any:
 
 
 def majority_or_zero(votes: Sequence[Any], n: int, *, out: Optional[Tuple[Any, Any]] = None) -> Tuple[Any, Any]:
-    """(plus, nonzero), packed: plus where more votes are plus than minus, nonzero where the vote is not tied. Else as `majority`."""
+    """As `majority`, but (plus, nonzero), packed: plus where plus has more votes, nonzero where the vote is not tied."""
     with contextlib.ExitStack() as loans:
         given = lend_votes(loans, "majority_or_zero", votes, n)
         plus, nonzero = (new_result(votes, n), new_result(votes, n)) if out is None else out
@@ -58,8 +58,8 @@ def majority_or_zero(votes: Sequence[Any], n: int, *, out: Optional[Tuple[Any, A
 
 
 def tally(votes: Sequence[Any], n: int, *, out: Optional[Sequence[Any]] = None) -> List[Any]:
-    """The number of plus votes per element, one bit of it per plane: planes[k] is bit k, `tally_planes(len(votes))` planes, absent
-    ranks included. Else as `majority`.
+    """The number of plus votes per element, one bit of it per plane: planes[k] is bit k. There are
+    `tally_planes(len(votes))` planes, absent ranks included. Otherwise as `majority`.
     """
     with contextlib.ExitStack() as loans:
         given = lend_votes(loans, "tally", votes, n)

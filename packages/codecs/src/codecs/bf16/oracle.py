@@ -1,4 +1,4 @@
-"""bf16 by value: the nearest of numbers that float64 holds exactly, ties to the even one. Nothing here looks at bits of fp32."""
+"""bf16 by value, without bits of fp32: the nearest of the numbers that are exact in float64, ties to the even one."""
 import numpy as np
 from packing import short_decimals
 
