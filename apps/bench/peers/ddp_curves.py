@@ -1,4 +1,4 @@
-"""PyTorch's DistributedDataParallel on Gloo with AdamW, for comparison: same model, weights, batches, threads and rates.
+"""PyTorch's DistributedDataParallel on Gloo with AdamW, for comparison: same model, data, weights, threads and rates.
 
 Argument: JSON with shape, batchSize, folder (model.safetensors, and the files training and held-out with one byte a
 token), rates (of all steps), clip, adamw (beta1, beta2, eps, weightDecay) and hook (none, or powersgd with its rank:

@@ -53,7 +53,7 @@ class Codec:
             raise CodecError(f"{self!r}: {c.sentence(status)}", status)
 
     def _status(self) -> int:
-        """The library's status of the parameters, for the floats of the segments, or the most that whole chunks allow."""
+        """The library's status of the parameters, for the floats of the segments, or the most that fit whole chunks."""
         square = max(1, self._options.block ** 2) if self._options.dimensions == 2 else 1
         length = self._segmented() if self._segments else MOST // square * square
         return int(c.LIBRARY.terse_codec_wire_bytes(self._table, length, ctypes.byref(self._options), ctypes.byref(ctypes.c_size_t())))

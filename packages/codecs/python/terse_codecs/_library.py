@@ -61,7 +61,7 @@ def new_options() -> Options:
 
 
 class Table(ctypes.Structure):
-    """The head of terse_codec: what a caller may read. Its functions are called by terse_codec_encode and the others."""
+    """The head of terse_codec: what a caller may read. terse_codec_encode and the others call its functions."""
 
     _fields_ = [("name", ctypes.c_char_p), ("implementation", ctypes.c_char_p), ("takes", ctypes.c_uint32), ("whole", ctypes.c_uint32)]
 

@@ -47,7 +47,7 @@ def majority(votes: Sequence[Any], n: int, *, tie: str, out: Any = None) -> Any:
 
 
 def majority_or_zero(votes: Sequence[Any], n: int, *, out: Optional[Tuple[Any, Any]] = None) -> Tuple[Any, Any]:
-    """As `majority`, but (plus, nonzero), packed: plus where plus has more votes, nonzero where the vote is not tied."""
+    """As `majority`, but (plus, nonzero), packed: plus where plus has more votes, nonzero where there is no tie."""
     with contextlib.ExitStack() as loans:
         given = lend_votes(loans, "majority_or_zero", votes, n)
         plus, nonzero = (new_result(votes, n), new_result(votes, n)) if out is None else out
