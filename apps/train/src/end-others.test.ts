@@ -3,7 +3,7 @@ import { StepRefusedError } from "@terse/exchange";
 import { RanksDifferError } from "@terse/optimizers";
 import { expect, it } from "vitest";
 import { agreed, endOthers } from "./end-others.ts";
-import { together } from "./saves/between-ranks.ts";
+import { onEveryRank } from "./saves/on-every-rank.ts";
 
 it("aborts the group with the reason of a rank that fails alone", async () => {
   const [mine, other] = loopback(2) as [ReturnType<typeof loopback>[0], ReturnType<typeof loopback>[0]];
@@ -28,7 +28,7 @@ it("knows that work which fails between ranks fails on all of them", async () =>
   const groups = loopback(2);
   const both = await Promise.all(
     groups.map((group) =>
-      together(group, () => {
+      onEveryRank(group, () => {
         if (group.rank === 1) throw new Error("the disk is full");
       }).catch((error: Error) => error),
     ),

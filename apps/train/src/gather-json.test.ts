@@ -2,7 +2,7 @@ import { loopback } from "@terse/collectives";
 import { expect, it } from "vitest";
 import { gatherJson, isRecord } from "./gather-json.ts";
 import { gatherTexts } from "./gather-texts.ts";
-import { together } from "./saves/between-ranks.ts";
+import { onEveryRank } from "./saves/on-every-rank.ts";
 import { shareCores } from "./share-cores.ts";
 
 const pair = () => loopback(2) as unknown as [ReturnType<typeof loopback>[0], ReturnType<typeof loopback>[0]];
@@ -15,7 +15,7 @@ it("gathers the values of all ranks", async () => {
 });
 
 it.each(lies)("names the rank whose value is something else: %j", async (lie) => {
-  for (const ask of [(group: Parameters<typeof together>[0]) => together(group, () => 1), shareCores]) {
+  for (const ask of [(group: Parameters<typeof onEveryRank>[0]) => onEveryRank(group, () => 1), shareCores]) {
     const [honest, liar] = pair();
     const lied = gatherTexts(liar, lie);
     await expect(ask(honest)).rejects.toThrow("rank 1 sent what no rank sends here");

@@ -9,9 +9,9 @@ import { openDeviceOf } from "./device.ts";
 import { endOthers } from "./end-others.ts";
 import { recipeFor } from "./recipe-for.ts";
 import { checkSameRecipe } from "./same-recipe.ts";
-import { together } from "./saves/between-ranks.ts";
 import { savedSteps } from "./saves/find-save.ts";
 import { type InitialWeights, readInitialWeights } from "./saves/initial-weights.ts";
+import { onEveryRank } from "./saves/on-every-rank.ts";
 import { shareCores } from "./share-cores.ts";
 import { hasLauncher } from "./to-launcher.ts";
 import { train } from "./train.ts";
@@ -50,6 +50,6 @@ async function initialWeights(
 ): Promise<InitialWeights | undefined> {
   if (initFrom === undefined) return undefined;
   if (resume === "auto" && (await savedSteps(resolve(out!), world)).length > 0) return undefined;
-  const [first] = await together(world, () => (world.rank === 0 ? readInitialWeights(initFrom) : null));
+  const [first] = await onEveryRank(world, () => (world.rank === 0 ? readInitialWeights(initFrom) : null));
   return first!;
 }

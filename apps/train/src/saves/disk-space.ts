@@ -6,7 +6,7 @@ import type { Group } from "@terse/collectives";
 import { scope } from "@terse/tensor";
 import { bytesText } from "../format.ts";
 import type { Parts } from "../parts.ts";
-import { together } from "./between-ranks.ts";
+import { onEveryRank } from "./on-every-rank.ts";
 import { saveFolder, saveFoldersIn } from "./save-folder.ts";
 import type { Place } from "./write-save.ts";
 
@@ -27,8 +27,8 @@ export async function checkSpace(
       0,
     );
   });
-  const shares = await together(group, () => ({ keeper: lock.keeper, bytes: mine }));
-  await together(group, () => {
+  const shares = await onEveryRank(group, () => ({ keeper: lock.keeper, bytes: mine }));
+  await onEveryRank(group, () => {
     if (lock.keeper !== group.rank) return;
     const save = shares.filter(({ keeper }) => keeper === group.rank).reduce((sum, { bytes }) => sum + bytes, 0);
     const needed = (recipe.save.keep + 1) * save;

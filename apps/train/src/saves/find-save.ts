@@ -14,8 +14,8 @@ import {
   writeAll,
 } from "@terse/checkpoint";
 import type { Group } from "@terse/collectives";
-import { together } from "./between-ranks.ts";
 import type { FolderLock } from "./folder-lock.ts";
+import { onEveryRank } from "./on-every-rank.ts";
 import {
   locateRun,
   noSave,
@@ -39,7 +39,7 @@ export class DamagedSave extends CheckpointError {}
 
 /** The steps of the saves of a run on any rank's disk, the newest first. */
 export async function savedSteps(run: string, group: Group): Promise<number[]> {
-  const steps = (await together(group, () => savesIn(run))).flat();
+  const steps = (await onEveryRank(group, () => savesIn(run))).flat();
   return [...new Set(steps)].sort((a, b) => b - a);
 }
 
@@ -49,7 +49,7 @@ export async function savedSteps(run: string, group: Group): Promise<number[]> {
  */
 export async function findSave(path: string, group: Group): Promise<FoundSave> {
   const { run, step } = locateRun(path);
-  const newest = await together(
+  const newest = await onEveryRank(
     group,
     () => savesIn(run).findLast((each) => step === undefined || each === step) ?? -1,
   );
@@ -60,7 +60,7 @@ export async function findSave(path: string, group: Group): Promise<FoundSave> {
     if (group.rank !== from) return "";
     return JSON.stringify([readManifestText(saveFolder(run, best)), readRecipeText(run) ?? null]);
   };
-  const [text = ""] = (await together(group, read)).filter((each) => each !== "");
+  const [text = ""] = (await onEveryRank(group, read)).filter((each) => each !== "");
   const [manifestText, recipeText] = JSON.parse(text) as [string, string | null];
   const manifest = parseSave(manifestText, join(saveFolder(run, best), manifestFile));
   return { manifest, recipeText: recipeText ?? undefined };
@@ -73,7 +73,7 @@ export async function findSave(path: string, group: Group): Promise<FoundSave> {
 export async function gatherSave(run: string, manifest: SaveManifest, lock: FolderLock, group: Group): Promise<number> {
   const folder = saveFolder(run, manifest.step);
   const isKeeper = lock.keeper === group.rank;
-  const disks = await together(group, () => ({
+  const disks = await onEveryRank(group, () => ({
     keeper: lock.keeper,
     has: isKeeper ? manifest.files.map(({ name }) => name).filter((name) => existsSync(join(folder, name))) : [],
   }));
@@ -101,13 +101,13 @@ export async function gatherSave(run: string, manifest: SaveManifest, lock: Fold
     );
     const receives = to.has(group.rank);
     if (to.size > 0)
-      await together(group, async () => {
+      await onEveryRank(group, async () => {
         await carry(file, folder, { from, receives }, group);
         if (receives) await checkFile(folder, file).catch((error: unknown) => discard(join(folder, file.name), error));
       });
   }
   const [reader] = haveIt(weights) as [number];
-  await together(group, async () => {
+  await onEveryRank(group, async () => {
     const mine = manifest.ranks === group.size ? needs(group.rank) : isKeeper ? needs(group.rank) : [];
     const read = manifest.files.filter(
       ({ name }) => mine.includes(name) || (group.rank === reader && [weightsFile, configFile].includes(name)),

@@ -2,11 +2,11 @@ import type { Group } from "@terse/collectives";
 import { headOf, withNewHead } from "@terse/models";
 import type { Parts } from "../parts.ts";
 import { defaultRecipe, droppedOptions, type Recipe, remarksOn } from "../recipe.ts";
-import { together } from "./between-ranks.ts";
 import { keepInitialFiles } from "./initial-files.ts";
 import { remarksOnWeights } from "./initial-weights.ts";
 import { meaningsIn } from "./meanings.ts";
 import { checkHead, modelFolderOf } from "./model-of-run.ts";
+import { onEveryRank } from "./on-every-rank.ts";
 import { loadWeightsOn } from "./restore-save.ts";
 import { Run } from "./run.ts";
 import type { RunArguments } from "./run-arguments.ts";
@@ -14,14 +14,14 @@ import { claimFolder, enterFolder } from "./run-folder.ts";
 
 /** A run that begins with its first step, from random weights or from those of `--init-from`. */
 export async function newRun(recipe: Recipe, args: RunArguments, group: Group): Promise<Run> {
-  const [folder] = (await together(group, () => (group.rank === 0 ? claimFolder(args) : ""))) as [string];
+  const [folder] = (await onEveryRank(group, () => (group.rank === 0 ? claimFolder(args) : ""))) as [string];
   const place = await enterFolder(folder, recipe, group);
   const { initFrom, newHead, weights } = args;
   const notes = [...droppedOptions(args.recipe ?? defaultRecipe, args.overrides), ...remarksOn(recipe)];
   if (initFrom === undefined) return new Run(place, group, { notes });
   const restore = async ({ model }: Parts) => {
-    const from = await together(group, () => (group.rank === 0 ? modelFolderOf(initFrom) : ""));
-    await together(group, async () => {
+    const from = await onEveryRank(group, () => (group.rank === 0 ? modelFolderOf(initFrom) : ""));
+    await onEveryRank(group, async () => {
       if (group.rank > 0) return;
       if (!newHead) await checkHead(from[0]!, model);
     });

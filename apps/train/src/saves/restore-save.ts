@@ -15,9 +15,9 @@ import { type Optimizer, SavedStateError, type StoredState } from "@terse/optimi
 import { fromTypedArray, scope, setRandomState, type TypedArray } from "@terse/tensor";
 import { broadcastTensors } from "../broadcast-tensors.ts";
 import type { Parts } from "../parts.ts";
-import { together } from "./between-ranks.ts";
 import { statesOf } from "./find-save.ts";
 import { meaningsIn } from "./meanings.ts";
+import { onEveryRank } from "./on-every-rank.ts";
 import { type SaveManifest, saveFolder } from "./save-folder.ts";
 
 /** `reader` is the rank on whose disk the weights are. */
@@ -52,7 +52,7 @@ export async function restoreSave(
     using state = fromTypedArray(new Uint8Array(Buffer.from(random, "base64")));
     setRandomState(state);
   }
-  const configs = await together(group, () => (group.rank === reader ? loadConfig(folder) : {}));
+  const configs = await onEveryRank(group, () => (group.rank === reader ? loadConfig(folder) : {}));
   return meaningsIn(configs[reader]!, { classes: true, tokens: true });
 }
 
@@ -64,7 +64,7 @@ export async function loadWeightsOn(
   group: Group,
   names: ForeignWeights = model,
 ): Promise<void> {
-  await together(group, () => (group.rank === reader ? loadModel(folder, model.stateDict(), names) : undefined));
+  await onEveryRank(group, () => (group.rank === reader ? loadModel(folder, model.stateDict(), names) : undefined));
   const tensors = model.stateDict().map(([, tensor]) => tensor);
   await broadcastTensors(tensors, reader, group);
 }

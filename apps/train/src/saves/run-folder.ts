@@ -7,9 +7,9 @@ import type { Group } from "@terse/collectives";
 import { print } from "@terse/options";
 import { defaultRecipe, type Recipe } from "../recipe.ts";
 import { isTraceFile } from "../trace/write-trace.ts";
-import { together } from "./between-ranks.ts";
 import { lockFile, lockFolder } from "./folder-lock.ts";
 import { initialFiles } from "./initial-files.ts";
+import { onEveryRank } from "./on-every-rank.ts";
 import type { RunArguments } from "./run-arguments.ts";
 import { runsFolder, saveFoldersIn } from "./save-folder.ts";
 import type { Place } from "./write-save.ts";
@@ -45,15 +45,15 @@ export function claimFolder({ out, recipe, resume, logDir }: RunArguments): stri
 
 /** The folder on every rank's disk, with a lock, for a run that goes on from `step`. Rank 0 keeps its own. */
 export async function enterFolder(run: string, recipe: Recipe, group: Group, step = 0): Promise<Place> {
-  const [start] = (await together(group, () => randomBytes(8).toString("hex"))) as [string, ...string[]];
+  const [start] = (await onEveryRank(group, () => randomBytes(8).toString("hex"))) as [string, ...string[]];
   const take = async () => {
     makeFolder(run);
     return lockFolder(run, { start, rank: group.rank }, (why) => print(why, process.stderr));
   };
   let lock = group.rank === 0 ? take() : undefined;
-  await together(group, async () => void (await lock));
+  await onEveryRank(group, async () => void (await lock));
   lock ??= take();
-  await together(group, async () => void (await lock));
+  await onEveryRank(group, async () => void (await lock));
   const saves = new Set(saveFoldersIn(run).filter((each) => each <= step));
   return { run, recipe, lock: await lock, saves };
 }

@@ -9,9 +9,9 @@ import type { Parts } from "../parts.ts";
 import type { Recipe } from "../recipe.ts";
 import type { Line } from "../shows/numbers-of.ts";
 import { tellLauncher } from "../to-launcher.ts";
-import { together } from "./between-ranks.ts";
 import { checkSpace } from "./disk-space.ts";
 import { Metrics, type Sums } from "./metrics.ts";
+import { onEveryRank } from "./on-every-rank.ts";
 import { offerResume, resumeCommand } from "./resume-command.ts";
 import { leaveFolder, unwrittenText } from "./run-folder.ts";
 import { NotFiniteError } from "./save-files.ts";
@@ -80,7 +80,7 @@ export class Run implements AsyncDisposable {
     this.#beside = this.#group.size > 1 ? await this.#group.split(0) : this.#group;
     if (this.#place.lock.keeper === this.#group.rank) removeLeftovers(this.folder);
     await checkSpace(this.#place, parts, this.#group);
-    await together(this.#group, async () => {
+    await onEveryRank(this.#group, async () => {
       if (this.#group.rank > 0) return;
       this.#ofMetrics = await this.#metrics.cutAt(this.step);
       await atomicWriteText(join(this.folder, recipeFile), `${JSON.stringify(this.recipe, undefined, 2)}\n`);

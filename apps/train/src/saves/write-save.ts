@@ -5,10 +5,10 @@ import type { DatasetState } from "@terse/data";
 import { randomState, scope, type Tensor, type TypedArray } from "@terse/tensor";
 import type { Parts } from "../parts.ts";
 import type { Recipe } from "../recipe.ts";
-import { together } from "./between-ranks.ts";
 import type { FolderLock } from "./folder-lock.ts";
 import { withMeanings } from "./meanings.ts";
 import type { Sums } from "./metrics.ts";
+import { onEveryRank } from "./on-every-rank.ts";
 import { type NamedTensor, NotFiniteError, type SaveFiles } from "./save-files.ts";
 import {
   remove,
@@ -93,17 +93,17 @@ export async function writeCopy(
   const isKeeper = lock.keeper === group.rank;
   const named = saveFolder(run, step);
   try {
-    const written = await together(group, () => recordsOrReason(writer, folder, copied));
+    const written = await onEveryRank(group, () => recordsOrReason(writer, folder, copied));
     const notFinite = written.flatMap((files) => (typeof files === "string" ? [files] : []));
     if (notFinite.length > 0) throw new NotFiniteError(`${notFinite.join("; ")}, and the saves before stay`);
     const files = written.flatMap((each) => (typeof each === "string" ? [] : each));
     const manifest: SaveManifest = { step, ranks: group.size, recipe, data, ...(sums && { sums }), files };
-    await together(group, async () => {
+    await onEveryRank(group, async () => {
       if (isKeeper) lock.check();
       if (group.rank === 0) await writeManifest(folder, manifest);
       else if (isKeeper) await renameFolder(folder, named);
     });
-    await together(group, async () => {
+    await onEveryRank(group, async () => {
       if (group.rank === 0) await renameFolder(folder, named);
     });
   } catch (error) {

@@ -12,7 +12,7 @@ const isOutcome = (value: unknown) =>
  * Runs `work` on every rank, and resolves to the results of all ranks, which are JSON. Where it fails on one rank, all
  * ranks throw the same `CheckpointError`.
  */
-export async function together<T>(group: Group, work: () => T | Promise<T>): Promise<T[]> {
+export async function onEveryRank<T>(group: Group, work: () => T | Promise<T>): Promise<T[]> {
   let mine: { result?: T; problem?: string };
   try {
     mine = { result: await work() };
