@@ -15,7 +15,7 @@ export function recipeFor({ resume, recipe, overrides, newHead }: RecipeArgument
   if (resume === undefined || resume === "auto")
     return readRecipe(recipe ?? defaultRecipe, overrides, (file) =>
       weights
-        ? recipeOfWeights(weights, { file, given: applyOverrides({}, overrides), newHead: newHead === true })
+        ? recipeOfWeights(weights, { file, commandLine: applyOverrides({}, overrides), newHead: newHead === true })
         : {},
     );
   const { run } = locateRun(resume);

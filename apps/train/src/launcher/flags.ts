@@ -22,7 +22,7 @@ export const launcherFlags = {
   shutdownTimeout: numberFrom({ least: 0, most: 1e6 }), // seconds between a signal and SIGKILL
 } as const;
 
-type Given = {
+type LauncherFlags = {
   readonly [Name in keyof typeof launcherFlags]?: (typeof launcherFlags)[Name] extends Read<infer T> ? T : true;
 };
 
@@ -43,7 +43,7 @@ export interface Place {
 }
 
 /** PET_NNODES, PET_NPROC_PER_NODE and the others, which Kubeflow's operators set for torchrun. */
-export function launcherFlagsIn(env: NodeJS.ProcessEnv): Given {
+export function launcherFlagsIn(env: NodeJS.ProcessEnv): LauncherFlags {
   const named = Object.keys(launcherFlags).flatMap((name) => {
     const flag = `--${name.replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`;
     const value = env[variableOf(name)];
@@ -54,7 +54,7 @@ export function launcherFlagsIn(env: NodeJS.ProcessEnv): Given {
   const { PET_MASTER_ADDR: host, PET_MASTER_PORT: port, PET_RDZV_ENDPOINT: found } = env;
   if (host && !found) named.push(`--rdzv-endpoint=${host.includes(":") ? `[${host}]` : host}:${port || defaultPort}`);
   try {
-    return parseArguments(named, { command: "./terse train", flags: launcherFlags }).flags as Given;
+    return parseArguments(named, { command: "./terse train", flags: launcherFlags }).flags as LauncherFlags;
   } catch (error) {
     if (!(error instanceof OptionsError)) throw error;
     throw new OptionsError(error.lines.map((line) => `in the environment, as PET_…: ${line}`));
@@ -64,8 +64,8 @@ export function launcherFlagsIn(env: NodeJS.ProcessEnv): Given {
 const variableOf = (name: string) => `PET_${name.replaceAll(/[A-Z]/g, (letter) => `_${letter}`).toUpperCase()}`;
 
 /** Throws `OptionsError` where the flags contradict each other. */
-export function placeOf(given: Given, env: NodeJS.ProcessEnv): Place {
-  const { nnodes = 1, nodeRank = 0, standalone, rdzvEndpoint } = given;
+export function placeOf(flags: LauncherFlags, env: NodeJS.ProcessEnv): Place {
+  const { nnodes = 1, nodeRank = 0, standalone, rdzvEndpoint } = flags;
   const problem =
     standalone && (nnodes > 1 || nodeRank > 0)
       ? "--standalone: is for one machine; drop it, or --nnodes and --node-rank"
@@ -78,12 +78,12 @@ export function placeOf(given: Given, env: NodeJS.ProcessEnv): Place {
   return {
     nnodes,
     nodeRank,
-    nprocPerNode: given.nprocPerNode ?? 2,
+    nprocPerNode: flags.nprocPerNode ?? 2,
     ...(rdzvEndpoint && !standalone && { rdzvEndpoint }),
-    maxRestarts: given.maxRestarts ?? 0,
-    ...(given.logDir !== undefined && { logDir: given.logDir }),
-    shutdownTimeout: given.shutdownTimeout ?? 120,
-    isLauncher: given.nnodes !== undefined && !env["LOCAL_RANK"],
+    maxRestarts: flags.maxRestarts ?? 0,
+    ...(flags.logDir !== undefined && { logDir: flags.logDir }),
+    shutdownTimeout: flags.shutdownTimeout ?? 120,
+    isLauncher: flags.nnodes !== undefined && !env["LOCAL_RANK"],
   };
 }
 

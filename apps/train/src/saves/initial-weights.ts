@@ -95,20 +95,20 @@ const dataOf: Record<ModelName, DatasetName> = {
 };
 
 /**
- * What replaces keys of the recipe's file. Throws `OptionsError` where the command line's keys (`given`) contradict the
- * folder, with a line for each key.
+ * What replaces keys of the recipe's file. Throws `OptionsError` where keys of the command line contradict the folder,
+ * with a line for each key.
  */
 export function recipeOfWeights(
   weights: InitialWeights,
-  { file, given, newHead }: { file: Tree; given: Tree; newHead: boolean },
+  { file, commandLine, newHead }: { file: Tree; commandLine: Tree; newHead: boolean },
 ): Tree {
   const { config, copy, tokenizer, image = {} } = weights;
   if (config === undefined) return {};
-  const [ofFile, ofUser] = [sectionOf(file, "model"), sectionOf(given, "model")];
-  const name = modelName(weights, file, given);
+  const [ofFile, ofUser] = [sectionOf(file, "model"), sectionOf(commandLine, "model")];
+  const name = modelName(weights, file, commandLine);
   const { ofData = [], ofTraining = [], read } = models[name];
   const options: Tree = { ...read(config), ...(copy !== undefined && { tied: false }) };
-  checkGiven(weights, name, options, ofUser);
+  checkCommandLine(weights, name, options, ofUser);
   const isOwn = (key: string) => ofTraining.includes(key) && ofFile["name"] === name && key in ofFile;
   const taken = Object.entries(options).filter(([key]) => !ofData.includes(key) && !isOwn(key));
   const data = dataSection(name, options, {
@@ -116,7 +116,7 @@ export function recipeOfWeights(
     image,
     newHead,
     file: sectionOf(file, "data"),
-    given: sectionOf(given, "data"),
+    commandLine: sectionOf(commandLine, "data"),
   });
   return { model: { name, ...Object.fromEntries(taken) }, data };
 }
@@ -129,14 +129,14 @@ const reads = (model: ModelName, data: unknown) =>
  * Weights fit several models that differ in their head. The first choice is the one that the user or the recipe names,
  * or that reads the data.
  */
-function modelName({ file: described, config }: InitialWeights, file: Tree, given: Tree): ModelName {
+function modelName({ file: described, config }: InitialWeights, file: Tree, commandLine: Tree): ModelName {
   const candidates = modelsFor(config!);
-  const [ofUser, ofFile] = [sectionOf(given, "model")["name"], sectionOf(file, "model")["name"]];
+  const [ofUser, ofFile] = [sectionOf(commandLine, "model")["name"], sectionOf(file, "model")["name"]];
   if (ofUser !== undefined && !candidates.includes(ofUser as ModelName))
     throw new OptionsError([
       `model.name: is given as ${ofUser}, and ${described} describes ${candidates.join(" or ")}; leave it out`,
     ]);
-  const data = sectionOf(given, "data")["name"];
+  const data = sectionOf(commandLine, "data")["name"];
   return (
     candidates.find((each) => each === ofUser) ??
     candidates.find((each) => reads(each, data)) ??
@@ -145,12 +145,13 @@ function modelName({ file: described, config }: InitialWeights, file: Tree, give
   );
 }
 
-function checkGiven({ file, copy }: InitialWeights, model: ModelName, options: Tree, given: Tree): void {
+/** Throws `OptionsError` where the command line gives a model another size than the weights have. */
+function checkCommandLine({ file, copy }: InitialWeights, model: ModelName, options: Tree, commandLine: Tree): void {
   const { ofData = [], ofTraining = [], presets, options: schema } = models[model];
   const isFixed = (key: string) => key in options && !ofData.includes(key) && !ofTraining.includes(key);
   const differs = (key: string, value: unknown) =>
     isFixed(key) && JSON.stringify(value) !== JSON.stringify(options[key]);
-  const problems = Object.entries(given).flatMap(([key, value]) =>
+  const problems = Object.entries(commandLine).flatMap(([key, value]) =>
     key in schema.entries && value !== null && differs(key, value)
       ? [
           key === "tied" && copy !== undefined
@@ -159,9 +160,9 @@ function checkGiven({ file, copy }: InitialWeights, model: ModelName, options: T
         ]
       : [],
   );
-  const { preset } = given;
+  const { preset } = commandLine;
   const of = typeof preset === "string" && Object.hasOwn(presets, preset) ? presets[preset]! : {};
-  const [other] = Object.entries(of).filter(([key, value]) => !(key in given) && differs(key, value));
+  const [other] = Object.entries(of).filter(([key, value]) => !(key in commandLine) && differs(key, value));
   if (other)
     problems.push(
       `model.preset: ${preset} has ${other[0]} ${JSON.stringify(other[1])}, and ${file} says ${JSON.stringify(options[other[0]])}; leave it out`,
@@ -177,12 +178,12 @@ function dataSection(
     image,
     newHead,
     file,
-    given,
-  }: { tokenizer: string | undefined; image: ImageForm; newHead: boolean; file: Tree; given: Tree },
+    commandLine,
+  }: { tokenizer: string | undefined; image: ImageForm; newHead: boolean; file: Tree; commandLine: Tree },
 ): Tree {
   const ofFile = reads(model, file["name"]) ? (file["name"] as DatasetName) : undefined;
-  const name = Object.hasOwn(datasets, String(given["name"]))
-    ? (given["name"] as DatasetName)
+  const name = Object.hasOwn(datasets, String(commandLine["name"]))
+    ? (commandLine["name"] as DatasetName)
     : (ofFile ?? dataOf[model]);
   const { entries } = datasets[name].options;
   const before = name === file["name"] ? file : {};

@@ -11,7 +11,7 @@ export interface LabelledText {
   readonly label: number;
 }
 
-interface Given {
+interface LabelledTextInput {
   readonly source: string;
   readonly training: readonly LabelledText[];
   readonly validation: readonly LabelledText[];
@@ -24,11 +24,11 @@ interface Given {
 
 export class LabelledTextSamples implements Samples {
   readonly facts: SampleFacts;
-  readonly #given: Given;
+  readonly #input: LabelledTextInput;
 
-  constructor(given: Given) {
-    this.#given = given;
-    const { source, training, validation, fingerprint, classNames, inventory } = given;
+  constructor(input: LabelledTextInput) {
+    this.#input = input;
+    const { source, training, validation, fingerprint, classNames, inventory } = input;
     this.facts = {
       source,
       unit: "text",
@@ -45,15 +45,15 @@ export class LabelledTextSamples implements Samples {
   }
 
   async training(rows: readonly Row[]): Promise<Arrays> {
-    return this.#batch(rows.map(({ sample }) => this.#given.training[sample]!));
+    return this.#batch(rows.map(({ sample }) => this.#input.training[sample]!));
   }
 
   async validation(samples: readonly number[]): Promise<Arrays> {
-    return this.#batch(samples.map((sample) => this.#given.validation[sample]!));
+    return this.#batch(samples.map((sample) => this.#input.validation[sample]!));
   }
 
   #batch(texts: readonly LabelledText[]): Arrays {
-    const { blockSize: T, special } = this.#given;
+    const { blockSize: T, special } = this.#input;
     const [tokens, segments, mask] = [special.pad, 0, 0].map((value) =>
       new BigInt64Array(texts.length * T).fill(BigInt(value)),
     ) as [BigInt64Array, BigInt64Array, BigInt64Array];

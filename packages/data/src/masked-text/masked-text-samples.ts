@@ -11,7 +11,7 @@ import type { BertTokens } from "../tokenizers/tokenizers.ts";
 import { readChecked, type TokenSource } from "../tokens/token-source.ts";
 import { maskTokens } from "./masking.ts";
 
-interface Given {
+interface MaskedTextInput {
   readonly source: string;
   readonly training: TokenSource;
   readonly validation: TokenSource;
@@ -27,16 +27,16 @@ interface Given {
 
 export class MaskedTextSamples implements Samples {
   readonly facts: SampleFacts;
-  readonly #given: Given;
+  readonly #input: MaskedTextInput;
 
   /** Throws `DataError` where there are too few tokens. */
-  constructor(given: Given) {
-    const { source, training, validation, fingerprint, blockSize, inventory, remarks } = given;
+  constructor(input: MaskedTextInput) {
+    const { source, training, validation, fingerprint, blockSize, inventory, remarks } = input;
     if (blockSize < 5)
       throw new DataError(
         `data.blockSize is ${blockSize}, and a row of two sentences has 5 tokens or more; set it to 5 or more.`,
       );
-    this.#given = given;
+    this.#input = input;
     const rowsIn = ({ length }: TokenSource) => Math.floor(length / (blockSize - 3));
     this.facts = {
       source,
@@ -63,16 +63,16 @@ export class MaskedTextSamples implements Samples {
   }
 
   training(rows: readonly Row[]): Promise<Arrays> {
-    return this.#batch(this.#given.training, this.facts.trainingSamples, rows, this.#given.seed);
+    return this.#batch(this.#input.training, this.facts.trainingSamples, rows, this.#input.seed);
   }
 
   validation(samples: readonly number[]): Promise<Arrays> {
     const rows = samples.map((sample) => ({ sample, position: sample }));
-    return this.#batch(this.#given.validation, this.facts.validationSamples, rows, 0);
+    return this.#batch(this.#input.validation, this.facts.validationSamples, rows, 0);
   }
 
   async #batch(source: TokenSource, count: number, rows: readonly Row[], seed: number): Promise<Arrays> {
-    const { blockSize: T, special, maskFraction, vocabulary } = this.#given;
+    const { blockSize: T, special, maskFraction, vocabulary } = this.#input;
     const shape = [rows.length, T];
     const fields = { tokens: [] as Int32Array[], segments: [] as Int32Array[], labels: [] as Int32Array[] };
     const nextSentence = new BigInt64Array(rows.length);
@@ -107,6 +107,6 @@ export class MaskedTextSamples implements Samples {
   }
 
   async close(): Promise<void> {
-    for (const source of [this.#given.training, this.#given.validation]) await source.close?.();
+    for (const source of [this.#input.training, this.#input.validation]) await source.close?.();
   }
 }

@@ -10,7 +10,7 @@ import { RandomNumbers } from "../random.ts";
 import type { Arrays, Row, SampleFacts, Samples } from "../samples.ts";
 import { readChecked, type TokenSource } from "./token-source.ts";
 
-interface Given {
+interface TokenInput {
   readonly source: string;
   readonly training: readonly TokenSource[];
   readonly validation: readonly TokenSource[];
@@ -26,12 +26,12 @@ interface Given {
 
 export class TokenSamples implements Samples {
   readonly facts: SampleFacts;
-  readonly #given: Given;
+  readonly #input: TokenInput;
 
   /** Throws `DataError` where there are too few tokens. */
-  constructor(given: Given) {
-    const { source, training, validation, blockSize, fingerprint, unit = "token", prompt, remarks, inventory } = given;
-    this.#given = given;
+  constructor(input: TokenInput) {
+    const { source, training, validation, blockSize, fingerprint, unit = "token", prompt, remarks, inventory } = input;
+    this.#input = input;
     const sum = (sources: readonly TokenSource[], count: (source: TokenSource) => number) =>
       sources.reduce((total, each) => total + count(each), 0);
     this.facts = {
@@ -72,16 +72,16 @@ export class TokenSamples implements Samples {
 
   /** Rows without a shift. The last token of a row needs a next token. */
   #unshifted({ length }: TokenSource): number {
-    return Math.max(0, Math.floor((length - 1) / this.#given.blockSize));
+    return Math.max(0, Math.floor((length - 1) / this.#input.blockSize));
   }
 
   /** The rows for which there is room with every shift; of a source that is shorter than two, one. */
   #shifted(source: TokenSource): number {
-    return Math.max(Math.floor(source.length / this.#given.blockSize) - 1, Math.min(1, this.#unshifted(source)));
+    return Math.max(Math.floor(source.length / this.#input.blockSize) - 1, Math.min(1, this.#unshifted(source)));
   }
 
   training(rows: readonly Row[]): Promise<Arrays> {
-    const { training, blockSize, seed } = this.#given;
+    const { training, blockSize, seed } = this.#input;
     return this.#batch(
       rows.map(({ sample, position }) => {
         const epoch = Math.floor(position / this.facts.trainingSamples);
@@ -95,7 +95,7 @@ export class TokenSamples implements Samples {
   }
 
   validation(samples: readonly number[]): Promise<Arrays> {
-    const { validation, blockSize } = this.#given;
+    const { validation, blockSize } = this.#input;
     return this.#batch(
       samples.map((sample) => {
         const [source, inside] = placeOf(sample, validation, (each) => this.#unshifted(each));
@@ -105,7 +105,7 @@ export class TokenSamples implements Samples {
   }
 
   async #batch(starts: readonly (readonly [TokenSource, number])[]): Promise<Arrays> {
-    const { blockSize, vocabulary } = this.#given;
+    const { blockSize, vocabulary } = this.#input;
     const [tokens, next] = [0, 0].map(() => new BigInt64Array(starts.length * blockSize)) as [
       BigInt64Array,
       BigInt64Array,
@@ -126,7 +126,7 @@ export class TokenSamples implements Samples {
   }
 
   async close(): Promise<void> {
-    for (const source of [...this.#given.training, ...this.#given.validation]) await source.close?.();
+    for (const source of [...this.#input.training, ...this.#input.validation]) await source.close?.();
   }
 }
 
