@@ -13,18 +13,18 @@ import { choose, implementations } from "./implementation.ts";
 import type { KeptElements } from "./shared/indices/indices.ts";
 import { refuseOverlap } from "./shared/overlap.ts";
 import { checkWhole } from "./shared/parameters.ts";
-import type { Draws } from "./shared/random/random.ts";
+import type { RandomStream } from "./shared/random/random.ts";
 import { scaleGroupCount, segmentsWithin } from "./shared/scale-groups/scale-groups.ts";
 
 /**
  * A wire format for vectors of floats. Wires are little-endian, least significant bit first, pad bits 0.
- * `Call`: the options that one `encode` needs: what a zero becomes (Zeros), a seed and a step (Draws), or none.
+ * `Call`: the options that one `encode` needs: what a zero becomes (Zeros), a seed and a step (RandomStream), or none.
  */
 export interface Codec<Call extends EncodeCall = EncodeCall> {
   readonly name: string;
   /** They determine the wire format, and must be the same on every rank. */
   readonly parameters: Parameters;
-  /** Which options `encode` takes: see Zeros, Draws and Units. */
+  /** Which options `encode` takes: see Zeros, RandomStream and Units. */
   readonly takes: Takes;
   /** The layout of a wire with one field per element, in order. Undefined for other wires, such as top-k. */
   readonly layout: Layout | undefined;
@@ -131,7 +131,7 @@ export interface Summable {
    * The unscaled codec of these levels, in fields with room for the sum of `ranks` wires. RangeError where no field has
    * it.
    */
-  codec(ranks: number): Codec<Zeros & Draws & Units>;
+  codec(ranks: number): Codec<Zeros & RandomStream & Units>;
 }
 
 /** How a codec carries gradients. */

@@ -37,7 +37,7 @@ export { type BadFrame, BadFrameError, type Frame, readFrame, writeFrame } from 
 export { signAt, type TiePolicy, type ZeroPolicy } from "./policies.ts";
 export { divideBySenders, type KeptElements } from "./shared/indices/indices.ts";
 export { ParameterError, SumTooWideError } from "./shared/parameters.ts";
-export { type Draws, philox, wordsOf } from "./shared/random/random.ts";
+export { philox, type RandomStream, wordsOf } from "./shared/random/random.ts";
 export { type ScaleGroups, scaleGroupsWithin } from "./shared/scale-groups/scale-groups.ts";
 export { useThreads } from "./threads.ts";
 export { majority, majorityOrZero, maxVotes, tally, tallyPlanes, voteImplementation } from "./vote/majority.ts";

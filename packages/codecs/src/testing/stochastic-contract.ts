@@ -1,14 +1,18 @@
 /** What codecs that draw must do, for their tests. */
 import { expect } from "vitest";
 import type { Codec } from "../codec.ts";
-import type { Draws } from "../shared/random/random.ts";
+import type { RandomStream } from "../shared/random/random.ts";
 import { gradients } from "./inputs.ts";
 
 /**
  * The mean of 100 000 decoded draws is x, within 4σ. `parts`: what the levels stand for, as parts of the scale, from 0
  * to 1; `scaleOf`: the scale of a vector whose largest magnitude is 1.
  */
-export function isUnbiased(codec: Codec<Draws>, parts: readonly number[], scaleOf: (x: Float32Array) => number): void {
+export function isUnbiased(
+  codec: Codec<RandomStream>,
+  parts: readonly number[],
+  scaleOf: (x: Float32Array) => number,
+): void {
   const values = [1, -0.9, 0.01, -0.33, 0.5, 0.125, -0.0625, 0];
   const [tiles, seeds] = [12_500, 8];
   const x = Float32Array.from({ length: values.length * tiles }, (_, i) => values[i % values.length]!);
@@ -33,10 +37,10 @@ export function isUnbiased(codec: Codec<Draws>, parts: readonly number[], scaleO
 }
 
 /** Draws depend on seed, step and place alone: for a codec with blocks of 64. */
-export function asksForTheSameDraws(codec: Codec<Draws>): void {
+export function asksForTheSameDraws(codec: Codec<RandomStream>): void {
   const n = 64 * 5 + 17;
   const x = gradients(n, 11);
-  const decoded = (from: number, to: number, call: Draws): number[] => {
+  const decoded = (from: number, to: number, call: RandomStream): number[] => {
     const wire = new Uint8Array(codec.wireBytes(to - from));
     const sum = new Float32Array(to - from);
     codec.encode(wire, x.slice(from, to), call);

@@ -18,7 +18,7 @@ import { type Codec, codec, type Units } from "../../codec.ts";
 import { checkedLevels, levels, summableLevels } from "../../shared/levels/levels.ts";
 import { evenly, stochastic } from "../../shared/levels/stochastic.ts";
 import { checkChoice } from "../../shared/parameters.ts";
-import type { Draws } from "../../shared/random/random.ts";
+import type { RandomStream } from "../../shared/random/random.ts";
 import { largest } from "../../shared/reductions/reductions.ts";
 import type { ScaleGroups } from "../../shared/scale-groups/scale-groups.ts";
 
@@ -77,7 +77,7 @@ export interface LinfParameters extends ScaleGroups {
 }
 
 /** Levels up to the largest magnitude, drawn. */
-export function linf(parameters: LinfParameters): Codec<Draws & Units> {
+export function linf(parameters: LinfParameters): Codec<RandomStream & Units> {
   const taken = ["bits", "levels", "width", "unscaled", "ranks", "block", "segments"];
   const checked = checkedLevels("linf", parameters, taken);
   if (parameters.levels !== undefined)

@@ -13,7 +13,7 @@
 import { type Codec, codec } from "../../codec.ts";
 import { checkedLevels, levels, summableLevels } from "../../shared/levels/levels.ts";
 import { evenly, stochastic } from "../../shared/levels/stochastic.ts";
-import type { Draws } from "../../shared/random/random.ts";
+import type { RandomStream } from "../../shared/random/random.ts";
 import { sumOfSquares } from "../../shared/reductions/reductions.ts";
 import type { ScaleGroups } from "../../shared/scale-groups/scale-groups.ts";
 import { linf } from "../linf/linf.ts";
@@ -40,5 +40,5 @@ export interface QsgdParameters extends ScaleGroups {
 }
 
 /** Levels up to the Euclidean norm, drawn. */
-export const qsgd = (parameters: QsgdParameters): Codec<Draws> =>
+export const qsgd = (parameters: QsgdParameters): Codec<RandomStream> =>
   codec(definition, checkedLevels("qsgd", parameters, ["bits", "block", "segments"]));

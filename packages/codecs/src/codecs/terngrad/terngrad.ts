@@ -17,7 +17,7 @@
  */
 import { codec, type Definition, floats } from "../../codec.ts";
 import { checkNames, checkScaleGroups, ParameterError } from "../../shared/parameters.ts";
-import { type Draws, draws } from "../../shared/random/random.ts";
+import { draws, type RandomStream } from "../../shared/random/random.ts";
 import { deviation, firstNotFinite, largest } from "../../shared/reductions/reductions.ts";
 import {
   type ScaleGroups,
@@ -43,7 +43,7 @@ export const definition: Definition = {
     const values = floats(x);
     const bad = firstNotFinite(values);
     if (bad < values.length) return bad;
-    const below = draws(call as Draws);
+    const below = draws(call as RandomStream);
     const { fields, setScale } = scaledWire(wire, values.length, parameters);
     fields.fill(0);
     for (const [r, [begin, end]] of scaleGroupsOf(values.length, parameters).entries()) {
@@ -98,5 +98,5 @@ export function terngrad(parameters: TernGrad = {}) {
   const { clip = 0 } = parameters;
   const good = typeof clip === "number" && (clip === 0 || (Math.fround(clip) > 0 && Math.fround(clip) < Infinity));
   if (!good) throw new ParameterError("terngrad", "clip", clip, "a number of standard deviations, 0 for none");
-  return codec<Draws>(definition, parameters);
+  return codec<RandomStream>(definition, parameters);
 }

@@ -38,16 +38,16 @@ function multiplyHigh(a: number, b: number): number {
 /** The two words of an integer from 0 to 2⁵³ − 1. */
 export const wordsOf = (n: number): [low: number, high: number] => [n >>> 0, Math.floor(n / 2 ** 32)];
 
-/** What a draw depends on, and nothing else does. */
-export interface Draws {
+/** Names the random numbers of a call: they depend on nothing else. */
+export interface RandomStream {
   readonly seed: number; // whole, 0 to 2⁵³ − 1
   readonly step: number;
-  /** Of x[0], where x is part of something longer; a multiple of 64. 0 unless given. */
+  /** The place of x[0] in a longer vector, a multiple of 64; by default 0. */
   readonly index?: number | undefined;
 }
 
 /** below(i, p): true with probability p, for element i of the call. */
-export function draws({ seed, step, index = 0 }: Draws): (i: number, p: number) => boolean {
+export function draws({ seed, step, index = 0 }: RandomStream): (i: number, p: number) => boolean {
   const key = wordsOf(seed);
   const steps = wordsOf(step);
   return (i, p) => {
