@@ -15,6 +15,7 @@ import { evaluate } from "./evaluate.ts";
 import { exitCodeOf, Interruption } from "./interruption.ts";
 import { Journal } from "./journal.ts";
 import { StepMeter } from "./measures/step-meter.ts";
+import { openMonitors } from "./monitoring/open-monitors.ts";
 import { withOwnDataPath } from "./own-data-path.ts";
 import { forwardIn } from "./precision.ts";
 import type { Recipe } from "./recipe.ts";
@@ -25,7 +26,6 @@ import type { Run } from "./saves/run.ts";
 import { saveAtEnd } from "./saves/save-at-end.ts";
 import { learningRate } from "./schedules/schedules.ts";
 import { seedOfRank } from "./seed-of-rank.ts";
-import { openShows } from "./shows/shows.ts";
 import { skippedSamples, skippedText } from "./skipped-samples.ts";
 import { takeStep } from "./take-step.ts";
 import { hasLauncher, tellLauncher } from "./to-launcher.ts";
@@ -66,7 +66,7 @@ async function takeSteps(run: Run, group: Group, args: TrainArguments, opened: A
   const journal = opened.use(new Journal(recipe, group, { model, data, optimizer, run, meter, remarks }));
   if (args.dashboard && group.rank === 0)
     opened.use(openPage(run.folder, args.dashboard, journal, (url) => isShownElsewhere(url, args)));
-  if (group.rank === 0) opened.use(await openShows(args, run, (text) => journal.note(text)));
+  if (group.rank === 0) opened.use(await openMonitors(args, run, (text) => journal.note(text)));
   const asked = (signal: string) =>
     journal.note(`${signal}: saves after this step and ends; a second signal ends at once`);
   const interruption = opened.use(new Interruption(group, run.step, asked));

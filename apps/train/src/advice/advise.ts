@@ -19,8 +19,8 @@ import { noTime } from "../dry-run/measured-of.ts";
 import { shapesOf } from "../dry-run/plan.ts";
 import { hidingSeconds, timeOfMessages } from "../dry-run/step-time.ts";
 import { parts } from "../measures/step-parts.ts";
+import type { Line } from "../monitoring/numbers-of.ts";
 import type { Recipe } from "../recipe.ts";
-import type { Line } from "../shows/numbers-of.ts";
 import { type Candidate, candidates, recipeOfCandidate } from "./candidates.ts";
 import { localWork, type RanksOfRun } from "./local-work.ts";
 

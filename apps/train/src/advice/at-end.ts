@@ -2,9 +2,9 @@
 import type { Group } from "@terse/collectives";
 import { measureLink } from "@terse/exchange";
 import { numThreads } from "@terse/tensor";
+import type { Line } from "../monitoring/numbers-of.ts";
 import { methodName } from "../parameter-groups.ts";
 import type { Run } from "../saves/run.ts";
-import type { Line } from "../shows/numbers-of.ts";
 import { adviceText } from "./advice-text.ts";
 import { advise, measuredSteps } from "./advise.ts";
 import { readMetrics } from "./read-metrics.ts";

@@ -2,7 +2,7 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { CheckpointError, openRegular, reasonOf } from "@terse/checkpoint";
-import type { Line } from "../shows/numbers-of.ts";
+import type { Line } from "../monitoring/numbers-of.ts";
 
 const longestLine = 1 << 24; // bytes; what is longer is no line of metrics, and is not kept in memory
 

@@ -4,10 +4,10 @@ import { OptionsError, parseArguments, print, printableLine } from "@terse/optio
 import { runNames } from "@terse/page/run-names";
 import { readMetrics } from "../advice/read-metrics.ts";
 import { bytesText, durationText } from "../format.ts";
+import { type Line, numberAt } from "../monitoring/numbers-of.ts";
 import { methodName } from "../parameter-groups.ts";
 import type { Recipe } from "../recipe.ts";
 import { changesOf } from "../resumed-recipe.ts";
-import { type Line, numberAt } from "../shows/numbers-of.ts";
 import { recipeOfRun } from "./recipe-of-run.ts";
 
 /** What one run has reached. */

@@ -5,9 +5,9 @@ import { atomicWriteText, CheckpointError, type Config } from "@terse/checkpoint
 import type { Group } from "@terse/collectives";
 import { print } from "@terse/options";
 import { sentence } from "../failure.ts";
+import type { Line } from "../monitoring/numbers-of.ts";
 import type { Parts } from "../parts.ts";
 import type { Recipe } from "../recipe.ts";
-import type { Line } from "../shows/numbers-of.ts";
 import { tellLauncher } from "../to-launcher.ts";
 import { checkSpace } from "./disk-space.ts";
 import { Metrics, type Sums } from "./metrics.ts";

@@ -8,14 +8,14 @@ import type { Line } from "./numbers-of.ts";
 import { Prometheus } from "./prometheus.ts";
 import { tensorboard } from "./tensorboard.ts";
 
-export interface ShowArguments {
+export interface MonitorArguments {
   readonly tensorboard?: true | undefined;
   readonly prometheus?: { readonly host: string; readonly port: number } | undefined;
 }
 
 /** Opens those that the arguments ask for, until the result is disposed. `note` prints a line. Never rejects. */
-export async function openShows(
-  { tensorboard: writesEvents, prometheus: address }: ShowArguments,
+export async function openMonitors(
+  { tensorboard: writesEvents, prometheus: address }: MonitorArguments,
   run: Run,
   note: (text: string) => void,
 ): Promise<Disposable> {

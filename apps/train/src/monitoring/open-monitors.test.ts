@@ -9,11 +9,11 @@ import { text as streamText } from "node:stream/consumers";
 import { crc32c } from "@terse/codecs";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import type { Line } from "./numbers-of.ts";
-import { openShows } from "./shows.ts";
+import { openMonitors } from "./open-monitors.ts";
 
 let folder: string;
 beforeEach(() => {
-  folder = mkdtempSync(join(tmpdir(), "terse-shows-"));
+  folder = mkdtempSync(join(tmpdir(), "terse-monitors-"));
 });
 afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
@@ -23,14 +23,17 @@ const lines: readonly Line[] = [
   { step: 300, "train/loss": 2.125, "ranks/compute_seconds": [0.25, 0.5], total_bytes: 301_000, grad_norm: Number.NaN },
 ];
 
-/** A run that only has what shows use. */
+/** A run that only has what monitors use. */
 const runAt = (step: number) => ({ folder, step, reader: undefined as ((line: Line) => void) | undefined });
 
 const nothing = () => {};
 
-async function showing(args: Parameters<typeof openShows>[0], step = 0): Promise<{ notes: string[]; text?: string }> {
+async function monitored(
+  args: Parameters<typeof openMonitors>[0],
+  step = 0,
+): Promise<{ notes: string[]; text?: string }> {
   const [run, notes] = [runAt(step), [] as string[]];
-  using _ = await openShows(args, run as never, (text) => notes.push(text));
+  using _ = await openMonitors(args, run as never, (text) => notes.push(text));
   for (const line of lines) run.reader!(line);
   const url = /http\S+/.exec(notes.join("\n"))?.[0];
   return { notes, ...(url !== undefined && { text: await (await fetch(url)).text() }) };
@@ -40,7 +43,7 @@ describe("TensorBoard's events", () => {
   const file = () => join(folder, "tensorboard", readdirSync(join(folder, "tensorboard"))[0]!);
 
   it("are records whose lengths and contents have the checksums of the format", async () => {
-    await showing({ tensorboard: true });
+    await monitored({ tensorboard: true });
     const bytes = readFileSync(file());
     expect(crc32c(new Uint8Array(32))).toBe(0x8a9136aa); // RFC 3720, B.4: 32 bytes of zeros
     const unmasked = (at: number) => {
@@ -63,7 +66,7 @@ describe("TensorBoard's events", () => {
   it.skipIf(!hasTensorboard)(
     `are read back by TensorBoard, and those that a resumed run takes again do not count${hasTensorboard ? "" : " (skipped: the tests' Python has no tensorboard; pip install tensorboard)"}`,
     async () => {
-      await showing({ tensorboard: true });
+      await monitored({ tensorboard: true });
       const program = `
 import json, sys
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
@@ -96,7 +99,7 @@ print(json.dumps({tag: [[e.step, e.value] for e in events.Scalars(tag)] for tag 
         ],
       });
       await new Promise((done) => setTimeout(done, 1100)); // a later file has a later second in its name
-      using _ = await openShows({ tensorboard: true }, runAt(200) as never, nothing);
+      using _ = await openMonitors({ tensorboard: true }, runAt(200) as never, nothing);
       expect(read()["train/loss"]).toEqual([[0, 5.25]]);
     },
   );
@@ -104,7 +107,7 @@ print(json.dumps({tag: [[e.step, e.value] for e in events.Scalars(tag)] for tag 
 
 describe("numbers for Prometheus", () => {
   it("are the last ones, in its text format, on this machine only", async () => {
-    const { notes, text } = await showing({ prometheus: { host: "127.0.0.1", port: 0 } });
+    const { notes, text } = await monitored({ prometheus: { host: "127.0.0.1", port: 0 } });
     expect(notes[0]).toMatch(/http:\/\/127\.0\.0\.1:\d+\/metrics$/);
     // https://prometheus.io/docs/instrumenting/exposition_formats/: a comment of the type, then samples of that name
     const name = "[a-zA-Z_:][a-zA-Z0-9_:]*";
@@ -118,7 +121,7 @@ describe("numbers for Prometheus", () => {
 
   it("answer only GET /metrics, with the type of the format", async () => {
     const notes: string[] = [];
-    using _ = await openShows({ prometheus: { host: "127.0.0.1", port: 0 } }, runAt(0) as never, (text) =>
+    using _ = await openMonitors({ prometheus: { host: "127.0.0.1", port: 0 } }, runAt(0) as never, (text) =>
       notes.push(text),
     );
     const url = /http\S+/.exec(notes[0]!)![0];
@@ -129,7 +132,7 @@ describe("numbers for Prometheus", () => {
 
   it("are refused under another machine's name, as a web page could have one that leads here", async () => {
     const notes: string[] = [];
-    using _ = await openShows({ prometheus: { host: "127.0.0.1", port: 0 } }, runAt(0) as never, (text) =>
+    using _ = await openMonitors({ prometheus: { host: "127.0.0.1", port: 0 } }, runAt(0) as never, (text) =>
       notes.push(text),
     );
     const { port } = new URL(/http\S+/.exec(notes[0]!)![0]);
@@ -145,7 +148,7 @@ describe("numbers for Prometheus", () => {
 
   it("are given once to a connection, and to a few connections at once", async () => {
     const notes: string[] = [];
-    using _ = await openShows({ prometheus: { host: "127.0.0.1", port: 0 } }, runAt(0) as never, (text) =>
+    using _ = await openMonitors({ prometheus: { host: "127.0.0.1", port: 0 } }, runAt(0) as never, (text) =>
       notes.push(text),
     );
     const { port } = new URL(/http\S+/.exec(notes[0]!)![0]);
@@ -164,7 +167,7 @@ describe("numbers for Prometheus", () => {
     await new Promise<void>((done) => other.listen(0, "127.0.0.1", done));
     const { port } = other.address() as { port: number };
     try {
-      const { notes } = await showing({ prometheus: { host: "127.0.0.1", port } });
+      const { notes } = await monitored({ prometheus: { host: "127.0.0.1", port } });
       expect(notes).toEqual([
         `prometheus: port ${port} is taken: choose another, --prometheus PORT; the run goes on without it`,
       ]);
@@ -178,7 +181,7 @@ it("is given up in one line where the folder cannot be written, and the other go
   rmSync(folder, { recursive: true });
   const { writeFileSync } = await import("node:fs");
   writeFileSync(folder, "a file");
-  const { notes, text } = await showing({ tensorboard: true, prometheus: { host: "127.0.0.1", port: 0 } });
+  const { notes, text } = await monitored({ tensorboard: true, prometheus: { host: "127.0.0.1", port: 0 } });
   expect(notes[0]).toMatch(/^tensorboard: .*; the run goes on without it$/);
   expect(text).toContain("terse_train_loss");
 });
