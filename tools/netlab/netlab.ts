@@ -171,7 +171,7 @@ function attempt(work: () => void): unknown {
   }
 }
 
-function build([middle, ...hosts]: readonly string[], rate: string, held: number): void {
+function build([middle, ...hosts]: readonly string[], rate: string, inherited: number): void {
   // The kernel's timer needs a burst of some milliseconds; it must also hold a few packets.
   const bytesPerSecond = bitsPerSecond(rate) / 8;
   const burst = Math.max(16 * 1024, Math.ceil(0.0025 * bytesPerSecond));
@@ -198,14 +198,15 @@ function build([middle, ...hosts]: readonly string[], rate: string, held: number
     );
   }
   for (const [tool, ...args] of steps) {
-    const { status, stderr } = call(where(tool!)!, args, held);
+    const { status, stderr } = call(where(tool!)!, args, inherited);
     if (status !== 0) throw new NetlabError(`${tool} ${args.join(" ")}: ${stderr.trim()}`);
   }
   // Packets of one connection are received on one core, as with a network card. On several cores they would arrive out
   // of order, and TCP would take that for a loss.
   const cores = ((1n << BigInt(Math.min(32, cpus().length))) - 1n).toString(16);
   const steer = `for queue in /sys/class/net/*/queues/rx-*/rps_cpus; do echo ${cores} >$queue; done`;
-  for (const machine of [middle!, ...hosts]) call(where("ip")!, ["netns", "exec", machine, "sh", "-c", steer], held);
+  for (const machine of [middle!, ...hosts])
+    call(where("ip")!, ["netns", "exec", machine, "sh", "-c", steer], inherited);
 }
 
 interface Janitor {
@@ -249,8 +250,8 @@ done`;
 /** Path of a system tool; /sbin and /usr/sbin are not on every PATH. */
 const where = (tool: string) => which(tool, `${process.env["PATH"]}:/usr/sbin:/sbin`);
 
-const call = (file: string, args: readonly string[], ...held: number[]) => {
-  const stdio: StdioOptions = ["ignore", "pipe", "pipe", ...held];
+const call = (file: string, args: readonly string[], ...inherited: number[]) => {
+  const stdio: StdioOptions = ["ignore", "pipe", "pipe", ...inherited];
   const { status, stderr, error } = spawnSync(file, args, { encoding: "utf8", stdio });
   return { status, stderr: error?.message ?? stderr };
 };

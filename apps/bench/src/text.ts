@@ -33,7 +33,7 @@ export function caseText(name: string, measurements: readonly Measurement[], col
 export class CaseWriter {
   readonly #write: (text: string) => void;
   readonly #columns: number;
-  #held: Measurement[] = [];
+  #measured: Measurement[] = [];
 
   constructor(write: (text: string) => void, columns: number) {
     this.#write = write;
@@ -41,12 +41,12 @@ export class CaseWriter {
   }
 
   add(measurement: Measurement): void {
-    if (this.#held[0] && this.#held[0].case !== measurement.case) this.end();
-    this.#held.push(measurement);
+    if (this.#measured[0] && this.#measured[0].case !== measurement.case) this.end();
+    this.#measured.push(measurement);
   }
 
   end(): void {
-    if (this.#held.length > 0) this.#write(caseText(this.#held[0]!.case, this.#held, this.#columns));
-    this.#held = [];
+    if (this.#measured.length > 0) this.#write(caseText(this.#measured[0]!.case, this.#measured, this.#columns));
+    this.#measured = [];
   }
 }

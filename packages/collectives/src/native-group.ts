@@ -308,14 +308,14 @@ export class NativeGroup implements Group, WorldGroup {
     note = 0,
     guarantees = 0,
   }: Operation): ReturnType<Communicator["operate"]> {
-    const held = retain(...parts, ...incoming);
-    const [first, second] = [held.buffers.slice(0, parts.length), held.buffers.slice(parts.length)];
+    const retained = retain(...parts, ...incoming);
+    const [first, second] = [retained.buffers.slice(0, parts.length), retained.buffers.slice(parts.length)];
     try {
       const operation = this.#native.operate(kinds[kind], reductions[op], peer, first, second, note, guarantees);
-      operation.then(held.release, (error: NativeFailure) => error.memoryInUse || held.release());
+      operation.then(retained.release, (error: NativeFailure) => error.memoryInUse || retained.release());
       return operation;
     } catch (error) {
-      held.release();
+      retained.release();
       throw error;
     }
   }

@@ -10,8 +10,8 @@ export async function retaining<X extends BufferLike, O extends object, R>(
   use: (x: X, options: O) => Promise<R>,
 ): Promise<R> {
   const buffers = Object.entries(options).filter(([, value]) => isNativeBuffer(value)) as [string, BufferLike][];
-  using held = retain(x, ...buffers.map(([, buffer]) => buffer));
-  const [same, ...others] = held.buffers;
+  using retained = retain(x, ...buffers.map(([, buffer]) => buffer));
+  const [same, ...others] = retained.buffers;
   const kept = Object.fromEntries(buffers.map(([name], i) => [name, others[i]]));
   return await use(same as X, { ...options, ...kept });
 }

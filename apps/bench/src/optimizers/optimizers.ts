@@ -219,16 +219,16 @@ class Side {
     fill(gradients, group.rank);
     const data = Array.from({ length: group.size }, (_, r) => r);
     const cuts = algorithm.splits === "at segments" ? segments.map((segment) => [segment]) : [segments];
-    this.#parts = cuts.map((held, i) => {
-      const [{ offset, shape }] = held as [Segment];
-      const lengths = held.flatMap(({ length }) => [length, 0]); // matrices of this size have no pads
-      const length = held.reduce((sum, segment) => sum + segment.length, 0);
-      const view = (flat: Tensor) => keep(flat.narrow(0, offset, length).view(held.length > 1 ? [length] : shape));
+    this.#parts = cuts.map((cut, i) => {
+      const [{ offset, shape }] = cut as [Segment];
+      const lengths = cut.flatMap(({ length }) => [length, 0]); // matrices of this size have no pads
+      const length = cut.reduce((sum, segment) => sum + segment.length, 0);
+      const view = (flat: Tensor) => keep(flat.narrow(0, offset, length).view(cut.length > 1 ? [length] : shape));
       const owner = i % group.size;
       const vector = {
         n: length,
         offset,
-        segments: held,
+        segments: cut,
         lengths,
         rank: group.rank,
         ranks: group.size,

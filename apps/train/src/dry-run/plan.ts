@@ -137,8 +137,8 @@ export async function memoryOf(
 }
 
 function memoryOfMessages(optimizer: Optimizer, step: number, ranks: number): number {
-  const held = optimizer
+  const parts = optimizer
     .requests(step)
     .map(({ rounds }) => Math.max(0, ...rounds.map((round) => memoryOfRound(round, ranks, 0, optimizer.schemes))));
-  return held.reduce((sum, bytes) => sum + bytes, 0);
+  return parts.reduce((sum, bytes) => sum + bytes, 0);
 }

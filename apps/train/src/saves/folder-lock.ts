@@ -74,7 +74,7 @@ export async function lockFolder(
   const watch = new LockWatch(path);
   let waits = false;
   for (let asked = 0; ; ) {
-    if (create(path, mine)) return held(path, mine);
+    if (create(path, mine)) return keepLock(path, mine);
     const state = watch.look();
     const { text } = watch; // not read again: another start may have replaced it meanwhile
     if (text === undefined) continue; // it has just been removed
@@ -121,7 +121,7 @@ function create(path: string, mine: Holder): boolean {
   }
 }
 
-function held(path: string, mine: Holder): FolderLock {
+function keepLock(path: string, mine: Holder): FolderLock {
   const isReleased = new Int32Array(new SharedArrayBuffer(4));
   const thread = new Worker(new URL("./lock-thread.ts", import.meta.url), {
     workerData: { path, mine, isReleased } satisfies LockThreadData,

@@ -26,7 +26,7 @@ export function madeImages({ classes, side = 32, training = 5000, validation = 1
     hash.update(pixels);
     return imagesInMemory(pixels, labels, side * side * 3);
   };
-  const [train, held] = [part(0, training), part(training, validation)];
+  const [train, heldOut] = [part(0, training), part(training, validation)];
   return {
     source: "made images (no data.path)",
     classes,
@@ -35,7 +35,7 @@ export function madeImages({ classes, side = 32, training = 5000, validation = 1
     ...madeForm,
     fingerprint: hash.digest("hex"),
     training: train,
-    validation: held,
+    validation: heldOut,
   };
 }
 

@@ -59,27 +59,27 @@ export async function prepareTokens(options: PrepareOptions, progress: Progress 
     await using file = await open(trainPartial, "w+");
     const written = await write(file, found.training);
     if (written.count === 0) throw new DataError(`${options.path} has no text; name files with text in them.`);
-    let held = 0;
+    let heldOut = 0;
     let heldTexts = 0;
     if (found.heldOut.length > 0) {
       await using heldFile = await open(valPartial, "w");
-      ({ count: held, texts: heldTexts } = await write(heldFile, found.heldOut));
-      await heldFile.write(headerOf(held, bytes), 0, headerBytes, 0);
+      ({ count: heldOut, texts: heldTexts } = await write(heldFile, found.heldOut));
+      await heldFile.write(headerOf(heldOut, bytes), 0, headerBytes, 0);
     } else {
-      held = Math.floor(written.count * validationFraction);
-      const from = headerBytes + (written.count - held) * bytes;
-      if (held > 0) await copyEnd(file, from, valPartial, headerOf(held, bytes));
+      heldOut = Math.floor(written.count * validationFraction);
+      const from = headerBytes + (written.count - heldOut) * bytes;
+      if (heldOut > 0) await copyEnd(file, from, valPartial, headerOf(heldOut, bytes));
       await file.truncate(from);
     }
-    const count = found.heldOut.length > 0 ? written.count : written.count - held;
+    const count = found.heldOut.length > 0 ? written.count : written.count - heldOut;
     await file.write(headerOf(count, bytes), 0, headerBytes, 0);
     await rename(trainPartial, train);
-    if (held > 0) await rename(valPartial, val);
+    if (heldOut > 0) await rename(valPartial, val);
     else await rm(valPartial, { force: true });
     const fileOf = (path: string, tokens: number) => ({ path, tokens, bytes: headerBytes + tokens * bytes });
     const words = passed.words((file) => relative(options.path, file) || basename(file));
     return {
-      files: [fileOf(train, count), ...(held > 0 ? [fileOf(val, held)] : [])],
+      files: [fileOf(train, count), ...(heldOut > 0 ? [fileOf(val, heldOut)] : [])],
       documents: written.texts + heldTexts,
       inventory: { ...found.inventory, ...(words.length > 0 && { passedOver: words }) },
     };

@@ -11,13 +11,13 @@ const maxPieces = 64;
 const minPieceBytes = 16 << 10;
 
 export function splitText(length: number, fraction: number): { training: Stretch[]; validation: Stretch[] } {
-  const held = Math.floor(length * fraction);
-  const pieces = Math.max(1, Math.min(maxPieces, Math.floor(held / minPieceBytes)));
+  const heldOut = Math.floor(length * fraction);
+  const pieces = Math.max(1, Math.min(maxPieces, Math.floor(heldOut / minPieceBytes)));
   const edge = (total: number, i: number) => Math.floor((total * i) / pieces);
   const [training, validation]: [Stretch[], Stretch[]] = [[], []];
   for (let i = 0; i < pieces; i++) {
     const end = edge(length, i + 1);
-    const cut = end - (edge(held, i + 1) - edge(held, i));
+    const cut = end - (edge(heldOut, i + 1) - edge(heldOut, i));
     training.push([edge(length, i), cut]);
     validation.push([cut, end]);
   }

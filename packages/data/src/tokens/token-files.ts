@@ -48,9 +48,9 @@ export async function openTokenFiles({ path, vocabulary, validationFraction }: O
     // In the order of their names, on which the fingerprint depends.
     const paths = [...parts.training, ...parts.heldOut].map((file) => file.path).sort(byCodeUnit);
     for (const each of paths) files.push(openTokenFile(each));
-    const held = new Set(parts.heldOut.map((file) => file.path));
-    const training: TokenSource[] = files.filter(({ name }) => !held.has(name));
-    const validation: TokenSource[] = files.filter(({ name }) => held.has(name));
+    const heldPaths = new Set(parts.heldOut.map((file) => file.path));
+    const training: TokenSource[] = files.filter(({ name }) => !heldPaths.has(name));
+    const validation: TokenSource[] = files.filter(({ name }) => heldPaths.has(name));
     if (validation.length === 0 && validationFraction > 0) {
       const last = training.pop()!;
       const cut = last.length - Math.floor(last.length * validationFraction);
@@ -59,8 +59,8 @@ export async function openTokenFiles({ path, vocabulary, validationFraction }: O
     }
     // A wrong vocabulary nearly always shows in the first tokens: say so before the first step.
     for (const file of files) await readChecked(file, 0, Math.min(checkedFirst, file.length), vocabulary);
-    const fraction = held.size > 0 ? 0 : validationFraction;
-    const fingerprint = await fingerprintOf(files, `tokens ${held.size} ${fraction} `);
+    const fraction = heldPaths.size > 0 ? 0 : validationFraction;
+    const fingerprint = await fingerprintOf(files, `tokens ${heldPaths.size} ${fraction} `);
     return { training, validation, fingerprint, inventory };
   } catch (error) {
     for (const file of files) await file.close();
@@ -91,10 +91,10 @@ async function listed(path: string): Promise<{ parts: Parts<SizedFile>; inventor
     ...files.filter((file) => !bins.includes(file)).map((file) => ({ ...file, why: whyNot(file.path) })),
     ...parts.leftOut.map((file) => ({ ...file, why: "the test split" })),
   ];
-  const held = heldOutSplit && { heldOut: { ...fileGroup(path, heldOut), split: heldOutSplit } };
+  const heldOutGroup = heldOutSplit && { heldOut: { ...fileGroup(path, heldOut), split: heldOutSplit } };
   return {
     parts,
-    inventory: { training: fileGroup(path, training), ...held, leftOut: leftOutGroups(path, left) },
+    inventory: { training: fileGroup(path, training), ...heldOutGroup, leftOut: leftOutGroups(path, left) },
   };
 }
 

@@ -42,13 +42,13 @@ const contextLetters = 1 << 12;
 
 /** The pieces, each with what its document has before and after it. */
 async function* inContext(pieces: AsyncIterable<Piece>): AsyncGenerator<Piece & TextContext> {
-  let [before, held]: [string, Piece | undefined] = ["", undefined];
+  let [before, unfinished]: [string, Piece | undefined] = ["", undefined];
   for await (const piece of pieces) {
-    if (held) {
-      yield { ...held, before, after: piece.text.slice(0, contextLetters) };
-      before = held.text.slice(-contextLetters);
+    if (unfinished) {
+      yield { ...unfinished, before, after: piece.text.slice(0, contextLetters) };
+      before = unfinished.text.slice(-contextLetters);
     }
-    held = piece.ends ? undefined : piece;
+    unfinished = piece.ends ? undefined : piece;
     if (!piece.ends) continue;
     yield { ...piece, before, after: "" };
     before = "";

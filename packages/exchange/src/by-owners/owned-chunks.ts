@@ -112,8 +112,8 @@ export class OwnedChunks {
   add(r: number, wires: readonly Uint8Array[], sum: Floats, { hold }: EncodeOptions, scale: number): void {
     const [begin, end] = [this.starts[r]!, this.starts[r + 1]!];
     if (begin === end) return;
-    const held = hold && this.codec.takes.hold ? { hold: hold.subarray(begin / 8, Math.ceil(end / 8)) } : {};
-    for (const wire of wires) this.codecs[r]!.decodeAdd(sum, wire, { scale, ...held });
+    const mask = hold && this.codec.takes.hold ? { hold: hold.subarray(begin / 8, Math.ceil(end / 8)) } : {};
+    for (const wire of wires) this.codecs[r]!.decodeAdd(sum, wire, { scale, ...mask });
   }
 
   /** into += scale · decode(wire), for the wire of each chunk. */

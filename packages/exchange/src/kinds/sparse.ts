@@ -95,7 +95,7 @@ async function carry(requests: readonly Part[], context: ExchangeContext): Promi
       const arrived = wires.of(i).filter((wire) => wire.length > 0);
       if (over === "senders") shareAmongSenders(arrived, codec.kept!(x.length), context.scratch);
       for (const wire of arrived)
-        codec.decodeAdd(into, wire, { scale: over === "senders" ? 1 : 1 / size, ...held(options) });
+        codec.decodeAdd(into, wire, { scale: over === "senders" ? 1 : 1 / size, ...maskOption(options) });
     }
   };
   readOrAbort(up.group, () => watched(watch, "decode", read));
@@ -131,7 +131,7 @@ function costOfOne(n: number, ranks: number, rank: number, codec: Codec, over: O
 
 const wireBytes = (codec: Codec, n: number): number => (n === 0 ? 0 : codec.wireBytes(n));
 
-const held = ({ codec, hold }: SparseOptions) => (hold && codec.takes.hold ? { hold } : {});
+const maskOption = ({ codec, hold }: SparseOptions) => (hold && codec.takes.hold ? { hold } : {});
 
 function encode(options: SparseOptions, x: Floats, wire: Uint8Array, rank: number): void {
   if (x.length === 0) return;

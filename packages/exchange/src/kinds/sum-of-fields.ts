@@ -107,8 +107,8 @@ export function sumsOfFieldsCost(vectors: readonly Coded[], ranks: number, rank:
   return costOf([allReduceBytes(scales, 4, ranks, rank), fields], peakBytes);
 }
 
-/** Bytes held when the wires of all owners have arrived. */
-export function sumsOfFieldsHeld(vectors: readonly Coded[], ranks: number): number {
+/** Bytes in memory when the wires of all owners have arrived. */
+export function sumsOfFieldsBytes(vectors: readonly Coded[], ranks: number): number {
   const layouts = vectors.map(({ n, codec }) => layoutOf(codec, n, ranks));
   return layouts.reduce((sum, { groups, downSizes }) => sum + 4 * groups + downSizes.reduce((a, b) => a + b, 0), 4);
 }

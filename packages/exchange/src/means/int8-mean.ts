@@ -16,7 +16,7 @@ import type { BufferLike } from "@terse/collectives";
 import { ownedChunks } from "../by-owners/owned-chunks.ts";
 import { type Cost, costOf } from "../cost.ts";
 import type { ExchangeContext } from "../exchange-context.ts";
-import { carryFields, checkFields, sumsOfFieldsCost, sumsOfFieldsHeld } from "../kinds/sum-of-fields.ts";
+import { carryFields, checkFields, sumsOfFieldsBytes, sumsOfFieldsCost } from "../kinds/sum-of-fields.ts";
 import { checkNotes } from "../refusal.ts";
 import { floatsOf } from "./floats-of.ts";
 
@@ -43,6 +43,6 @@ export function int8MeansCost(lengths: readonly number[], ranks: number, rank: n
     const chunks = ownedChunks(int8Codec, n, ranks);
     return Math.max(...Array.from({ length: ranks }, (_, r) => chunks.lengthOf(r)));
   });
-  const held = sumsOfFieldsHeld(vectors, ranks) + 4 * longest.reduce((a, b) => a + b);
-  return { ...cost, peakBytes: Math.max(cost.peakBytes, held) };
+  const peakBytes = sumsOfFieldsBytes(vectors, ranks) + 4 * longest.reduce((a, b) => a + b);
+  return { ...cost, peakBytes: Math.max(cost.peakBytes, peakBytes) };
 }

@@ -23,7 +23,7 @@ import { elementsOf, partBytes, partition, parts, signsOf } from "../partition.t
 import { type Piece, runPipeline } from "../run-stages.ts";
 import { settled } from "../settled.ts";
 import { decide, planesOf } from "./outcome.ts";
-import { ReceivedVotes, votesHeld } from "./received-votes.ts";
+import { ReceivedVotes, receivedVectors } from "./received-votes.ts";
 import { noteOfVotes, type VoteScheme, voteScheme } from "./vote-scheme.ts";
 
 export interface AllToAllOptions {
@@ -90,8 +90,8 @@ export function allToAll({ chunk }: AllToAllOptions = {}): VoteScheme {
         allToAllBytes(sizes, rank),
         ...Array.from({ length: ranks > 2 ? planes : 0 }, () => allGatherBytes(sizes, rank)),
       ]);
-      const held = chunks.map((sizes) => votesHeld(ranks, planes) * sizes[rank]!);
-      return costOf(operations, Math.max(...held.map((bytes, k) => bytes + (held[k + 1] ?? 0))));
+      const chunkBytes = chunks.map((sizes) => receivedVectors(ranks, planes) * sizes[rank]!);
+      return costOf(operations, Math.max(...chunkBytes.map((bytes, k) => bytes + (chunkBytes[k + 1] ?? 0))));
     },
   });
 }

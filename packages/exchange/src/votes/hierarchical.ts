@@ -125,11 +125,11 @@ export function hierarchical({ ranksPerHost, hosts, inside: sends = "signs" }: H
       const up = dense ? sizes.map((_, r) => 4 * elementsOf(n, starts, r)) : sizes;
       const down = sizes.map(() => sizes[place]!);
       const inside = [allToAllBytes(up, place), allToAllBytes(down, place)];
-      const held = (dense ? 4 * n : 0) + (ranksHere - 1) * up[place]!;
-      if (place >= owners) return costOf(inside, held);
+      const peakBytes = (dense ? 4 * n : 0) + (ranksHere - 1) * up[place]!;
+      if (place >= owners) return costOf(inside, peakBytes);
       const pieces = partBytes(partition(elementsOf(n, starts, place), H));
       const between = [allToAllBytes(pieces, host), allGatherBytes(pieces, host)];
-      return costOf([...inside, ...between], Math.max(held, (H - 1) * pieces[host]!));
+      return costOf([...inside, ...between], Math.max(peakBytes, (H - 1) * pieces[host]!));
     },
 
     splits,

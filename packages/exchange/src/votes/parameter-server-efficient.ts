@@ -74,8 +74,8 @@ export function parameterServerEfficient(): VoteScheme {
       const up = rank === server ? { bytes: 0, messages: 0 } : { bytes: s * plane, messages: 1 };
       const outgoing = sizes.map(() => sizes[rank]!);
       const down = [scatterBytes(sizes, rank, server), allToAllBytes(outgoing, rank)];
-      const held = rank === server ? (planes > 1 ? ranks : ranks - 1) : s > 1 ? s : 0;
-      return costOf([up, ...Array.from({ length: planes }, () => down).flat()], held * plane);
+      const planesInMemory = rank === server ? (planes > 1 ? ranks : ranks - 1) : s > 1 ? s : 0;
+      return costOf([up, ...Array.from({ length: planes }, () => down).flat()], planesInMemory * plane);
     },
   });
 }

@@ -15,7 +15,7 @@ import { bytesOf } from "../packed-bits.ts";
 import { runStages, type Stage } from "../run-stages.ts";
 import { settled } from "../settled.ts";
 import { decide, planesOf } from "./outcome.ts";
-import { ReceivedVotes, votesHeld } from "./received-votes.ts";
+import { ReceivedVotes, receivedVectors } from "./received-votes.ts";
 import { noteOfVotes, type VoteScheme, voteScheme } from "./vote-scheme.ts";
 
 const server = 0;
@@ -62,8 +62,8 @@ export function parameterServer(): VoteScheme {
       const plane = bytesOf(n);
       const up = Array.from({ length: ranks }, (_, r) => (r === server && rank !== server ? plane : 0));
       const down = scatterBytes(new Array<number>(ranks).fill(plane), rank, server);
-      const held = rank === server ? votesHeld(ranks, planes) * plane : 0;
-      return costOf([allToAllBytes(up, rank), ...Array.from({ length: planes }, () => down)], held);
+      const peakBytes = rank === server ? receivedVectors(ranks, planes) * plane : 0;
+      return costOf([allToAllBytes(up, rank), ...Array.from({ length: planes }, () => down)], peakBytes);
     },
   });
 }

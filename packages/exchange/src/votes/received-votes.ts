@@ -36,6 +36,6 @@ export class ReceivedVotes implements Disposable {
 }
 
 /** The number of vectors of n votes that a rank holds besides its own. */
-export function votesHeld(ranks: number, planes: number): number {
+export function receivedVectors(ranks: number, planes: number): number {
   return planes > 1 ? ranks : ranks - 1;
 }

@@ -205,8 +205,8 @@ async function packedMean(
   const { begin: first, values } = serverError;
   const zeros = zerosOf(derived, variance);
   const { hold } = zeros;
-  using held = retain(memoryOf(workerError), memoryOf(m), memoryOf(g), memoryOf(values));
-  const [error, momentum, gradient, ownersError] = held.buffers;
+  using retained = retain(memoryOf(workerError), memoryOf(m), memoryOf(g), memoryOf(values));
+  const [error, momentum, gradient, ownersError] = retained.buffers;
 
   const encode = (wire: Uint8Array) => {
     const carried = { ...weights, sent: unsettled.workerError?.magnitude ?? 0, hold };
