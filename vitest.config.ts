@@ -9,7 +9,7 @@ const conditions = ["@terse/source", "node", "import", "module", "default"];
 const outputs = ["**/node_modules/**", "**/dist/**", "**/build/**"];
 
 /** Tests of plain modules: one process runs many of these files, so that it loads libtorch and the packages once. */
-const together = [
+const sharedProcess = [
   "packages/{checkpoint,codecs,exchange,models,optimizers,options}/**/*.test.ts",
   "apps/{bench,train}/**/*.test.ts",
 ];
@@ -25,10 +25,10 @@ export default defineConfig({
         test: {
           name: "alone",
           include: ["{packages,native,apps}/*/**/*.test.ts", "test-e2e/**/*.test.ts", "tools/**/*.test.ts"],
-          exclude: [...outputs, ...together],
+          exclude: [...outputs, ...sharedProcess],
         },
       },
-      { extends: true, test: { name: "together", include: together, exclude: outputs, isolate: false } },
+      { extends: true, test: { name: "together", include: sharedProcess, exclude: outputs, isolate: false } },
     ],
     // A crash of a native addon ends a process, and not the run.
     pool: "forks",

@@ -249,7 +249,7 @@ describe.concurrent("invalid bytes on a data connection", () => {
     const env = () => ({ TERSE_TOKEN: token, ...place });
     await using run = await startRanks({ program: "run-until-failure.ts", size, args: ["idle"], env });
     await Promise.all(run.ranks.map((rank) => rank.reported("ready")));
-    const connection = await network.carried(1);
+    const connection = await network.afterBytes(1);
     await sleep(300); // until the barrier is over
     connection.add(bytes);
     return { outcomes: await run.end(), sender: connection.ranks[0], receiver: connection.ranks[1] };

@@ -29,7 +29,7 @@ export interface FaultyNetwork extends AsyncDisposable {
   readonly address: string;
   readonly connections: readonly ProxiedConnection[];
   /** Resolves with the first connection that carries so many more bytes. */
-  carried(bytes: number): Promise<ProxiedConnection>;
+  afterBytes(bytes: number): Promise<ProxiedConnection>;
 }
 
 export type Engine = "tcp" | "gloo";
@@ -177,7 +177,7 @@ export async function openNetwork(server: { host: string; port: number }, engine
     rendezvous: `127.0.0.1:${await listen((socket) => void relay(socket))}`,
     address,
     connections,
-    carried(bytes) {
+    afterBytes(bytes) {
       const before = new Map(connections.map((each) => [each, each.bytes]));
       return new Promise((resolve) =>
         waiting.push({ connection: (each) => each.bytes - (before.get(each) ?? 0), want: bytes, resolve }),

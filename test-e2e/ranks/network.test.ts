@@ -56,7 +56,7 @@ describe("a data connection that breaks while both its ranks live", () => {
     `ends every rank with one error that names it: %s, %s among %i ranks, at moment %i of seed ${seed}`,
     async (engine, way, size, moment) => {
       await using world = await startOver(engine, size);
-      const connection = await world.network.carried(2e7 * random(`moment ${moment}`));
+      const connection = await world.network.afterBytes(2e7 * random(`moment ${moment}`));
       connection[way]();
       expectBrokenConnection(await world.run.end(), ...connection.ranks);
     },
@@ -65,7 +65,7 @@ describe("a data connection that breaks while both its ranks live", () => {
   // Not over gloo, which does not report the progress of a transfer.
   it.concurrent(`ends every rank over tcp when a middlebox acknowledges its data and drops it (seed ${seed})`, async () => {
     await using world = await startOver("tcp", 3, "busy", 3);
-    const connection = await world.network.carried(2e7 * random("swallow"));
+    const connection = await world.network.afterBytes(2e7 * random("swallow"));
     connection.swallow();
     const outcomes = await world.run.end();
     expectBrokenConnection(outcomes, ...connection.ranks);
@@ -74,7 +74,7 @@ describe("a data connection that breaks while both its ranks live", () => {
 
   it.concurrent.each(engines)("ends every rank when it breaks while no operation runs: %s", async (engine) => {
     await using world = await startOver(engine, 2, "idle");
-    const connection = await world.network.carried(1);
+    const connection = await world.network.afterBytes(1);
     await sleep(300); // until the barrier is over
     connection.reset();
     expectBrokenConnection(await world.run.end(), 0, 1);

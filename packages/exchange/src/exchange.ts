@@ -227,9 +227,9 @@ export class StepExchange {
     const round = this.#rounds.length;
     if (!this.#entersByCaller) this.enter();
     // Steps that resume with the last results make all their next requests before the next iteration of the event loop.
-    const carried = nextIteration().then(() => this.#carry(round));
-    carried.catch(() => {}); // the round's requests are rejected
-    this.#rounds.push(carried);
+    const roundDone = nextIteration().then(() => this.#carry(round));
+    roundDone.catch(() => {}); // the round's requests are rejected
+    this.#rounds.push(roundDone);
   }
 
   /** Gives the next round its places in the queues. All ranks call it in the same order for all their exchanges. */
@@ -251,11 +251,11 @@ export class StepExchange {
     try {
       // The kinds are carried one after the other: their order must not depend on which kind's results arrive first.
       const kinds = [...Map.groupBy(requests, (each) => this.#keyOf(each)).values()];
-      for (const [i, together] of kinds.entries()) {
-        const [{ kind }] = together as [Request];
+      for (const [i, sameKind] of kinds.entries()) {
+        const [{ kind }] = sameKind as [Request];
         const isLast = i + 1 === kinds.length;
         const callsLater = isLast ? (kind.notesMayFollow ? "down" : "none") : "both";
-        const parts = together.map(({ part }) => part);
+        const parts = sameKind.map(({ part }) => part);
         await kind.carry(parts, new ExchangeContext(places, this.#refusal, callsLater, this.#watch), this.#around);
       }
       this.#watchSteps();

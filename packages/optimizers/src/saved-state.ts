@@ -74,7 +74,7 @@ export function restoreSpans(
   { step, rank, ranks }: { step: number; rank: number; ranks: number },
 ): StoredState["scalars"] {
   const entries = entriesOf(spans);
-  const values = carried(entries, saves, { rank, ranks });
+  const values = valuesFor(entries, saves, { rank, ranks });
   const numbers = saves.length === ranks ? saves[rank]!.scalars : saves[0]!.scalars;
   const scalars = spans.map((span) => adopted(span, numbers, step));
   for (const [name, { tensor }] of entries) {
@@ -154,7 +154,7 @@ function entriesOf(spans: readonly Span[]): Map<string, Entry> {
  * with another number of ranks, as the kind of each says. SavedStateError where a name is missing or has another
  * length.
  */
-function carried(
+function valuesFor(
   entries: ReadonlyMap<string, Entry>,
   saves: readonly StoredState[],
   { rank, ranks }: { rank: number; ranks: number },

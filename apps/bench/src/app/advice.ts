@@ -18,7 +18,7 @@ import { stepsOf, trained } from "./trained.ts";
 
 const ownSteps = 50; // the fewest after which a run measures its network
 const [leastSteps, leastSeconds] = [14, 10]; // of the others
-const [together, times] = [3, 2];
+const [candidatesPerRun, times] = [3, 2];
 const method = ["--optimizer.name=lion-cub", "--optimizer.bits=1", "--optimizer.lr=3e-4"];
 
 /** `error` is |predicted / measured − 1| of a method on a link; `advice_error` is the worst of them. */
@@ -28,8 +28,8 @@ export async function* advice(rate: string, { overrides }: SuiteOptions): AsyncG
   const link = ["--emulate-link", rate];
   const errors: number[] = [];
   try {
-    for (let begin = 0; begin < candidates.length; begin += together) {
-      const some = candidates.slice(begin, begin + together);
+    for (let begin = 0; begin < candidates.length; begin += candidatesPerRun) {
+      const some = candidates.slice(begin, begin + candidatesPerRun);
       const predicted = some.map(() => Number.POSITIVE_INFINITY);
       const measured = some.map(() => Number.POSITIVE_INFINITY);
       for (let time = 0; time < times; time++) {

@@ -35,8 +35,8 @@ async function measure(recipe: Recipe, { ranks, threads }: RanksOfRun): Promise<
   try {
     // With other ranks a codec has other work: wires that are added, and wider fields. What is neither, one rank
     // measures by itself.
-    const [alone, together] = [await partsOf(recipe, 1), await partsOf(recipe, Math.min(ranks, mostRanks))];
-    return alone.update + together.codecs;
+    const [alone, withOthers] = [await partsOf(recipe, 1), await partsOf(recipe, Math.min(ranks, mostRanks))];
+    return alone.update + withOthers.codecs;
   } finally {
     setNumThreads(before);
   }

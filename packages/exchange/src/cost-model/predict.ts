@@ -96,9 +96,9 @@ function allReduce(state: LinkState, P: number, S: number): number {
   const segment = Math.min(chunk, mostSegment, Math.max(leastSegment, chunk / 2));
   const steps = 2 * (P - 1);
   const saved = steps * chunk * beta - state.carry(steps * chunk);
-  const carried = alphaLong + steps * chunk * beta;
+  const atFullRate = alphaLong + steps * chunk * beta;
   const relayed = steps * (alpha + segment * beta) + (chunk - segment) * beta;
-  return Math.max(carried, relayed, saved) - saved;
+  return Math.max(atFullRate, relayed, saved) - saved;
 }
 
 /** All ranks' S bytes climb a binomial tree to one rank. A rank sends the bytes of its subtree in one message. */

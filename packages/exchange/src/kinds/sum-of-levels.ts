@@ -107,7 +107,7 @@ interface DirectRequest {
 /** Several vectors: an all-reduce for all whose fields have elements of one size. */
 async function carryDirect(requests: readonly DirectRequest[], context: ExchangeContext): Promise<void> {
   const bySize = Map.groupBy(requests, ({ options }) => elementBytesOf(summable(options.codec, context.size)));
-  const sums = [...bySize].map(([elementBytes, together]) => new DirectSum(elementBytes, together, context));
+  const sums = [...bySize].map(([elementBytes, sameSize]) => new DirectSum(elementBytes, sameSize, context));
   try {
     const stage: Stage = {
       on: "up",
@@ -181,8 +181,8 @@ class DirectSum implements Disposable {
 /** Of vectors that are carried together. */
 function directCost(vectors: readonly Coded[], ranks: number, rank: number): Cost {
   const fields = vectors.map(({ n, codec }) => ({ n, codec: summable(codec, ranks) }));
-  const sums = [...Map.groupBy(fields, ({ codec }) => elementBytesOf(codec))].map(([elementBytes, together]) => {
-    const lengths = together.map(({ n, codec }) => codec.wireBytes(n));
+  const sums = [...Map.groupBy(fields, ({ codec }) => elementBytesOf(codec))].map(([elementBytes, sameSize]) => {
+    const lengths = sameSize.map(({ n, codec }) => codec.wireBytes(n));
     return { elementBytes, elements: directElements(lengths, elementBytes, ranks) };
   });
   return costOf(

@@ -48,10 +48,13 @@ export const vote: Kind<PackedBits, VoteOptions, Part, Result, VoteMessage> = {
 
 /** The elements of each vote: votes with one outcome are one, in which each begins at a word. */
 export function joinedVotes(messages: readonly VoteMessage[]): Map<Outcome, number> {
-  const elementsOf = (together: readonly VoteMessage[]) =>
-    together.length === 1 ? together[0]!.n : together.reduce((sum, { n }) => sum + 64 * wordsOf(n), 0);
+  const elementsOf = (sameOutcome: readonly VoteMessage[]) =>
+    sameOutcome.length === 1 ? sameOutcome[0]!.n : sameOutcome.reduce((sum, { n }) => sum + 64 * wordsOf(n), 0);
   return new Map(
-    [...Map.groupBy(messages, ({ outcome }) => outcome)].map(([outcome, together]) => [outcome, elementsOf(together)]),
+    [...Map.groupBy(messages, ({ outcome }) => outcome)].map(([outcome, sameOutcome]) => [
+      outcome,
+      elementsOf(sameOutcome),
+    ]),
   );
 }
 

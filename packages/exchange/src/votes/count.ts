@@ -104,10 +104,10 @@ export function compareFields(
     for (let i = 0; i < n; i++) if (bit(fields[i]!)) signs[i >> 3]! |= 1 << (i & 7);
     return;
   }
-  const together = 8 / width;
+  const fieldsPerByte = 8 / width;
   const table = Uint8Array.from({ length: 256 }, (_, byte) => {
     let bits = 0;
-    for (let j = 0; j < together; j++) if (bit((byte >> (j * width)) & ((1 << width) - 1))) bits |= 1 << j;
+    for (let j = 0; j < fieldsPerByte; j++) if (bit((byte >> (j * width)) & ((1 << width) - 1))) bits |= 1 << j;
     return bits;
   });
   // `width` bytes of fields become a byte of signs. One loop for each width takes half the time of a general one.
@@ -126,6 +126,6 @@ export function compareFields(
       signs[i] = byte;
     }
   for (let j = whole * width; j < fields.length; j++)
-    signs[whole]! |= table[fields[j]!]! << ((j - whole * width) * together);
+    signs[whole]! |= table[fields[j]!]! << ((j - whole * width) * fieldsPerByte);
   if (n % 8 > 0) signs[signs.length - 1]! &= (1 << (n % 8)) - 1;
 }

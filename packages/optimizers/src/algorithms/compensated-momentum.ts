@@ -209,8 +209,8 @@ async function packedMean(
   const [error, momentum, gradient, ownersError] = retained.buffers;
 
   const encode = (wire: Uint8Array) => {
-    const carried = { ...weights, sent: unsettled.workerError?.magnitude ?? 0, hold };
-    const pass = (signs: Uint8Array) => carryMomentum(error, signs, momentum, gradient, carried);
+    const operands = { ...weights, sent: unsettled.workerError?.magnitude ?? 0, hold };
+    const pass = (signs: Uint8Array) => carryMomentum(error, signs, momentum, gradient, operands);
     unsettled.workerError = { magnitude: writeOneScale(wire, n - zeros.count, pass), hold };
   };
 
@@ -218,8 +218,8 @@ async function packedMean(
     const share = Math.fround(1 / wires.length);
     const packed = wires.map(readOneScale).map(({ signs, scale }) => ({ signs, scale: share * scale }));
     const { mask, spoken } = zeros.within(first, first + values.length);
-    const carried = { sent: unsettled.serverError?.magnitude ?? 0, hold: mask };
-    const pass = (signs: Uint8Array) => carryMean(ownersError, signs, packed, carried);
+    const operands = { sent: unsettled.serverError?.magnitude ?? 0, hold: mask };
+    const pass = (signs: Uint8Array) => carryMean(ownersError, signs, packed, operands);
     unsettled.serverError = { magnitude: writeOneScale(result, spoken, pass), hold: mask };
   };
 

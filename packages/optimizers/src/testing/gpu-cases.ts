@@ -75,7 +75,7 @@ const codecs: Record<string, object> = {
 };
 
 /** Options that do more together. */
-const together: Partial<Record<Name, readonly object[]>> = {
+const optionsTogether: Partial<Record<Name, readonly object[]>> = {
   "distributed-lion": [{ zero: "hold", vote: "average" }],
   "lion-cub": [{ bits: "auto" }, { momentumSync: { segments: "all", every: 2, late: true } }],
   dion: [{ errorFeedback: "own", orientation: "longer" }],
@@ -157,7 +157,7 @@ export const cases: Case[] = [
     casesOf(name, gradientCompressions[name], ofCompressions[name]!, (options) => madeOfCompression(name, options)),
   ),
 ];
-for (const [name, all] of Object.entries(together) as [Name, object[]][])
+for (const [name, all] of Object.entries(optionsTogether) as [Name, object[]][])
   for (const options of all)
     cases.push({
       name: `${name} ${JSON.stringify(options)}`,

@@ -13,8 +13,8 @@ export interface ScaleGroups {
 /** RangeError where the segments do not add up to n. */
 export function scaleGroupCount(n: number, { block, segments }: ScaleGroups): number {
   if (segments) {
-    const together = segments.reduce((sum, length) => sum + length, 0);
-    if (together !== n) throw new RangeError(`segments: they add up to ${together} floats, and there are ${n}.`);
+    const total = segments.reduce((sum, length) => sum + length, 0);
+    if (total !== n) throw new RangeError(`segments: they add up to ${total} floats, and there are ${n}.`);
     return segments.length;
   }
   if (block) return Math.ceil(n / block);
