@@ -20,7 +20,7 @@ export async function runRank(args: TrainArguments): Promise<number> {
   // torchrun's agent, too, starts ranks in sessions of their own, which it leaves behind where it is killed.
   if (hasLauncher() || process.env["TORCHELASTIC_RUN_ID"] !== undefined) endWithParent();
   const isNamed = args.resume !== undefined && args.resume !== "auto";
-  const early = isNamed || args.initFrom !== undefined ? undefined : recipeFor(args);
+  const recipeBefore = isNamed || args.initFrom !== undefined ? undefined : recipeFor(args);
   await using world = await joinWorld({
     deadlineSeconds: args.deadline,
     outageSeconds: args.outage,
@@ -30,7 +30,7 @@ export async function runRank(args: TrainArguments): Promise<number> {
   try {
     // A saved run's recipe, and the model of weights, come from the rank that has them.
     const weights = await initialWeights(args, world);
-    const recipe = isNamed ? undefined : (early ?? recipeFor(args, weights));
+    const recipe = isNamed ? undefined : (recipeBefore ?? recipeFor(args, weights));
     await checkSameRecipe(recipe ?? applyOverrides({}, args.overrides), world);
     if (recipe) openDeviceOf(recipe); // before the run has a folder
     const cores = await shareCores(world);

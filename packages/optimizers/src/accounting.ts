@@ -19,7 +19,7 @@ export interface Sending {
 export interface Rounds {
   readonly rounds: readonly (readonly Message[])[];
   /** How many of the last ones follow from the mean gradients of all buckets, which are known after backward. */
-  readonly later: number;
+  readonly afterMeans: number;
 }
 
 export function roundsOfBucket({ spans }: Bucket, step: number, clipping: ClipsMeans): Rounds {
@@ -30,8 +30,8 @@ export function roundsOfBucket({ spans }: Bucket, step: number, clipping: ClipsM
     return [all.slice(0, first), all.slice(first)] as const;
   });
   const first = byRound(bySpan.map(([messages]) => messages));
-  const later = byRound(bySpan.map(([, messages]) => messages));
-  return { rounds: [...first, ...later], later: later.length };
+  const afterMeans = byRound(bySpan.map(([, messages]) => messages));
+  return { rounds: [...first, ...afterMeans], afterMeans: afterMeans.length };
 }
 
 /** The messages of several spans by round. */

@@ -34,15 +34,15 @@ export function bucketsOf(spans: readonly Span[], least: number): Bucket[] {
   for (const span of [...spans].reverse()) {
     const { segments, offset } = span.vector;
     let end = span.vector.n; // of what is left of the span, from its own start
-    let later = segments.length;
-    for (let first = later - 1; first >= 0; first--) {
+    let endOfSlice = segments.length;
+    for (let first = endOfSlice - 1; first >= 0; first--) {
       const begin = segments[first]!.offset - offset;
       const isCut = span.algorithm.splits !== "nowhere" && size + end - begin >= least;
       if (!isCut && first > 0) continue;
-      current.unshift(slice(span, begin, end, segments.slice(first, later)));
+      current.unshift(slice(span, begin, end, segments.slice(first, endOfSlice)));
       size += end - begin;
       end = begin;
-      later = first;
+      endOfSlice = first;
       if (size < least) continue;
       buckets.push({ spans: current });
       current = [];

@@ -134,8 +134,8 @@ export class Optimizer implements AsyncDisposable {
         `parallel.weight is ${weight}, and ${algorithms.map(({ name }) => name).join(" and ")} cannot be sharded: set it to 1, or take dion`,
       );
     this.obstacle = obstacle(this.#spans, 0, this.#clipping);
-    const later = obstacle(this.#spans, lateStep, this.#clipping); // after a warm-up of means
-    const why = this.obstacle ?? (later && `after the warm-up ${later}`);
+    const laterObstacle = obstacle(this.#spans, lateStep, this.#clipping); // after a warm-up of means
+    const why = this.obstacle ?? (laterObstacle && `after the warm-up ${laterObstacle}`);
     if (overlap === "on" && why !== undefined) throw new OverlapError(`overlap is on, and ${why}`);
     this.#overlaps = overlap !== "off" && this.obstacle === undefined && group.size > 1;
 

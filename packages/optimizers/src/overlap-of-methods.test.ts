@@ -67,8 +67,8 @@ type Hand = Awaited<ReturnType<typeof open>>;
  */
 function bytesBefore({ optimizer }: Hand, rank: number): number {
   const closed = optimizer.requests().slice(0, -1);
-  const rounds = closed.flatMap(({ rounds, later }, place) =>
-    rounds.slice(0, Math.min(rounds.length - later, closed.length - place)),
+  const rounds = closed.flatMap(({ rounds, afterMeans }, place) =>
+    rounds.slice(0, Math.min(rounds.length - afterMeans, closed.length - place)),
   );
   return rounds.reduce((sum, round) => sum + bytesOfRound(round, ranks, rank, optimizer.schemes), 0);
 }

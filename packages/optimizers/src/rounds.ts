@@ -8,14 +8,14 @@ import type { Clipping } from "./clipping/clipping.ts";
 
 export interface RoundCounts {
   readonly first: number;
-  readonly later: number;
+  readonly afterMeans: number;
 }
 
 /** How many messages of a step come before it waits for the mean gradients of all buckets, and how many behind. */
 export function roundCounts(messages: readonly StepMessage[], clipping: ClipsMeans): RoundCounts {
   const count = messages.length;
   const last = messages.findIndex((message, i) => i + 1 < count && ends(message, messages[i + 1]!, clipping));
-  return last < 0 ? { first: count, later: 0 } : { first: last + 1, later: count - last - 1 };
+  return last < 0 ? { first: count, afterMeans: 0 } : { first: last + 1, afterMeans: count - last - 1 };
 }
 
 export type ClipsMeans = Pick<Clipping, "limit" | "meansNeedAll">;

@@ -145,11 +145,11 @@ export class Step {
   async #knowMeans(): Promise<number> {
     const place = enterQueue(this.#options.group);
     const seconds = await secondsOf(this.norms.agree(place).finally(() => place.leave()));
-    const rounds = Math.max(...this.#departures.map(({ later }) => later));
+    const rounds = Math.max(...this.#departures.map(({ afterMeans }) => afterMeans));
     for (let round = 0; round < rounds; round++)
-      for (const { exchange, later } of this.#departures) if (round < later) exchange.enter();
-    for (const [i, { means, later }] of this.#departures.entries()) {
-      if (later === 0) means.resolve();
+      for (const { exchange, afterMeans } of this.#departures) if (round < afterMeans) exchange.enter();
+    for (const [i, { means, afterMeans }] of this.#departures.entries()) {
+      if (afterMeans === 0) means.resolve();
       else
         await this.#timed(i, async () => {
           means.resolve();
@@ -225,7 +225,7 @@ export class Step {
       exchange,
       means,
       first: Math.max(1, ...steps.map(({ first }) => first)),
-      later: Math.max(...steps.map(({ later }) => later)),
+      afterMeans: Math.max(...steps.map(({ afterMeans }) => afterMeans)),
       waits,
       applied,
     };

@@ -60,8 +60,8 @@ export async function trainRank(
       await takeStep(training, learningRate(step, schedule));
     } catch (error) {
       if (!(error instanceof StepRefusedError) || every === 0) throw error;
-      for (let later = step + 1; later <= take; later++)
-        if (later % every === 0 || later === take) points.push({ step: later, loss: Number.NaN });
+      for (let missing = step + 1; missing <= take; missing++)
+        if (missing % every === 0 || missing === take) points.push({ step: missing, loss: Number.NaN });
       return { points, steps };
     }
     steps.push({ bytes, milliseconds: performance.now() - began });

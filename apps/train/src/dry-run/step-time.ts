@@ -43,10 +43,10 @@ export function timeOfMessages(
   const whole = all.reduce((sum, { elements }) => sum + elements, 0);
   // Up, down: when these directions of the wire are free
   let [complete, up, down, messages, after, left] = [0, 0, 0, 0, 0, bytes];
-  for (const { elements, rounds, later } of all) {
+  for (const { elements, rounds, afterMeans } of all) {
     complete += elements;
     const seconds = rounds.map((round) => predictRound(round, ranks, optimizer.schemes, measured));
-    const first = sum(seconds.slice(0, rounds.length - later));
+    const first = sum(seconds.slice(0, rounds.length - afterMeans));
     left -= sum(rounds.map((round) => bytesOfRound(round, ranks, 0, optimizer.schemes)));
     messages += sum(seconds);
     after += sum(seconds) - first;
