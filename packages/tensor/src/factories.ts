@@ -59,9 +59,9 @@ function make(
 }
 
 function makeLike(operator: number, tensor: Tensor, { dtype, device, requiresGrad = false }: TensorOptions): Tensor {
-  const made = new Tensor(native.call(operator, handleOf(tensor), dtype, undefined, device) as Handle);
-  if (requiresGrad) made.requiresGrad = true;
-  return made;
+  const converted = new Tensor(native.call(operator, handleOf(tensor), dtype, undefined, device) as Handle);
+  if (requiresGrad) converted.requiresGrad = true;
+  return converted;
 }
 
 export const zeros = (shape: Shape, options: TensorOptions = {}): Tensor => make(id.zeros, [shape], options);

@@ -31,7 +31,7 @@ export class Chart {
   readonly #read: (text: string) => void;
   readonly #hiddenLabels = new Set<string>();
   #uplot: uPlot | undefined;
-  #made = ""; // what the plot was made for
+  #plotted = ""; // what the plot was made for
   #series: readonly Series[] = [];
   #by: By = "steps";
   #data: uPlot.AlignedData = [[]];
@@ -66,10 +66,10 @@ export class Chart {
     const keeps = by === this.#by;
     this.#by = by;
     this.#data = joined(series, this.#options.stacked ? (i) => this.#hiddenLabels.has(series[i]!.label) : undefined);
-    const made = JSON.stringify([by, series.map(({ label, colour, points }) => [label, colour, points])]);
-    if (this.#uplot && made === this.#made) this.#uplot.setData(this.#data, false);
+    const plotted = JSON.stringify([by, series.map(({ label, colour, points }) => [label, colour, points])]);
+    if (this.#uplot && plotted === this.#plotted) this.#uplot.setData(this.#data, false);
     else this.#make();
-    this.#made = made;
+    this.#plotted = plotted;
     if (keeps && zoomed) this.#uplot!.setScale("x", zoomed);
     else this.#showAll();
     this.#fillLegend();
@@ -160,7 +160,7 @@ export class Chart {
 
   #toggle(label: string): void {
     if (!this.#hiddenLabels.delete(label)) this.#hiddenLabels.add(label);
-    this.#made = "";
+    this.#plotted = "";
     this.show(this.#series, this.#by);
   }
 

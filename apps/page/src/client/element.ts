@@ -6,10 +6,10 @@ export function element<Name extends keyof HTMLElementTagNameMap>(
   attributes: Record<string, string | boolean | undefined> = {},
   ...children: Child[]
 ): HTMLElementTagNameMap[Name] {
-  const made = document.createElement(name);
-  setAttributes(made, attributes);
-  made.append(...children.filter((child) => child !== undefined));
-  return made;
+  const node = document.createElement(name);
+  setAttributes(node, attributes);
+  node.append(...children.filter((child) => child !== undefined));
+  return node;
 }
 
 export function svg(
@@ -17,10 +17,10 @@ export function svg(
   attributes: Record<string, string | boolean | undefined>,
   ...children: Child[]
 ): Element {
-  const made = document.createElementNS("http://www.w3.org/2000/svg", name);
-  setAttributes(made, attributes);
-  made.append(...children.filter((child) => child !== undefined));
-  return made;
+  const node = document.createElementNS("http://www.w3.org/2000/svg", name);
+  setAttributes(node, attributes);
+  node.append(...children.filter((child) => child !== undefined));
+  return node;
 }
 
 /** A swatch: a rectangle, or a line with its dashes. */

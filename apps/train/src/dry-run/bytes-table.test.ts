@@ -301,15 +301,15 @@ interface Planned {
 }
 
 async function plans(): Promise<Planned[]> {
-  const made: Planned[] = [];
+  const planned: Planned[] = [];
   for (const { name, given = [], compared: more = [] } of rows) {
     const overrides = [`optimizer.name=${name}`, `steps=${steps}`, "optimizer.clip=0", "optimizer.clipBy=global"];
     const recipe = (besides: readonly string[]) => readRecipe("gpt-small-lion", [...overrides, ...given, ...besides]);
     const plan = await planOf(recipe([]), ranks);
     const compared = recipe(more);
-    made.push({ plan, compared: more.length > 0 ? await planOf(compared, ranks) : plan, ...layersOf(compared) });
+    planned.push({ plan, compared: more.length > 0 ? await planOf(compared, ranks) : plan, ...layersOf(compared) });
   }
-  return made;
+  return planned;
 }
 
 function layersOf(recipe: Recipe): Pick<Planned, "layers" | "owned"> {

@@ -53,12 +53,12 @@ export class ResNet extends ImageClassifier {
     let inputs = w;
     const stage = (index: 0 | 1 | 2 | 3) => {
       const width = w * 2 ** index;
-      const made = Array.from({ length: blocks[index] }, (_, i) => {
+      const blocksOfStage = Array.from({ length: blocks[index] }, (_, i) => {
         const block = new Block(inputs, width, i === 0 && index > 0 ? 2 : 1);
         inputs = width * Block.expansion;
         return block;
       });
-      return new Sequential(...made);
+      return new Sequential(...blocksOfStage);
     };
     this.conv1 =
       stem === "cifar"

@@ -4,8 +4,8 @@ import type { Vector } from "./algorithm.ts";
 export function perVector<T extends object>(make: (vector: Vector) => T): (vector: Vector) => T {
   const known = new WeakMap<Vector, T>();
   return (vector) => {
-    const made = known.get(vector) ?? make(vector);
-    known.set(vector, made);
-    return made;
+    const value = known.get(vector) ?? make(vector);
+    known.set(vector, value);
+    return value;
   };
 }

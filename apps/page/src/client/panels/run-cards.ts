@@ -17,13 +17,13 @@ export class RunCards implements Panel {
   show(view: View): void {
     this.#view = view;
     view.runs.forEach((run, i) => {
-      const made = runCard(run, i);
-      if (made.outerHTML === this.#shown[i]) return;
-      this.#shown[i] = made.outerHTML;
-      made.style.setProperty("--of-run", colour(i));
+      const card = runCard(run, i);
+      if (card.outerHTML === this.#shown[i]) return;
+      this.#shown[i] = card.outerHTML;
+      card.style.setProperty("--of-run", colour(i));
       const old = this.card.children[i];
-      if (old) old.replaceWith(made);
-      else this.card.append(made);
+      if (old) old.replaceWith(card);
+      else this.card.append(card);
     });
   }
 
