@@ -55,6 +55,7 @@ export async function writeAll(file: FileHandle, bytes: ArrayBufferView, largest
   }
 }
 
+/** Creates or replaces a file of UTF-8 text, completely or not at all. Throws `CheckpointError`. */
 export async function atomicWriteText(path: string, text: string): Promise<void> {
   await atomicWrite(path, (file) => writeAll(file, new TextEncoder().encode(text)));
 }

@@ -2,8 +2,10 @@ import { join } from "node:path";
 import { CheckpointError, reasonOf } from "./checkpoint-error.ts";
 import { readRegularText } from "./regular-file.ts";
 
+/** The content of a config.json. */
 export type Config = Readonly<Record<string, unknown>>;
 
+/** The name of the file that describes a model, as in Hugging Face's layout. */
 export const configFile = "config.json";
 const mostConfigBytes = 1 << 24; // the names of ImageNet-21k's classes, twice, have 2²¹
 

@@ -17,6 +17,7 @@ export type DType =
 export type RareDType = "u16" | "u32" | "u64" | "c64" | "f6_e3m2" | "f6_e2m3" | "f4";
 export type Float8DType = "f8_e4m3" | "f8_e5m2" | "f8_e8m0" | "f8_e4m3fnuz" | "f8_e5m2fnuz";
 
+/** The arrays in which elements are in memory; `elements` has the array of each dtype. */
 export type TypedArray =
   | Uint8Array
   | Int8Array

@@ -2,6 +2,7 @@
 import { crc32 } from "node:zlib";
 import type { DType } from "./dtypes.ts";
 
+/** What a file of a save had when it was written, by which a damaged or exchanged file is found. */
 export interface FileRecord {
   /** Of the file, within its folder. */
   readonly name: string;

@@ -15,6 +15,7 @@ export const lockSilentAfterSeconds = 20;
 // Locks that name no namespace are of earlier versions, which touched theirs every 15 s.
 const silentBeforeNamespaces = 60;
 
+/** The process that a lock file names. */
 export interface LockHolder {
   readonly pid: number; // in its namespace
   readonly since: string; // when the process began, as /proc says it

@@ -16,6 +16,7 @@ import type { FileRecord } from "./file-record.ts";
 import { readRegularText } from "./regular-file.ts";
 import { brief } from "./safetensors-header.ts";
 
+/** The name of a save's manifest. */
 export const manifestFile = "manifest.json";
 
 /** Of the layout of saves. One that an older terse cannot read, or would read wrongly, has another. */
@@ -23,6 +24,7 @@ const version = 1;
 
 const mostBytes = 1 << 28; // a thousand ranks that name a thousand tensors each have 2²⁶
 
+/** The manifest of a save: a record of each of its files. Other keys may stand beside `files`. */
 export interface Manifest {
   readonly files: readonly FileRecord[];
 }

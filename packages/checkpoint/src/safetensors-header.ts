@@ -14,12 +14,15 @@ import { type DType, dtypeFromDisk, elementCount, elements, showShape } from "./
 
 export const maxHeaderBytes = 100_000_000; // the limit of the format's own reader
 
+/** A tensor of a safetensors file: its type, its shape, and where its bytes are. */
 export interface TensorInfo {
   readonly dtype: DType;
   readonly shape: readonly number[];
   readonly begin: number; // offset in the file, in bytes
   readonly bytes: number;
 }
+
+/** The header of a safetensors file: the metadata, and the tensors by name. */
 export interface Header {
   readonly metadata: Readonly<Record<string, string>>;
   readonly tensors: ReadonlyMap<string, TensorInfo>;

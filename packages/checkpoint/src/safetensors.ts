@@ -40,8 +40,10 @@ export interface TensorInParts {
   parts(): Iterable<ArrayBufferView> | AsyncIterable<ArrayBufferView>;
 }
 
+/** A tensor to write: in memory, read at once, or read in parts. */
 export type WritableTensor = StoredTensor | TensorSource | TensorInParts;
 
+/** Tensors to write, each with its name. */
 export type Tensors = Iterable<readonly [name: string, tensor: WritableTensor]>;
 
 /**

@@ -28,6 +28,7 @@ export async function saveModel(
   return [await writeJson(folder, configFile, config), ...(await writeWeights(folder, tensors, shardBytes))];
 }
 
+/** How a model's weights are written: the largest size of a shard, and the names of parameters in the files. */
 export interface SaveOptions {
   readonly shardBytes?: number;
   /**

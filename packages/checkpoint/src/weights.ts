@@ -27,7 +27,9 @@ import {
 } from "./safetensors.ts";
 import { brief, type TensorInfo } from "./safetensors-header.ts";
 
+/** The name of the file with all weights, as in Hugging Face's layout. */
 export const weightsFile = "model.safetensors";
+/** The name of the index of weights in several files (shards). */
 export const indexFile = "model.safetensors.index.json";
 const mostIndexBytes = 100_000_000; // as of a header, which names every tensor too
 const mostShards = 4096; // all of them are open at once

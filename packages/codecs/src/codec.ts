@@ -100,6 +100,10 @@ export interface Units {
   readonly units?: Float32Array | undefined;
 }
 
+/**
+ * Options of `decodeAdd`: `scale` times the decoded values is added; 1 unless given. Elements of the mask `hold` (⌈n/8⌉
+ * bytes) keep their value.
+ */
 export interface DecodeOptions extends Units {
   scale?: number | undefined;
   hold?: Uint8Array | undefined;
@@ -142,6 +146,7 @@ export interface OfGradients {
   readonly noFeedback?: (parameters: Parameters) => string | undefined;
 }
 
+/** A parameter of a codec that users of a gradient compression choose. */
 export interface ChosenParameter {
   readonly means: string; // "the bits of an element"
   readonly needed?: boolean;

@@ -24,6 +24,7 @@ function remainders(): Tables {
 
 const tables = /* @__PURE__ */ remainders();
 
+/** The CRC-32C of the bytes, as an unsigned 32-bit number. */
 export function crc32c(bytes: Uint8Array): number {
   const [none, one, two, three] = tables;
   let crc = -1;

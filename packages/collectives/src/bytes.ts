@@ -58,6 +58,7 @@ export function allToAllBytes(outgoing: readonly number[], rank: number): Volume
   return { bytes, messages: outgoing.length - 1 };
 }
 
+/** `bytes`: the length of the broadcast vector. */
 export function broadcastBytes(bytes: number, ranks: number, rank: number, root: number): Volume {
   const place = (rank - root + ranks) % ranks;
   const children = bytes > segmentBytes ? (place + 1 < ranks ? 1 : 0) : treeChildren(place, ranks);
@@ -80,6 +81,7 @@ export function scatterBytes(parts: readonly number[], rank: number, root: numbe
 
 const agreeing = (ranks: number, byPayload: boolean) => (ranks > 1 && !byPayload ? 1 : 0);
 
+/** A barrier sends headers alone. */
 export function barrierBytes(ranks: number): Volume {
   return { bytes: 0, messages: Math.ceil(Math.log2(ranks)) };
 }

@@ -14,6 +14,7 @@ export interface Sent {
   readonly headerBytes: number;
 }
 
+/** Options of every operation of a group. */
 export interface OperationOptions {
   /**
    * Aborting it ends the wait. A send or a receive whose message has not begun to move is cancelled alone: its promise

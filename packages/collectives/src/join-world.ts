@@ -17,6 +17,7 @@ import { protocolVersion } from "./rendezvous/protocol.ts";
 import { rendezvousOfOne } from "./rendezvous/rendezvous.ts";
 import { readWorldEnvironment } from "./world-environment.ts";
 
+/** Options of `joinWorld`. Each has a default. */
 export interface JoinOptions {
   /** The engine (engines/engines.ts has them all). Default: TERSE_ENGINE, else tcp. */
   engine?: EngineName | undefined;

@@ -17,6 +17,7 @@ import type { Volume } from "./bytes.ts";
 const nothing: Volume = { bytes: 0, messages: 0 };
 const sum = (parts: readonly number[]) => parts.reduce((total, part) => total + part, 0);
 
+/** The bytes that a rank sends in each collective of NCCL: see the head of this file. */
 export const ncclBytes = {
   allReduce(length: number, elementBytes: number, ranks: number, rank: number): Volume {
     if (ranks === 1) return nothing;

@@ -3,6 +3,7 @@ import { RendezvousError } from "./errors.ts";
 import { type Link, parseLink } from "./link.ts";
 import { checkOutage, leastOutageSeconds, mostOutageSeconds, outageVariable } from "./rendezvous/outage.ts";
 
+/** What the launcher's environment variables say of this process and its world. */
 export interface WorldEnvironment {
   /** The launcher that started the ranks; undefined for a world of one rank. */
   readonly launcher: string | undefined;

@@ -8,11 +8,13 @@ export interface Batch extends Disposable {
   dispose(): void;
 }
 
+/** Rows of text, and the token that follows each place. */
 export interface TextBatch extends Batch {
   readonly tokens: Tensor; // (B, T) i64
   readonly next: Tensor; // (B, T) i64: the token after each
 }
 
+/** Images with their labels. */
 export interface ImageBatch extends Batch {
   readonly images: Tensor; // (B, 3, H, W) f32, normalised
   readonly labels: Tensor; // (B) i64; with Mixup or CutMix (B, classes) f32, the share of each class

@@ -59,6 +59,7 @@ export interface DataFacts {
   readonly width?: number;
 }
 
+/** How a dataset is opened: for which rank of how many, and in which batches. */
 export interface OpenOptions {
   readonly batchSize: number; // rows per batch on each rank
   readonly seed: number;

@@ -3,6 +3,7 @@ import { SamplesInThread } from "./prefetch/samples-in-thread.ts";
 import { sampledData } from "./sampled-data.ts";
 import { sampledEntries } from "./sampled-entries.ts";
 
+/** The name of a dataset in recipes: "text", "tokens", "cifar10", … */
 export type DatasetName = keyof typeof sampledEntries;
 
 /** The dataset of an entry's samples. */

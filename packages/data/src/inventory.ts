@@ -11,6 +11,7 @@ export interface FileGroup {
   readonly endings: readonly string[];
 }
 
+/** The files at a data path: to train on, held out, and left out. */
 export interface Inventory {
   readonly training: FileGroup;
   /**

@@ -20,6 +20,7 @@ export interface Cost {
 /** The cost for a vector of n elements on `ranks` ranks, for one of them. */
 export type CostOf = (n: number, ranks: number, rank: number) => Cost;
 
+/** The bytes of a message's header. */
 export const headerBytes = 32;
 
 /** The cost of several operations, sequential or concurrent, with the peak of all their memory. */

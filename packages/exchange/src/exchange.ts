@@ -118,6 +118,7 @@ export interface Exchange {
   agree(): Promise<void>;
 }
 
+/** Options of an `Exchange`. Each has a default. */
 export interface ExchangeOptions {
   /** The schemes of votes and means; the standard ones unless given. */
   schemes?: Partial<ChosenSchemes>;

@@ -14,6 +14,7 @@ const reasons = [
   "a value is beyond what its codec can write",
 ] as const;
 
+/** Why a rank does not take a step. */
 export type RefusalReason = Exclude<(typeof reasons)[number], undefined>;
 
 export function noteOf(reason: RefusalReason | undefined): number {

@@ -2,6 +2,7 @@
 import type { PackedBits } from "./packed-bits.ts";
 import type { Timer } from "./watched.ts";
 
+/** An observer of an exchange, which hears how long each part takes. */
 export interface Watch extends Timer {
   /** Whether it wants this rank's votes. They are encoded at once then, not piece by piece, with the same bits. */
   readonly wantsVotes: boolean;

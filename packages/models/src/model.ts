@@ -19,6 +19,7 @@ export interface NamesInFiles {
   readonly unused?: RegExp;
 }
 
+/** A model that the training loop can train: a module with a loss, metrics, a config.json and names in files. */
 export interface Model extends Module, NamesInFiles {
   /** The content of `config.json`, besides the model's type. */
   readonly config: object;
@@ -69,6 +70,7 @@ export interface TextModel extends Model {
   createCaches(): KeyValueCache[];
 }
 
+/** Whether a model can continue a text, as `TextModel` does. */
 export const continuesText = (model: Model): model is TextModel => "nextLogits" in model;
 
 /** Properties of the data that a model must fit. */

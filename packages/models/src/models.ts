@@ -15,6 +15,7 @@ const entries = {
   vit: vitEntry,
 } satisfies Record<string, ModelEntry>;
 
+/** The name of a model in recipes: "gpt", "vit", … */
 export type ModelName = keyof typeof entries;
 
 /** Every model by the name that recipes use. */

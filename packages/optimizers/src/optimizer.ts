@@ -27,6 +27,7 @@ import { disposeSlice, type ParameterGroup, padsOf, type Span, spansOf } from ".
 import { restoreSpans, type SavedState, type StoredState, savedStateOf } from "./saved-state.ts";
 import { Step, type StepWatch } from "./step.ts";
 
+/** The options of an `Optimizer`. Only `algorithm` is required. */
 export interface OptimizerOptions {
   algorithm: Algorithm;
   /** The first group that matches a segment takes it; the others go to `algorithm`. */
@@ -89,6 +90,10 @@ const atWork = new WeakMap<Group, Optimizer>();
 
 const lateStep = 1e6; // after any warm-up whose length is known
 
+/**
+ * Trains the parameters of an arena on a group of ranks: sends what its algorithm asks for, bucket by bucket, and takes
+ * the step on all ranks or on none.
+ */
 export class Optimizer implements AsyncDisposable {
   /** Steps taken. */
   steps = 0;

@@ -8,6 +8,7 @@ import type { State } from "./algorithms/state.ts";
 import { matrixShape } from "./matrix-shape.ts";
 import { type Mesh, meshOf } from "./mesh.ts";
 
+/** The parameters that `match` selects, with an algorithm and a learning rate of their own. */
 export interface ParameterGroup {
   readonly match: (segment: Segment) => boolean;
   readonly algorithm: Algorithm;

@@ -25,6 +25,7 @@ export interface StoredState {
   readonly scalars: Readonly<Record<string, Scalar>>;
 }
 
+/** A saved number of an algorithm, or a list of them, such as one for each layer. */
 export type Scalar = number | readonly number[];
 
 /** What was saved does not fit this optimizer and model. */

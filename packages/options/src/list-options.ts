@@ -2,6 +2,7 @@
 import type * as v from "valibot";
 import { type AnySchema, describe, isObjectSchema } from "./describe.ts";
 
+/** An option of a schema, in words for a help text. */
 export interface ListedOption {
   /** Its dotted name: `optimizer.lr`. */
   readonly name: string;

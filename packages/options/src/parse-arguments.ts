@@ -23,6 +23,7 @@ type ValueOf<F> = F extends "switch"
       ? T
       : never;
 
+/** What a command takes: its flags and the keys that can be overridden. */
 export interface Syntax<Flags> {
   /** As users write it: "./terse train". */
   readonly command: string;
@@ -37,6 +38,7 @@ export interface Syntax<Flags> {
   readonly dotted?: () => readonly string[];
 }
 
+/** The arguments of a command line, sorted. */
 export interface ParsedArguments<Flags> {
   /** --help or -h was given; everything else is empty then. */
   readonly help: boolean;

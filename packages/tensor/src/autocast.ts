@@ -1,5 +1,6 @@
 import { type DType, native } from "@terse/native-tensor";
 
+/** Options of `autocast`. */
 export interface AutocastOptions {
   /** The tensors' type of device; operators on other devices are not changed. */
   deviceType: "cpu" | "cuda";

@@ -4,12 +4,14 @@ import { dtypeOf } from "./dtype.ts";
 import { handleOf } from "./lifetime.ts";
 import { Tensor } from "./tensor.ts";
 
+/** The dtype, the device and the gradient of a new tensor. */
 export interface TensorOptions {
   dtype?: DType;
   device?: string; // "cpu", "cuda:0"
   requiresGrad?: boolean;
 }
 
+/** The sizes of a tensor's dimensions. */
 export type Shape = readonly number[];
 
 const id = {
@@ -129,6 +131,7 @@ export function fromTypedArray(
   return tensor;
 }
 
+/** A number or boolean, or nested arrays of them, as `tensor` takes. */
 export type Nested = number | bigint | boolean | readonly Nested[];
 
 /**

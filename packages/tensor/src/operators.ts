@@ -5,6 +5,7 @@
 import type { Handle } from "@terse/native-tensor";
 import { handleOf, type Resource } from "./lifetime.ts";
 
+/** One dimension or several; −1 is the last one. */
 export type Dim = number | readonly number[];
 
 type Sizes = number[] | [readonly number[]];

@@ -10,6 +10,7 @@ export function manualSeed(seed: number | bigint): void {
 /** The CPU generator's state, a u8 tensor. A checkpoint saves it, so that a resumed run draws the same numbers. */
 export const randomState = (): Tensor => new Tensor(native.randomState());
 
+/** Restores a state of the CPU generator that `randomState` returned. */
 export function setRandomState(state: Tensor): void {
   native.setRandomState(handleOf(state));
 }

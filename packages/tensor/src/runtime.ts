@@ -4,6 +4,7 @@ import { native } from "@terse/native-tensor";
  * Threads of one operator, in forward and in backward. The default is OMP_NUM_THREADS, or else the usable processors.
  */
 export const numThreads = (): number => native.numThreads();
+/** Sets the threads of one operator, for the whole process. */
 export const setNumThreads = (threads: number): void => native.setNumThreads(threads);
 
 /**

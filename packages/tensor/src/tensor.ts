@@ -14,6 +14,7 @@ import { typedArrayFor } from "./dtype.ts";
 import { dispose, handleOf, keep, Resource } from "./lifetime.ts";
 import { type Operators, operators } from "./operators.ts";
 
+/** The other operand of an operator: a tensor of a shape that broadcasts, or a number. */
 export type Operand = Tensor | number;
 
 export interface Tensor extends Operators<Tensor> {}

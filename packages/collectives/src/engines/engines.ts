@@ -7,8 +7,10 @@ import { tcp } from "./tcp.ts";
 
 export const engines = { tcp, gloo, mpi, nccl } satisfies Record<string, Engine>;
 
+/** The name of an engine between processes: "tcp", "gloo", "mpi" or "nccl". */
 export type EngineName = keyof typeof engines;
 
+/** The names of all engines between processes. */
 export const engineNames = Object.keys(engines) as EngineName[];
 
 /** The engine of joinWorld where none is named. */

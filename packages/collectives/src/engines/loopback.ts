@@ -13,6 +13,7 @@ import { NativeGroup } from "../native-group.ts";
 import type { Rendezvous } from "../rendezvous/rendezvous.ts";
 import type { World, WorldGroup } from "../world.ts";
 
+/** Options of `loopback`. */
 export interface LoopbackOptions {
   /** An operation that has not finished after so long fails. Default 1800. */
   timeoutSeconds?: number;

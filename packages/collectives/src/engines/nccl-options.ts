@@ -1,3 +1,4 @@
+/** Options of the engine nccl. */
 export interface NcclOptions {
   /**
    * This rank's GPU, as CUDA_VISIBLE_DEVICES numbers them. Default: LOCAL_RANK, or the only one that the process sees.

@@ -18,6 +18,7 @@ import {
 } from "./protocol.ts";
 import type { WorldRendezvous } from "./rendezvous.ts";
 
+/** How a rank reaches the rendezvous server, and who it is. */
 export interface ClientOptions {
   host: string;
   port: number;

@@ -7,7 +7,9 @@ export const defaultOutageSeconds = 8;
 
 /** The variable that says it to the process that runs the rendezvous. */
 export const outageVariable = "TERSE_OUTAGE";
+/** The shortest outage that may be set. */
 export const leastOutageSeconds = 0.1;
+/** The longest outage that may be set. */
 export const mostOutageSeconds = 3600;
 
 export interface Silence {

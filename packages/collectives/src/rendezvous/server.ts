@@ -18,6 +18,7 @@ import {
 } from "./protocol.ts";
 import { WaitingRequests } from "./waiting-requests.ts";
 
+/** Options of the rendezvous server. */
 export interface RendezvousOptions {
   /** Ranks of the world. */
   size: number;
@@ -48,6 +49,7 @@ export interface Answers {
   stop(): void;
 }
 
+/** The server at which the ranks of a world meet; it tells all of them when one is lost. */
 export interface RendezvousServer extends AsyncDisposable {
   readonly host: string;
   readonly port: number;

@@ -11,6 +11,7 @@ import { headerBytes, headerOf } from "../tokens/token-file.ts";
 import { textTokens } from "../tokens/tokenized-text.ts";
 import type { Progress } from "./fetch-source.ts";
 
+/** What `prepareTokens` reads and writes. */
 export interface PrepareOptions {
   readonly path: string; // of texts
   readonly out: string; // a folder
@@ -20,6 +21,7 @@ export interface PrepareOptions {
   readonly validationFraction: number;
 }
 
+/** What `prepareTokens` has written: files, the number of documents, and the files that it read. */
 export interface Prepared {
   readonly files: readonly { readonly path: string; readonly tokens: number; readonly bytes: number }[];
   readonly documents: number;

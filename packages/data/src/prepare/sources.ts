@@ -1,5 +1,6 @@
 /** Data that `./terse data prepare NAME` fetches: where it is published, and its published checksum. */
 
+/** A file to fetch. */
 export interface Source {
   readonly url: string;
   readonly file: string; // where the fetched file is put, below the folder of the data
@@ -9,6 +10,7 @@ export interface Source {
   readonly folder?: string;
 }
 
+/** A published dataset: its files, and the options of a recipe that read it. */
 export interface Published {
   readonly files: readonly Source[];
   /** The folder of the files, where there are several. */
@@ -58,6 +60,7 @@ function finewebShard(name: string): Source {
   };
 }
 
+/** The datasets that `./terse data prepare` fetches, by name. */
 export const sources = {
   cifar10: cifar("cifar10", "cifar-10-binary.tar.gz", "cifar-10-batches-bin", "c32a1d4ab5d03f1284b67883e8d87530"),
   cifar100: cifar("cifar100", "cifar-100-binary.tar.gz", "cifar-100-binary", "03b5dce01913d631647c71ecec9e9cb8"),
@@ -97,4 +100,5 @@ export const sources = {
   ),
 } as const satisfies Record<string, Published>;
 
+/** The name of a dataset that `./terse data prepare` fetches. */
 export type SourceName = keyof typeof sources;

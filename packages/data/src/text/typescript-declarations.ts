@@ -13,6 +13,7 @@ import { basename, dirname, join, sep } from "node:path";
 import { DataError } from "../data-error.ts";
 import { byCodeUnit } from "../files-at.ts";
 
+/** Options of `typescriptDeclarations`. */
 export interface DeclarationOptions {
   /** Maximum number of bytes; a file that would exceed it is skipped. */
   readonly limitBytes?: number;

@@ -4,6 +4,7 @@ import { DataError } from "../data-error.ts";
 const encoder = new TextEncoder();
 const decoder = new TextDecoder("utf-8", { ignoreBOM: true });
 
+/** The tokenizer whose tokens are bytes: 256 tokens, and no file. */
 export const byteTokenizer = {
   vocabulary: 256,
 

@@ -12,6 +12,7 @@ import {
   type Question,
 } from "./predict.ts";
 
+/** The fastest scheme of a vote, by prediction, and why. */
 export interface Choice {
   readonly question: Question;
   readonly scheme: PredictedVote;

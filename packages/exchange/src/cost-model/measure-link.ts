@@ -60,6 +60,7 @@ export interface CodecCost {
   readonly decodeInt8: number;
 }
 
+/** What `measureLink` measures: the network, and the codecs on this machine. */
 export interface Measured {
   readonly link: LinkCost;
   readonly codec: CodecCost;

@@ -196,6 +196,7 @@ function half({ n, ranks: P }: FullQuestion, { link, codec }: Measured) {
 
 export type PredictedVote = keyof typeof votes;
 
+/** The schemes of votes whose time can be predicted. */
 export const predictedVotes = Object.keys(votes) as PredictedVote[];
 
 /**

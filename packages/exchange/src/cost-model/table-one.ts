@@ -47,6 +47,7 @@ export interface Implementation {
 
 const others = (P: number) => (P - 1) / P; // the share of a vector that other workers own
 
+/** Table 1 of Ishikawa et al. 2024: latencies and bits of each way to vote. */
 export const tableOne = {
   "parameter-server": {
     title: "parameter server",

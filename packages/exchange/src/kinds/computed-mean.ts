@@ -49,6 +49,7 @@ export interface MeanAtOwnerOptions {
   readonly arrived?: (() => void) | undefined;
 }
 
+/** Options of `fromOwner`. */
 export interface FromOwnerOptions {
   /** The rank whose x all take, the same on every rank. */
   readonly owner: number;

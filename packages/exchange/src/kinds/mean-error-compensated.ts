@@ -27,6 +27,7 @@ import { scratchOf } from "../scratch.ts";
 import { type Kind, nothing } from "./kind.ts";
 import { viaOwners } from "./via-owners.ts";
 
+/** Options of `meanErrorCompensated`, with the errors that it keeps between steps. */
 export interface ErrorCompensation extends EncodeOptions {
   /** The mean is added to these n floats. */
   readonly into: Floats;

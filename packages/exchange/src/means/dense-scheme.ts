@@ -17,4 +17,5 @@ export interface DenseScheme {
   costTogether(lengths: readonly number[], ranks: number, rank: number): Cost;
 }
 
+/** The type in which a dense mean is sent. */
 export type DenseType = "f32" | "bf16" | "f16" | "int8";

@@ -52,6 +52,7 @@ const reducing = (vectors: readonly BufferLike[]): Stage => ({
   },
 });
 
+/** The cost of a mean of n elements in f32. */
 export function meanCost(n: number, ranks: number, rank: number): Cost {
   return costOf([allReduceBytes(n, 4, ranks, rank)]);
 }

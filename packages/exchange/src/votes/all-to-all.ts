@@ -34,6 +34,7 @@ export interface AllToAllOptions {
   readonly chunk?: number;
 }
 
+/** Every rank counts a part of the vector and sends its outcome to all ranks. Ishikawa et al. 2024, §3.1. */
 export function allToAll({ chunk }: AllToAllOptions = {}): VoteScheme {
   if (chunk !== undefined && !(Number.isSafeInteger(chunk) && chunk > 0 && chunk % 64 === 0))
     throw new RangeError(

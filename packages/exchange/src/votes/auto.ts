@@ -21,6 +21,7 @@ export interface AutoOptions extends AllToAllOptions {
   readonly measured: Measured;
 }
 
+/** A vote scheme that takes the predicted fastest one for each length, and says which. */
 export interface AutoVoteScheme extends VoteScheme {
   /** The scheme for n elements, and why. */
   choice(n: number, ranks: number, outcome?: Outcome): Choice;

@@ -27,6 +27,7 @@ export interface CountOptions {
   readonly width?: number;
 }
 
+/** All ranks count all votes: an all-reduce adds them as fields of `width` bits. Ishikawa et al. 2024, §3.1. */
 export function count({ width }: CountOptions = {}): VoteScheme {
   if (width !== undefined) countCodec({ ranks: 2, width }); // RangeError if there are no fields of this width
   /** The fields for the votes of this many ranks. */

@@ -42,6 +42,7 @@ import { decide } from "./outcome.ts";
 import { ReceivedVotes } from "./received-votes.ts";
 import { noteOfVotes, type VoteScheme, voteScheme } from "./vote-scheme.ts";
 
+/** Options of `hierarchical`: which ranks share a host, and what they send inside it. */
 export interface HierarchicalOptions {
   /** The number of neighbouring ranks that share a host; the last host may have fewer. This or `hosts` is required. */
   readonly ranksPerHost?: number;
@@ -51,6 +52,7 @@ export interface HierarchicalOptions {
   readonly inside?: "signs" | "dense";
 }
 
+/** Each host has one vote, the majority of its ranks. RangeError where the options name no hosts. */
 export function hierarchical({ ranksPerHost, hosts, inside: sends = "signs" }: HierarchicalOptions): VoteScheme {
   if (hosts === undefined && ranksPerHost === undefined)
     throw new RangeError(

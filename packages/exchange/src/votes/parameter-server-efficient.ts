@@ -25,6 +25,7 @@ import { noteOfVotes, type VoteScheme, voteScheme } from "./vote-scheme.ts";
 
 const server = 0;
 
+/** Rank 0 counts votes that climb a tree to it, and scatters the outcome. Ishikawa et al. 2024, Table 1. */
 export function parameterServerEfficient(): VoteScheme {
   return voteScheme({
     name: "parameter-server-efficient",

@@ -20,6 +20,7 @@ import { noteOfVotes, type VoteScheme, voteScheme } from "./vote-scheme.ts";
 
 const server = 0;
 
+/** Rank 0 counts all votes, and sends the outcome to every rank. Liu et al. 2024, Algorithm 1. */
 export function parameterServer(): VoteScheme {
   return voteScheme({
     name: "parameter-server",

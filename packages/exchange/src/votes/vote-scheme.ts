@@ -9,6 +9,7 @@ import { bytesOf, type PackedBits } from "../packed-bits.ts";
 import { noteOf } from "../refusal.ts";
 import { type Outcome, planesOf } from "./outcome.ts";
 
+/** A way to count votes over ranks: how it sends them, what that costs, and which outcomes it has. */
 export interface VoteScheme {
   readonly name: string;
   /** The outcomes that it supports. */

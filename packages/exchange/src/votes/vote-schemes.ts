@@ -19,9 +19,11 @@ export const voteSchemes = {
   auto: { create: auto, takes: ["measured", "chunk"] },
 } as const satisfies Record<string, VoteSchemeEntry>;
 
+/** A vote scheme in the registry, and the options that it takes. */
 export interface VoteSchemeEntry {
   create(options: VoteSchemeOptions): VoteScheme;
   readonly takes: readonly (keyof VoteSchemeOptions)[];
 }
 
+/** The name of a vote scheme: "all-to-all", "count", … */
 export type VoteSchemeName = keyof typeof voteSchemes;

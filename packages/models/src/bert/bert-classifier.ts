@@ -12,6 +12,7 @@ import { BertEncoder, type BertInput, basePrefix, headNames, initialise, unused 
 import { accuracyOf, lossOf } from "./labels.ts";
 import { type BertOptions, type BertShape, bertOptions } from "./options.ts";
 
+/** A batch of sentences, or pairs of them, with their classes. */
 export interface BertClassifierBatch extends BertInput {
   readonly labels: Tensor; // (B) i64
 }
@@ -24,6 +25,7 @@ const classesOption = v.object({ classes: positiveInteger });
 
 export const bertClassifierArchitecture = "MegatronBertForSequenceClassification";
 
+/** BERT with PreLN that assigns a class to each row. Devlin et al. 2019, §4.1. */
 export class BertClassifier extends Module implements Model {
   readonly bert: BertEncoder;
   readonly classifier: Linear; // (classes, d)

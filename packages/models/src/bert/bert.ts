@@ -23,6 +23,7 @@ import { BertEncoder, type BertInput, basePrefix, headNames, initialise, unused 
 import { accuracyOf, ignored, lossOf } from "./labels.ts";
 import { type BertOptions, type BertShape, bertOptions } from "./options.ts";
 
+/** A batch for masked tokens and the next sentence. */
 export interface BertBatch extends BertInput {
   readonly labels: Tensor; // (B, T) i64: the tokens to predict, −100 elsewhere
   readonly nextSentence: Tensor; // (B) i64: 0 if the second sentence follows the first, 1 if it is a random one
@@ -75,6 +76,10 @@ class Heads extends Module {
 
 export const bertArchitecture = "MegatronBertForPreTraining";
 
+/**
+ * BERT with PreLN for masked tokens and the next sentence. Devlin et al. 2019; Xiong et al. 2020. Shapes: see the head
+ * of this file.
+ */
 export class Bert extends Module implements Model {
   readonly bert: BertEncoder;
   readonly cls: Heads;

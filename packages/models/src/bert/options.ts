@@ -1,6 +1,7 @@
 import { positive, positiveInteger, unitInterval, v } from "@terse/options";
 import { divides } from "../divides.ts";
 
+/** The schema of BERT's options; the defaults are those of Base. `heads` must divide `width`. */
 export const bertOptions = v.pipe(
   v.object({
     vocabulary: v.optional(positiveInteger, 30522), // V
@@ -16,7 +17,9 @@ export const bertOptions = v.pipe(
   divides("heads", "width"),
 );
 
+/** The options of BERT; all have defaults. */
 export type BertOptions = v.InferInput<typeof bertOptions>;
+/** The options of BERT with every default filled in. */
 export type BertShape = v.InferOutput<typeof bertOptions>;
 
 const published = { vocabulary: 30522, context: 512, dropout: 0, eps: 1e-12 };

@@ -2,6 +2,7 @@ import { fromTypedArray, type KeyValueCache, noGrad, scope } from "@terse/tensor
 import type { TextModel } from "../model.ts";
 import { pickToken, type Sampling } from "./pick-token.ts";
 
+/** How a text is continued: how far, and how each token is drawn. */
 export interface GenerateOptions extends Sampling {
   readonly length: number; // tokens to write
   /** The i-th random number in [0, 1); the same numbers give the same tokens. */

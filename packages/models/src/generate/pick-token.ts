@@ -1,3 +1,4 @@
+/** How a token is drawn from the model's logits. */
 export interface Sampling {
   /** Logits are divided by it: below 1 for more likely tokens, 0 for always the most likely one. */
   readonly temperature?: number;

@@ -74,6 +74,7 @@ class Block extends Module {
   }
 }
 
+/** GPT in the form of the Lion papers. tokens (B, T) → logits (B, T, V). Ishikawa et al. 2024, §7 and D.1. */
 export class Gpt extends LanguageModel {
   readonly embedding: Embedding; // (V, d); if tied, also the output head
   readonly position: Embedding; // (T, d)

@@ -1,6 +1,7 @@
 import { flag, positiveInteger, unitInterval, v } from "@terse/options";
 import { divides } from "../divides.ts";
 
+/** The schema of GPT's options. */
 export const gptOptions = v.pipe(
   v.object({
     vocabulary: v.optional(positiveInteger, 256), // V
@@ -14,7 +15,9 @@ export const gptOptions = v.pipe(
   divides("heads", "width"),
 );
 
+/** The options of GPT; all have defaults. */
 export type GptOptions = v.InferInput<typeof gptOptions>;
+/** The options of GPT with every default filled in. */
 export type GptShape = v.InferOutput<typeof gptOptions>;
 
 const ofBytes = { vocabulary: 256, tied: false, dropout: 0 };

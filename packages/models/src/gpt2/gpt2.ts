@@ -107,6 +107,7 @@ class Transformer extends Module {
   }
 }
 
+/** GPT-2 as published. tokens (B, T) → logits (B, T, V). Radford et al. 2019, §2.3. */
 export class Gpt2 extends LanguageModel {
   readonly transformer: Transformer;
   readonly lmHead: Linear | undefined; // (V, d); undefined if tied

@@ -1,6 +1,7 @@
 import { flag, positive, positiveInteger, unitInterval, v } from "@terse/options";
 import { divides } from "../divides.ts";
 
+/** The schema of GPT-2's options; the defaults are those of the smallest published model. */
 export const gpt2Options = v.pipe(
   v.object({
     vocabulary: v.optional(positiveInteger, 50257), // V
@@ -17,7 +18,9 @@ export const gpt2Options = v.pipe(
   divides("heads", "width"),
 );
 
+/** The options of GPT-2; all have defaults. */
 export type Gpt2Options = v.InferInput<typeof gpt2Options>;
+/** The options of GPT-2 with every default filled in. */
 export type Gpt2Shape = v.InferOutput<typeof gpt2Options>;
 
 const published = { vocabulary: 50257, context: 1024, tied: true, dropout: 0, eps: 1e-5 };

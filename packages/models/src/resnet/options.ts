@@ -7,6 +7,7 @@ export const stagesOf = {
   50: { blocks: [3, 4, 6, 3], bottleneck: true },
 } as const;
 
+/** The schema of ResNet's options. */
 export const resnetOptions = v.object({
   depth: v.optional(v.picklist([18, 34, 50]), 18),
   stem: v.optional(oneOf(["imagenet", "cifar"]), "imagenet"), // 7×7 of stride 2 and max-pool, or 3×3 for small images
@@ -16,11 +17,14 @@ export const resnetOptions = v.object({
   labelSmoothing: v.optional(unitInterval, 0), // in training
 });
 
+/** The options of ResNet; all have defaults. */
 export type ResNetOptions = v.InferInput<typeof resnetOptions>;
+/** The options of ResNet with every default filled in. */
 export type ResNetShape = v.InferOutput<typeof resnetOptions>;
 
 const imagenet = { stem: "imagenet", width: 64, classes: 1000, channels: 3, labelSmoothing: 0 } as const;
 
+/** ResNets by name: He et al. 2016, and ResNet-18 for CIFAR as in DeVries and Taylor 2017, §4.1. */
 export const resnetPresets = {
   "resnet18-cifar": { ...imagenet, depth: 18, stem: "cifar", classes: 10 },
   resnet18: { ...imagenet, depth: 18 },

@@ -28,6 +28,7 @@ import { type ResNetOptions, type ResNetShape, resnetOptions, stagesOf } from ".
 
 type Size = readonly [height: number, width: number];
 
+/** ResNet-18, -34 or -50. images (B, C, H, W) → logits (B, K). He et al. 2016. */
 export class ResNet extends ImageClassifier {
   readonly conv1: Conv2d;
   readonly bn1: BatchNorm2d;

@@ -1,6 +1,7 @@
 import { flag, positive, positiveInteger, unitInterval, v } from "@terse/options";
 import { divides } from "../divides.ts";
 
+/** The schema of ViT's options. `heads` must divide `width`, and `patchSize` must divide `imageSize`. */
 export const vitOptions = v.pipe(
   v.object({
     imageSize: v.optional(positiveInteger, 224), // height and width, in pixels
@@ -19,7 +20,9 @@ export const vitOptions = v.pipe(
   divides("patchSize", "imageSize"),
 );
 
+/** The options of ViT; all have defaults. */
 export type VitOptions = v.InferInput<typeof vitOptions>;
+/** The options of ViT with every default filled in. */
 export type VitShape = v.InferOutput<typeof vitOptions>;
 
 const common = {

@@ -107,6 +107,10 @@ const headsOf = ({ distilled, distillationHead }: VitShape) => (distilled && dis
 /** Patches in a row. */
 const gridOf = ({ imageSize, patchSize }: VitShape) => imageSize / patchSize;
 
+/**
+ * ViT, or DeiT with its distillation token. images (B, C, H, H) → logits (B, K). Dosovitskiy et al. 2021; Touvron et
+ * al. 2021.
+ */
 export class Vit extends ImageClassifier {
   readonly clsToken: Parameter; // (1, 1, d)
   readonly posEmbed: Parameter; // (1, t + n, d)

@@ -31,6 +31,7 @@ export interface AdamwState extends State {
   };
 }
 
+/** AdamW: Adam with decoupled weight decay; ranks average their gradients. Loshchilov and Hutter 2019, Algorithm 2. */
 export const adamw = define({
   name: "adamw",
   options,

@@ -76,6 +76,7 @@ export type StepMessage =
 /** All of an algorithm but its name: what `create` of its definition makes. */
 export type Rules<S extends State = State> = Omit<Algorithm<S>, "name" | "where">;
 
+/** An optimization algorithm: what it keeps for a vector of parameters, what it sends, and how it takes a step. */
 export interface Algorithm<S extends State = State> {
   readonly name: string;
   /** What stands before its options in errors, such as the key of a recipe's section: its name unless given. */

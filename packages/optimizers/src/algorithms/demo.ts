@@ -42,6 +42,7 @@ export interface DemoState extends State {
   };
 }
 
+/** DeMo: ranks keep their own momenta and send the largest cosines of each chunk. Peng et al. 2024, Algorithm 1. */
 export const demo = define({
   name: "demo",
   options,

@@ -57,6 +57,10 @@ export interface DistributedLionState extends State {
 const averages = ({ vote }: Options) => vote === "average";
 const holds = ({ vote, zero }: Options) => vote === "majority" && zero === "hold";
 
+/**
+ * Distributed Lion: ranks send the signs of their updates, which are averaged or voted on. Liu et al. 2024, Algorithm
+ * 1.
+ */
 export const distributedLion = define({
   name: "distributed-lion",
   options,

@@ -65,6 +65,10 @@ export function clippedRatio(given: Bounds): (weights: number, update: number) =
   return (weights, update) => (weights === 0 ? min : Math.min(Math.max(weights / update, min), max)); // 0/0 too is min
 }
 
+/**
+ * LAMB: Adam with a step of each layer in proportion to its weights; ranks average their gradients. You et al. 2020,
+ * Algorithm 2.
+ */
 export const lamb = define({
   name: "lamb",
   options,

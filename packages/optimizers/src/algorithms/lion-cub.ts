@@ -35,6 +35,7 @@ export interface LionCubState extends State {
   };
 }
 
+/** Lion Cub: Lion whose ranks vote, with one bit an element or with levels of several. Ishikawa et al. 2024. */
 export const lionCub = define({
   name: "lion-cub",
   options: lionCubOptions,

@@ -30,6 +30,7 @@ export interface LionState extends State {
   };
 }
 
+/** Lion: the sign of a momentum; ranks average their gradients. Chen et al. 2023, Program 1. */
 export const lion = define({
   name: "lion",
   options,

@@ -74,6 +74,7 @@ export interface MuonState extends State {
   };
 }
 
+/** Muon: momenta of matrices, orthogonalised by their owners. Jordan et al. 2024; options of torch.optim.Muon. */
 export const muon = define({
   name: "muon",
   options,

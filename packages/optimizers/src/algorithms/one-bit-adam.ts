@@ -52,6 +52,7 @@ export interface OneBitAdamState extends CompensationState {
   readonly scalars: CompensationState["scalars"] & Warmup;
 }
 
+/** 1-bit Adam: Adam in the warm-up, then momenta that are averaged with one bit. Tang et al. 2021, Algorithm 1. */
 export const oneBitAdam = define({
   name: "one-bit-adam",
   options,

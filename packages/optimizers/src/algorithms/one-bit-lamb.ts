@@ -82,6 +82,7 @@ export interface OneBitLambState extends CompensationState {
   readonly scalars: CompensationState["scalars"] & Warmup & { ratios: number[]; changes: number[] };
 }
 
+/** The ablation of 1-bit LAMB whose layers keep the ratios of the warm-up. Li et al. 2021, §3.4. */
 export const lambBasicOneBit = define({
   name: "lamb-basic-one-bit",
   options: v.object(shared),
@@ -99,6 +100,7 @@ const ofVariance = {
   decayCorrection: v.optional(flag, false), // as DeepSpeed
 };
 
+/** 1-bit LAMB: LAMB in the warm-up, then momenta that are averaged with one bit. Li et al. 2021, Algorithm 1. */
 export const oneBitLamb = define({
   name: "one-bit-lamb",
   options: v.object({ ...shared, ...ofVariance }),

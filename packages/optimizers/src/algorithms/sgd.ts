@@ -31,6 +31,7 @@ export interface SgdState extends State {
   };
 }
 
+/** SGD with momentum, as torch.optim.SGD; ranks average their gradients. Sutskever et al. 2013. */
 export const sgd = define({
   name: "sgd",
   options,

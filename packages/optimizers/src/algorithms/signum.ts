@@ -33,12 +33,17 @@ export interface SignumState extends State {
   };
 }
 
+/** signSGD with majority vote: ranks send the signs of their gradients. Bernstein et al. 2018, Algorithm 1. */
 export const signsgd = define({
   name: "signsgd",
   options: v.object(shared),
   create: (options) => rules({ ...options, beta: 0 }),
 });
 
+/**
+ * Signum with majority vote: ranks send the signs of their momenta. Bernstein et al. 2018, Algorithm 2; 2019, Algorithm
+ * 1.
+ */
 export const signum = define({
   name: "signum",
   options: v.object({

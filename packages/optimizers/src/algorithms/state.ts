@@ -26,6 +26,7 @@
  */
 import type { Tensor } from "@terse/tensor";
 
+/** The state of an algorithm for one vector, by kind: the table above says how each is saved and restored. */
 export interface State {
   readonly elements?: Readonly<Record<string, Tensor>>;
   readonly replicated?: Readonly<Record<string, Tensor>>;

@@ -69,6 +69,7 @@ export interface ZeroOneAdamState extends CompensationErrors {
   readonly scalars: { pending: number; rates: number }; // steps that u has added up, and the sum of their η
 }
 
+/** 0/1 Adam: ranks average one bit of what they moved, not in every step. Lu et al. 2022, Algorithm 1. */
 export const zeroOneAdam = define({
   name: "zero-one-adam",
   options,

@@ -21,6 +21,7 @@ import type { ClippingWay } from "./clipping-way.ts";
 /** Whose norm a gradient is clipped by. */
 export const clipBys = ["global", "bucket", "previous"] as const;
 
+/** One of `clipBys`: the norm of the whole gradient, of each bucket, or an estimate of the global one. */
 export type ClipBy = (typeof clipBys)[number];
 
 export class Clipping {

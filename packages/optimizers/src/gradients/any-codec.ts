@@ -109,6 +109,9 @@ const parameterConflicts = Object.keys(parameters).flatMap((option): Conflict<Op
 const whyNoFeedback = ({ codec, errorFeedback, ...given }: Options) =>
   errorFeedback ? of[codec]!.noFeedback?.(given as Parameters) : undefined;
 
+/**
+ * The mean of gradients by any codec of @terse/codecs, with error feedback or without. Tang et al. 2021, Algorithm 1.
+ */
 export const anyCodec = define({
   name: "codec",
   options,

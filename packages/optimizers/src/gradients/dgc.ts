@@ -51,6 +51,10 @@ export interface DgcState extends State {
   };
 }
 
+/**
+ * Deep Gradient Compression: sends the largest accumulated elements, with momentum correction. Lin et al. 2018,
+ * Algorithm 1.
+ */
 export const dgc = define({
   name: "dgc",
   options,

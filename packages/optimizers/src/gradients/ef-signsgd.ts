@@ -30,6 +30,9 @@ export interface EfSignsgdState extends State {
 /** Carries ± s exactly: the root of the mean square of s is s. */
 const codec = scaledSign() as Codec;
 
+/**
+ * EF-signSGD: one bit an element and one magnitude a layer, with error feedback. Karimireddy et al. 2019, Algorithm 1.
+ */
 export const efSignsgd = define({
   name: "ef-signsgd",
   options: v.object({}),

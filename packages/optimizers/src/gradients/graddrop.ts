@@ -33,6 +33,10 @@ export interface GraddropState extends State {
   };
 }
 
+/**
+ * Gradient dropping: sends the few largest elements, and keeps the others for later. Aji and Heafield 2017, Algorithm
+ * 1.
+ */
 export const graddrop = define({
   name: "graddrop",
   options,

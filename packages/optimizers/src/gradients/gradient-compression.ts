@@ -11,6 +11,7 @@ import type { State } from "../algorithms/state.ts";
 /** All of a compression but its name: what `create` of its definition makes. */
 export type CompressionRules<S extends State = State> = Omit<GradientCompression<S>, "name" | "where">;
 
+/** A way to average gradients with fewer bytes, in place of an algorithm's dense mean. */
 export interface GradientCompression<S extends State = State> {
   readonly name: string;
   /** What stands before its options in errors, such as the key of a recipe's section: its name unless given. */

@@ -50,6 +50,7 @@ export interface PowersgdState extends State {
   };
 }
 
+/** PowerSGD: a matrix gradient as the product of two thin matrices. Vogels et al. 2019, Algorithms 1 and 2. */
 export const powersgd = define({
   name: "powersgd",
   options,

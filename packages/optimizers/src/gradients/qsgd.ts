@@ -25,6 +25,7 @@ const options = v.object({
   seed,
 });
 
+/** QSGD: randomly rounded levels, whose mean is the gradient. Alistarh et al. 2017, Algorithm 1, §3.1 and §4. */
 export const qsgd = define({
   name: "qsgd",
   options,

@@ -35,6 +35,7 @@ const options = v.object({
   seed,
 });
 
+/** TernGrad: −1, 0 or +1 an element, drawn so that the mean is the gradient. Wen et al. 2017, Algorithm 1 and §5. */
 export const terngrad = define({
   name: "terngrad",
   options,

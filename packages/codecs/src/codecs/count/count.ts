@@ -55,6 +55,7 @@ export const definition: Definition = {
 
 const levelsOf = ({ bits = 1 }: Parameters) => ({ one: bits === 1, s: 2 ** (bits - 1) - 1 });
 
+/** Parameters of `count`. */
 export interface CountParameters {
   /** Of one number, 1 to 8. 1, which is signs, unless given. */
   readonly bits?: number | undefined;

@@ -35,6 +35,7 @@ export const definition = levels({
   },
 });
 
+/** Parameters of `l1`. */
 export interface L1Parameters extends ScaleGroups {
   /** Of one float, 2 to 8: 2^bits − 1 levels. */
   readonly bits: number;

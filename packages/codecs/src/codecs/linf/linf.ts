@@ -60,6 +60,7 @@ function belowPowers(v: number, s: number): [level: number, p: number] {
   return k === 0 ? [0, v / 2 ** (1 - s)] : [k, v / 2 ** (k - s) - 1];
 }
 
+/** Parameters of `linf`. */
 export interface LinfParameters extends ScaleGroups {
   /** Of one float, 2 to 8: 2^bits − 1 levels. */
   readonly bits: number;

@@ -34,6 +34,7 @@ export const definition = levels({
   quantiser: (scale, s, _, call) => stochastic(s / scale, s, evenly, call),
 });
 
+/** Parameters of `qsgd`. */
 export interface QsgdParameters extends ScaleGroups {
   /** Of one float, 2 to 8: 2^bits − 1 levels. */
   readonly bits: number;

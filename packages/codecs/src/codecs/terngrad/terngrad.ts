@@ -80,6 +80,7 @@ function scaleOf(x: Float32Array, clip: number): number {
   return σ === 0 ? most : Math.fround(Math.min(most, Math.fround(clip) * σ));
 }
 
+/** Parameters of `terngrad`. */
 export interface TernGrad extends ScaleGroups {
   /**
    * Gradient clipping: magnitudes beyond this many standard deviations count as that many. 2.5 in the paper, none

@@ -15,6 +15,7 @@ const W1 = 0xbb67ae85;
 export type Counter = readonly [number, number, number, number]; // 32-bit words
 export type Key = readonly [number, number];
 
+/** Philox4x32-10: four random 32-bit words of a counter and a key. Salmon et al. 2011, §3.2. */
 export function philox([c0, c1, c2, c3]: Counter, [k0, k1]: Key): [number, number, number, number] {
   for (let round = 0; round < 10; round++) {
     const high0 = multiplyHigh(M0, c0);
