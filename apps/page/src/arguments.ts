@@ -13,6 +13,6 @@ export interface PageArguments {
 export function readArguments(argv: readonly string[]): PageArguments | "help" {
   const { help, flags, words } = parseArguments(argv, { command: "./terse page", flags: { address: parseAddress } });
   if (help) return "help";
-  if (words.length > 20) throw new OptionsError([`a page compares 20 runs at most, got ${words.length}`]);
+  if (words.length > 20) throw new OptionsError([`a page compares 20 runs at most, got ${words.length}; name fewer`]);
   return { runs: words, address: flags.address ?? defaultAddress };
 }

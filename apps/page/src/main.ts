@@ -19,7 +19,10 @@ async function main(): Promise<number> {
   );
   if (wrong.length > 0)
     throw new OptionsError(
-      wrong.map((folder) => `${folder} is no run's folder: it has neither metrics.jsonl nor recipe.json`),
+      wrong.map(
+        (folder) =>
+          `${folder} is no run's folder: it has neither metrics.jsonl nor recipe.json; name one such as runs/NAME-TIME`,
+      ),
     );
   const runs = openRuns(folders);
   for (const { name, problems } of runs) for (const problem of problems) print(`${name}: ${problem}`, process.stderr);

@@ -9,7 +9,9 @@ export async function gatherTexts(group: Group, text: string): Promise<string[]>
   await group.allGather(lengths);
   for (const [rank, [length]] of lengths.entries())
     if (!Number.isInteger(length) || length! < 0 || length! > mostBytes)
-      throw new Error(`rank ${rank} announced a text of ${length} bytes, and the most is ${mostBytes}`);
+      throw new Error(
+        `rank ${rank} announced a text of ${length} bytes, and the most is ${mostBytes}; check that it runs the same version of terse`,
+      );
   const texts = lengths.map(([length], rank) => (rank === group.rank ? mine : new Uint8Array(length!)));
   await group.allGather(texts);
   return texts.map((bytes) => new TextDecoder().decode(bytes));

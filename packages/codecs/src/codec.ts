@@ -238,7 +238,9 @@ export function codec<Call extends EncodeCall>(definition: Definition, checked: 
       checkEncoding(where, wire, x, call);
       checkFloats(where, "error", error);
       if (error.length !== x.length)
-        throw new RangeError(`${where}: error has ${error.length} floats, and x has ${x.length}.`);
+        throw new RangeError(
+          `${where}: error has ${error.length} floats, and x has ${x.length}; give it as many, zeros at first.`,
+        );
       refuseOverlap(where, "error", error, { x, wire, hold: call.hold, units: call.units });
       const native = kernel();
       const accepted = native.encodeWithFeedback
@@ -267,14 +269,14 @@ export function codec<Call extends EncodeCall>(definition: Definition, checked: 
       const where = `${name}.scales`;
       checkFloats(where, "x", x);
       const compute = kernel().scales;
-      if (!compute) throw new TypeError(`${where}: this codec computes no scales apart from encoding.`);
+      if (!compute) throw new TypeError(`${where}: this codec computes no scales apart from encoding; call encode.`);
       const groups = scaleGroupCount(x.length, parameters);
       const scales = into ?? new Float32Array(groups);
       if (!(scales instanceof Float32Array)) throw new TypeError(`${where}: into must be a Float32Array.`);
       refuseGone(where, "into", scales);
       if (scales.length !== groups)
         throw new RangeError(
-          `${where}: into has ${scales.length} elements, and ${x.length} floats have ${groups} scale groups.`,
+          `${where}: into has ${scales.length} elements, and ${x.length} floats have ${groups} scale groups; give one for each.`,
         );
       refuseOverlap(where, "into", scales, { x });
       accept(where, compute(scales, x, parameters), x);

@@ -75,7 +75,10 @@ const infinityBits = 0x7f80_0000;
 /** A frame around `wire`, which `codec` wrote from n floats. It does not contain the mask of held elements. */
 export function writeFrame(codec: Codec, wire: Uint8Array, n: number): Uint8Array {
   const where = "writeFrame";
-  if (!Object.hasOwn(codecs, codec?.name)) throw new RangeError(`${where}: no reader knows a codec "${codec?.name}".`);
+  if (!Object.hasOwn(codecs, codec?.name))
+    throw new RangeError(
+      `${where}: no reader knows a codec "${codec?.name}"; frames are for ${Object.keys(codecs).join(", ")}.`,
+    );
   if (!isCount(n)) throw new RangeError(`${where}: n is ${String(n)}, and must be a whole number, 0 to 2^48.`);
   checkBytes(where, "wire", wire, codec.wireBytes(n), `${n} floats`);
   for (const what of ["block", "k"] as const) {

@@ -21,12 +21,13 @@ export function checkDevice(memories: readonly BufferLike[], device: string | un
     throw new TypeError(`${call}: the memory is on ${each}, and ${takes}`);
   }
   const other = devices.find((each) => each !== devices[0]);
-  if (other !== undefined) throw new TypeError(`${call}: some memory is on ${devices[0]} and some on ${other}`);
+  if (other !== undefined)
+    throw new TypeError(`${call}: some memory is on ${devices[0]} and some on ${other}; give all of it on one`);
 }
 
 export function checkPacked(x: BufferLike, op: Reduction, call: string): void {
   if (op !== "sum" || checkOperand(call, "the buffer", x) !== "u8")
-    throw new TypeError(`${call}: only a sum of u8 can be packed`);
+    throw new TypeError(`${call}: only a sum of u8 can be packed; leave \`packed\` out`);
   if (!ArrayBuffer.isView(x) && x.device !== "cpu" && x.pointer % 8n !== 0n)
     throw new RangeError(`${call}: packed memory must begin at a multiple of 8 bytes, and this begins at ${x.pointer}`);
 }
@@ -51,7 +52,10 @@ export function checkParts(parts: readonly BufferLike[], ranks: number, call: st
     );
   const types = parts.map((part, r) => checkOperand(call, `${what}[${r}]`, part));
   const other = types.findIndex((type) => type !== types[0]);
-  if (other >= 0) throw new TypeError(`${call}: ${what}[0] is ${types[0]} and ${what}[${other}] is ${types[other]}`);
+  if (other >= 0)
+    throw new TypeError(
+      `${call}: ${what}[0] is ${types[0]} and ${what}[${other}] is ${types[other]}; give all of them one type`,
+    );
 }
 
 export function checkAllToAll(outgoing: readonly BufferLike[], incoming: readonly BufferLike[], rank: number): void {
@@ -60,7 +64,7 @@ export function checkAllToAll(outgoing: readonly BufferLike[], incoming: readonl
     throw new TypeError("allToAll: outgoing and incoming must have one type");
   if (mine.length !== here.length)
     throw new RangeError(
-      `allToAll: the part that rank ${rank} keeps has ${mine.length} elements in outgoing and ${here.length} in incoming`,
+      `allToAll: the part that rank ${rank} keeps has ${mine.length} elements in outgoing and ${here.length} in incoming; give both one length`,
     );
 }
 
@@ -79,10 +83,11 @@ export function checkRooted(
   checkParts(parts, size, call);
   const own = parts[root]!;
   const theirs = checkOperand(call, "parts", own);
-  if (theirs !== dtype) throw new TypeError(`${call}: the memory is ${dtype} and the parts are ${theirs}`);
+  if (theirs !== dtype)
+    throw new TypeError(`${call}: the memory is ${dtype} and the parts are ${theirs}; give both one type`);
   if (own.length !== x.length)
     throw new RangeError(
-      `${call}: the root's memory has ${x.length} elements, and parts[${root}], its own, has ${own.length}`,
+      `${call}: the root's memory has ${x.length} elements, and parts[${root}], its own, has ${own.length}; give both one length`,
     );
 }
 
@@ -106,6 +111,6 @@ export function checkReduction(x: BufferLike, op: Reduction, call: string): void
 
 export function checkRank(peer: number, ranks: number, call: string, self?: number): void {
   if (!Number.isInteger(peer) || peer < 0 || peer >= ranks)
-    throw new RangeError(`${call}: there is no rank ${peer} among ${ranks}`);
-  if (peer === self) throw new RangeError(`${call}: rank ${self} cannot exchange with itself`);
+    throw new RangeError(`${call}: there is no rank ${peer} among ${ranks}; give one from 0 to ${ranks - 1}`);
+  if (peer === self) throw new RangeError(`${call}: rank ${self} cannot exchange with itself; name another rank`);
 }

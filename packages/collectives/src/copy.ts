@@ -7,8 +7,8 @@ import { type BufferLike, checkBuffer, collectives } from "@terse/native-collect
  */
 export function copy(into: BufferLike, from: BufferLike): void {
   const [to, given] = [checkBuffer("copy", "into", into), checkBuffer("copy", "from", from)];
-  if (to !== given) throw new TypeError(`copy: into is ${to}, and from is ${given}`);
+  if (to !== given) throw new TypeError(`copy: into is ${to}, and from is ${given}; give both one type`);
   if (into.length !== from.length)
-    throw new RangeError(`copy: into has ${into.length} elements, and from has ${from.length}`);
+    throw new RangeError(`copy: into has ${into.length} elements, and from has ${from.length}; give both one length`);
   collectives().copy(into, from);
 }

@@ -100,7 +100,7 @@ function adopted({ algorithm, vector, state }: Span, numbers: StoredState["scala
     const value = numbers[scalarName(key, vector)];
     if (value === undefined)
       throw new SavedStateError(
-        `there is no number ${scalarName(key, vector)}: the save belongs to another optimizer or model`,
+        `there is no number ${scalarName(key, vector)}: the save belongs to another optimizer or model; take the options and the model of the save`,
       );
     return [key, typeof value === "number" ? value : [...value]] as const;
   });
@@ -167,7 +167,7 @@ function valuesFor(
       const stored = save.tensors.get(name);
       if (!stored || stored.length !== tensor.length)
         throw new SavedStateError(
-          `there is no ${name} of ${tensor.length} elements: the save belongs to another optimizer or model`,
+          `there is no ${name} of ${tensor.length} elements: the save belongs to another optimizer or model; take the options and the model of the save`,
         );
       return stored;
     };
@@ -262,7 +262,7 @@ function cut({ of, begin, end, length }: Part, saves: readonly StoredState[]): F
     }
   if (found !== end - begin)
     throw new SavedStateError(
-      `${of} has ${found} of the elements ${begin} to ${end - 1}: the save belongs to another optimizer or model, or a rank's file is missing`,
+      `${of} has ${found} of the elements ${begin} to ${end - 1}: the save belongs to another optimizer or model, or a rank's file is missing; take the options, the model and all files of the save`,
     );
   return values;
 }

@@ -49,7 +49,9 @@ export function copyFiles(from: string, to: string, names: readonly string[]): v
   makeFolder(to);
   for (const [name, path] of files) {
     if (/\.(json|txt|jinja)$/.test(name) && statSync(path).size > mostBytes)
-      throw new CheckpointError(`${join(from, name)} has more than ${mostBytes} bytes, which no such file needs.`);
+      throw new CheckpointError(
+        `${join(from, name)} has more than ${mostBytes} bytes, which no such file needs; replace or remove it.`,
+      );
     try {
       copyFileSync(path, join(to, name));
     } catch (error) {

@@ -175,7 +175,7 @@ class Codec:
             floats = loans.enter_context(lend(x, f"{where}: x", FLOATS))
             errors = loans.enter_context(lend(error, f"{where}: error", FLOATS, writable=True))
             if errors.length != floats.length:
-                raise ValueError(f"{where}: error has {errors.length} floats, and x has {floats.length}.")
+                raise ValueError(f"{where}: error has {errors.length} floats, and x has {floats.length}; give it as many, zeros at first.")
             read = {"x": floats}
             options = self._call(loans, where, zero, hold, seed, step, index, units, floats.length, read)
             wire, out = self._wire(loans, where, x, out, floats.length)
@@ -240,7 +240,7 @@ class Codec:
                 self._table, room.pointer, room.length, floats.pointer, floats.length, ctypes.byref(self._options), ctypes.byref(bad)
             )
             if status == c.NOT_TAKEN:
-                raise CodecError(f"{where}: this codec computes no scales apart from encoding.", status)
+                raise CodecError(f"{where}: this codec computes no scales apart from encoding; call encode.", status)
             self._accept(where, status, bad.value, floats)
         return scales
 

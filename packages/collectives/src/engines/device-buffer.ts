@@ -16,7 +16,8 @@ export class DeviceBuffer implements NativeBuffer, Disposable {
   constructor(group: Group, length: number, dtype: DType) {
     if (!(group instanceof NativeGroup && group.world instanceof NcclWorld))
       throw new TypeError(`a DeviceBuffer needs a group of the engine nccl, and this one is of ${group.engine}`);
-    if (!(dtype in elementBytes)) throw new TypeError(`no dtype is called ${dtype}`);
+    if (!(dtype in elementBytes))
+      throw new TypeError(`no dtype is called ${dtype}; there are ${Object.keys(elementBytes).join(", ")}`);
     if (!Number.isSafeInteger(length) || length < 0)
       throw new RangeError(`the length of a DeviceBuffer must be a whole number from 0 on, and is ${length}`);
     this.length = length;
@@ -68,7 +69,9 @@ export class DeviceBuffer implements NativeBuffer, Disposable {
   #asBytes(other: TypedArray): NativeBuffer {
     const length = this.length * elementBytes[this.dtype];
     if (other.byteLength !== length)
-      throw new RangeError(`this DeviceBuffer has ${length} bytes, and the array ${other.byteLength}`);
+      throw new RangeError(
+        `this DeviceBuffer has ${length} bytes, and the array ${other.byteLength}; give one of as many`,
+      );
     return { pointer: this.pointer, length, dtype: "u8", device: this.device };
   }
 }

@@ -124,7 +124,9 @@ export class TorchStore implements AsyncDisposable {
   }
 
   #strange(what: string): RendezvousError {
-    return new RendezvousError(`what listens at ${this.#where} ${what}: it is not torchrun's store`);
+    return new RendezvousError(
+      `what listens at ${this.#where} ${what}: it is not torchrun's store; set MASTER_ADDR and MASTER_PORT to those that torchrun gives`,
+    );
   }
 }
 

@@ -168,7 +168,9 @@ export function checkOptions(where: string, { name, takes }: Codec, n: number, o
   if (!Number.isSafeInteger(offset) || offset < 0 || offset % 64 !== 0)
     throw new RangeError(`${where}: offset is ${offset}, and must be a multiple of 64, the same on every rank.`);
   if (hold && hold.length !== Math.ceil(n / 8))
-    throw new RangeError(`${where}: hold has ${hold.length} bytes, and ${n} elements take ${Math.ceil(n / 8)}.`);
+    throw new RangeError(
+      `${where}: hold has ${hold.length} bytes, and ${n} elements take ${Math.ceil(n / 8)}: give one bit for each.`,
+    );
 }
 
 /** RangeError if a vector does not have the expected length; `why` explains that length. */

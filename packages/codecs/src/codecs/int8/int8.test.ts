@@ -38,7 +38,9 @@ describe("int8", () => {
   it("says which parameter is wrong, and how", () => {
     expect(() => int8({ block: 1.5 })).toThrow("int8: block is 1.5, and must be a whole number, 1 or more.");
     expect(() => codecNamed("int8", { bits: 8 })).toThrow("int8 takes block, segments, not bits.");
-    expect(() => int8({ segments: [3, 4] }).wireBytes(8)).toThrow("they add up to 7 floats, and there are 8.");
+    expect(() => int8({ segments: [3, 4] }).wireBytes(8)).toThrow(
+      "they add up to 7 floats, and there are 8; give lengths that add up to that.",
+    );
   });
 
   it("errs by half a level at most, and not at the largest", () => {

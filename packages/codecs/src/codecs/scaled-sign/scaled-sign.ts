@@ -95,7 +95,10 @@ export function writeOneScale(wire: Uint8Array, count: number, pass: (signs: Uin
 /** The bits and the magnitude of such a wire. BadWireError for a magnitude that no encoder writes. */
 export function readOneScale(wire: Uint8Array): { signs: Uint8Array; scale: number } {
   const { fields, scale, good } = oneScale(wire);
-  if (!good()) throw new BadWireError(`scaled-sign: the magnitude of a wire is ${scale(0)}, and no rank writes that.`);
+  if (!good())
+    throw new BadWireError(
+      `scaled-sign: the magnitude of a wire is ${scale(0)}, which no rank writes: it was damaged, or is no such wire.`,
+    );
   return { signs: fields, scale: scale(0) };
 }
 

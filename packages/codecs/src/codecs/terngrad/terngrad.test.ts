@@ -48,7 +48,9 @@ describe("terngrad", () => {
       expect(() => terngrad({ clip })).toThrow(`terngrad: clip is ${clip}, ${sentence}`);
     expect(() => terngrad({ block: 0 })).toThrow("terngrad: block is 0, and must be a whole number, 1 or more.");
     expect(() => codecNamed("terngrad", { bits: 2 })).toThrow("terngrad takes block, segments, clip, not bits.");
-    expect(() => terngrad({ segments: [3, 4] }).wireBytes(8)).toThrow("they add up to 7 floats, and there are 8.");
+    expect(() => terngrad({ segments: [3, 4] }).wireBytes(8)).toThrow(
+      "they add up to 7 floats, and there are 8; give lengths that add up to that.",
+    );
   });
 
   /** Mean of what n draws for one value give, beside a 1 that sets the scale. */

@@ -159,7 +159,9 @@ describe("top-k", () => {
   it("refuses a k that is none, or more than there are floats, in one sentence each", () => {
     expect(() => topK({ k: 0 })).toThrow("top-k: k is 0, and must be a whole number, 1 or more.");
     expect(() => topK({ k: 2.5 })).toThrow("top-k: k is 2.5");
-    expect(() => topK({ k: 5 }).wireBytes(3)).toThrow("top-k: k is 5, and of 3 floats at most 3 can be kept.");
+    expect(() => topK({ k: 5 }).wireBytes(3)).toThrow(
+      "top-k: k is 5, and of 3 floats at most 3 can be kept; take a smaller k.",
+    );
     expect(() => topK({ k: 5 }).encode(new Uint8Array(20), new Float32Array(3))).toThrow("k is 5, and of 3 floats");
     expect(() => codecNamed("top-k")).toThrow("k is undefined");
     expect(() => codecNamed("top-k", { k: 1, block: 64 })).toThrow("top-k takes k, not block.");

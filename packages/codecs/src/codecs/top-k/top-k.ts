@@ -23,7 +23,8 @@ export const definition: Definition = {
   partParameters: ({ k }, begin, end, n) => ({ k: Math.max(1, Math.ceil((k! * (end - begin)) / n)) }),
 
   wireBytes(n, { k }) {
-    if (k! > n) throw new RangeError(`top-k: k is ${k}, and of ${n} floats at most ${n} can be kept.`);
+    if (k! > n)
+      throw new RangeError(`top-k: k is ${k}, and of ${n} floats at most ${n} can be kept; take a smaller k.`);
     return indexBytes(k!, n) + 4 * k!;
   },
 

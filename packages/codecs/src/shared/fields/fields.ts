@@ -46,7 +46,9 @@ export function checkedFields<P extends Parameters>(codec: string, parameters: P
       `${codec}: width is ${width}, and fields of ${bits} ${bits === 1 ? "bit" : "bits"} per float are ${listed(widths)} bits wide.`,
     );
   if (width !== undefined && width < bits)
-    throw new RangeError(`${codec}: width is ${width}, narrower than the ${bits} bits of one float.`);
+    throw new RangeError(
+      `${codec}: width is ${width}, narrower than the ${bits} bits of one float; take a wider field, or fewer bits.`,
+    );
   if (narrowest === undefined || (width !== undefined && most > 2 ** width - 1)) {
     const widest = width ?? widths.at(-1)!;
     const remedy =

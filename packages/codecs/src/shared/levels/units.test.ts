@@ -168,9 +168,11 @@ describe("scales", () => {
       expect(() => codec.scales(bad)).toThrow(NotFiniteError);
     expect(() => linf({ bits: 4 }).scales(bad)).toThrow("linf.scales: x[700] is NaN");
     expect(() => int8({ block: 100 }).scales(x, new Float32Array(9))).toThrow(
-      "into has 9 elements, and 1000 floats have 10 scale groups.",
+      "into has 9 elements, and 1000 floats have 10 scale groups; give one for each.",
     );
-    expect(() => sign.scales(x)).toThrow("sign.scales: this codec computes no scales apart from encoding.");
+    expect(() => sign.scales(x)).toThrow(
+      "sign.scales: this codec computes no scales apart from encoding; call encode.",
+    );
   });
 });
 

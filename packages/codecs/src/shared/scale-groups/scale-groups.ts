@@ -14,7 +14,10 @@ export interface ScaleGroups {
 export function scaleGroupCount(n: number, { block, segments }: ScaleGroups): number {
   if (segments) {
     const total = segments.reduce((sum, length) => sum + length, 0);
-    if (total !== n) throw new RangeError(`segments: they add up to ${total} floats, and there are ${n}.`);
+    if (total !== n)
+      throw new RangeError(
+        `segments: they add up to ${total} floats, and there are ${n}; give lengths that add up to that.`,
+      );
     return segments.length;
   }
   if (block) return Math.ceil(n / block);
