@@ -23,6 +23,7 @@ import {
   meanAtOwner,
 } from "./kinds/computed-mean.ts";
 import type { Around, Kind } from "./kinds/kind.ts";
+import type { LevelsOptions, SumOfLevelsOptions } from "./kinds/levels.ts";
 import { type MeanOptions, mean } from "./kinds/mean.ts";
 import {
   type ChunkWire,
@@ -31,16 +32,12 @@ import {
   meanErrorCompensated,
   meanOfWires,
 } from "./kinds/mean-error-compensated.ts";
+import { signOfLevels } from "./kinds/sign-of-levels.ts";
 import { type SparseOptions, sparse } from "./kinds/sparse.ts";
 import { type SumOptions, sum } from "./kinds/sum.ts";
 import { type SumOfFieldsOptions, sumOfFields } from "./kinds/sum-of-fields.ts";
-import {
-  type LevelsOptions,
-  type SumOfLevelsOptions,
-  signOfLevels,
-  sumOfLevels,
-  sumOfLevelsDirect,
-} from "./kinds/sum-of-levels.ts";
+import { sumOfLevels } from "./kinds/sum-of-levels.ts";
+import { sumOfLevelsDirect } from "./kinds/sum-of-levels-direct.ts";
 import { vote } from "./kinds/vote.ts";
 import type { PackedBits, Tally, Ternary } from "./packed-bits.ts";
 import type { RefusalReason } from "./refusal.ts";

@@ -3,6 +3,7 @@
 import type { ChosenSchemes } from "./chosen-schemes.ts";
 import type { Cost } from "./cost.ts";
 import { type AmongMessage, gatherAmong, meanAmong, reduceAmong } from "./kinds/among.ts";
+import type { CodecMessage } from "./kinds/codec-message.ts";
 import {
   type ComputedMeanMessage,
   computedMean,
@@ -13,11 +14,12 @@ import {
 import type { Kind } from "./kinds/kind.ts";
 import { type MeanMessage, mean } from "./kinds/mean.ts";
 import { type CompensatedMessage, meanErrorCompensated } from "./kinds/mean-error-compensated.ts";
+import { signOfLevels } from "./kinds/sign-of-levels.ts";
 import { type SparseMessage, sparse } from "./kinds/sparse.ts";
 import { sum } from "./kinds/sum.ts";
 import { sumOfFields } from "./kinds/sum-of-fields.ts";
-import { signOfLevels, sumOfLevels, sumOfLevelsDirect } from "./kinds/sum-of-levels.ts";
-import type { CodecMessage } from "./kinds/via-owners.ts";
+import { sumOfLevels } from "./kinds/sum-of-levels.ts";
+import { sumOfLevelsDirect } from "./kinds/sum-of-levels-direct.ts";
 import { type VoteMessage, vote } from "./kinds/vote.ts";
 
 /** The parts of a request that its cost depends on: its kind, the n elements of its vector, and its codec. */

@@ -21,8 +21,9 @@ import { byOwnersCost, type OwnerScheme } from "../by-owners/by-owners.ts";
 import { checkLength, checkOptions, type EncodeOptions, ownedChunks, sliceOf } from "../by-owners/owned-chunks.ts";
 import type { Cost } from "../cost.ts";
 import { scratchOf } from "../scratch.ts";
+import type { CodecMessage } from "./codec-message.ts";
 import { type Kind, nothing } from "./kind.ts";
-import { type CodecMessage, viaOwners } from "./via-owners.ts";
+import { viaOwners } from "./via-owners.ts";
 
 export interface SumOptions extends EncodeOptions {
   /** The sum is added to these n floats. */

@@ -7,10 +7,12 @@ import * as computed from "../kinds/computed-mean.ts";
 import type { Kind } from "../kinds/kind.ts";
 import { mean as meanKind } from "../kinds/mean.ts";
 import * as compensated from "../kinds/mean-error-compensated.ts";
+import * as sign from "../kinds/sign-of-levels.ts";
 import * as sparseKind from "../kinds/sparse.ts";
 import { sum as sumKind } from "../kinds/sum.ts";
 import * as fields from "../kinds/sum-of-fields.ts";
 import * as levels from "../kinds/sum-of-levels.ts";
+import * as direct from "../kinds/sum-of-levels-direct.ts";
 import { vote as voteKind } from "../kinds/vote.ts";
 import { dense } from "../means/dense.ts";
 import type { DenseType } from "../means/dense-scheme.ts";
@@ -30,8 +32,8 @@ export const sparse = alone(sparseKind.sparse);
 export const sum = alone(sumKind);
 export const sumOfFields = alone(fields.sumOfFields);
 export const sumOfLevels = alone(levels.sumOfLevels);
-export const sumOfLevelsDirect = alone(levels.sumOfLevelsDirect);
-export const signOfLevels = alone(levels.signOfLevels);
+export const sumOfLevelsDirect = alone(direct.sumOfLevelsDirect);
+export const signOfLevels = alone(sign.signOfLevels);
 
 export const mean = (group: Group, x: BufferLike, call?: CallOptions) => carryAlone(meanKind, group, x, {}, call);
 export const meanIn = (type: DenseType, group: Group, x: BufferLike, call?: CallOptions) =>
@@ -62,8 +64,8 @@ export const sparseCost = (n: number, ranks: number, rank: number, codec: Codec,
 export const sumCost = costOf(sumKind);
 export const sumOfFieldsCost = costOf(fields.sumOfFields);
 export const sumOfLevelsCost = costOf(levels.sumOfLevels);
-export const sumOfLevelsDirectCost = costOf(levels.sumOfLevelsDirect);
-export const signOfLevelsCost = costOf(levels.signOfLevels);
+export const sumOfLevelsDirectCost = costOf(direct.sumOfLevelsDirect);
+export const signOfLevelsCost = costOf(sign.signOfLevels);
 export const meanErrorCompensatedCost = (n: number, ranks: number, rank: number, codec?: Codec): Cost =>
   compensated.meanErrorCompensated.cost([{ kind: "meanErrorCompensated", n, codec }], ranks, rank, standardSchemes)[0]!;
 export const computedMeanCost = (n: number, ranks: number, rank: number, owner: number, result: number = n): Cost =>

@@ -28,18 +28,16 @@
  * p owned elements of n: 4 (n − p) + 8 (L − 1) w bytes inside; held is the larger of 4 n + 4 (L − 1) p and 8 (H − 1)
  * w'.
  */
-import { NotFiniteError, sign } from "@terse/codecs";
 import { allGatherBytes, allToAllBytes, type Group } from "@terse/collectives";
 import { QueuedGroup } from "../collective-queue.ts";
 import { costOf } from "../cost.ts";
-import type { PackedBits } from "../packed-bits.ts";
 import { elementsOf, partBytes, partition, parts, signsOf } from "../partition.ts";
 import { throwRefusal } from "../refusal.ts";
-import type { Scratch } from "../scratch.ts";
-import type { Watch } from "../watch.ts";
 import { watched } from "../watched.ts";
+import { groupsOfHosts, hostLayout, ownedParts } from "./hosts.ts";
 import { decide } from "./outcome.ts";
 import { ReceivedVotes } from "./received-votes.ts";
+import { signOfSumInside } from "./sum-inside.ts";
 import { noteOfVotes, type VoteScheme, voteScheme } from "./vote-scheme.ts";
 
 /** Options of `hierarchical`: which ranks share a host, and what they send inside it. */
@@ -72,8 +70,8 @@ export function hierarchical({ ranksPerHost, hosts, inside: sends = "signs" }: H
       const { up, scratch } = context;
       const { group } = up;
       await up.begins; // the groups inside and between hosts have no queues of their own
-      const { place, owners } = layoutOf(hostOf, group.size, group.rank);
-      if (!splits.has(group)) splits.set(group, open(up, hostOf));
+      const { place, owners } = hostLayout(hostOf, group.size, group.rank);
+      if (!splits.has(group)) splits.set(group, groupsOfHosts(up, hostOf));
       const { watch } = context;
       const groups = await splits.get(group)!;
       const [inside, between] = groups.map((each) => new QueuedGroup(each, undefined, watch)) as [
@@ -94,7 +92,7 @@ export function hierarchical({ ranksPerHost, hosts, inside: sends = "signs" }: H
       };
       if (dense) {
         const zero = u!.zero ?? (outcome === "minus" ? "minus" : "plus");
-        const { notes, finite } = await signOfSum(inside, u!, starts, own, { zero, scratch, note, watch });
+        const { notes, finite } = await signOfSumInside(inside, u!, starts, own, { zero, scratch, note, watch });
         read(notes);
         refused ||= !finite;
       } else {
@@ -121,7 +119,7 @@ export function hierarchical({ ranksPerHost, hosts, inside: sends = "signs" }: H
     },
 
     cost(n, ranks, rank) {
-      const { place, owners, ranksHere, hosts: H, host } = layoutOf(hostOf, ranks, rank);
+      const { place, owners, ranksHere, hosts: H, host } = hostLayout(hostOf, ranks, rank);
       const starts = ownedParts(n, owners, ranksHere);
       const sizes = partBytes(starts);
       const up = dense ? sizes.map((_, r) => 4 * elementsOf(n, starts, r)) : sizes;
@@ -136,89 +134,4 @@ export function hierarchical({ ranksPerHost, hosts, inside: sends = "signs" }: H
 
     splits,
   });
-}
-
-/** own ← the signs of the sum over the ranks of this host, for the part that this rank owns. */
-async function signOfSum(
-  inside: QueuedGroup,
-  u: PackedBits,
-  starts: readonly number[],
-  own: Uint8Array,
-  {
-    zero,
-    scratch,
-    note,
-    watch,
-  }: { zero: "plus" | "minus"; scratch: Scratch; note: () => number; watch: Watch | undefined },
-): Promise<{ notes: readonly number[]; finite: boolean }> {
-  const { rank, size } = inside;
-  using values = scratch.loan(4 * u.length);
-  watched(watch, "encode", () => u.values(values.floats));
-  const parts = starts.slice(1).map((end, r) => values.floats.subarray(64 * starts[r]!, Math.min(64 * end, u.length)));
-  const mine = parts[rank]!;
-  const nothing = mine.subarray(0, 0);
-  using others = scratch.loan((size - 1) * mine.byteLength);
-  const at = (r: number) => mine.length * (r < rank ? r : r - 1);
-  const incoming = parts.map((_, r) => (r === rank ? nothing : others.floats.subarray(at(r), at(r) + mine.length)));
-  const notes = await inside.allToAll(parts.with(rank, nothing), incoming, { note: note() });
-
-  // Every owner adds in the order of the ranks, so the sum does not depend on the cuts of the vector.
-  const [sum, ...more] = incoming.with(rank, mine);
-  try {
-    watched(watch, "decode", () => {
-      for (const one of more) for (let i = 0; i < one.length; i++) sum![i]! += one[i]!;
-      sign.encode(signsOf(own, mine.length), sum!, { zero });
-    });
-    return { notes, finite: true };
-  } catch (error) {
-    if (!(error instanceof NotFiniteError)) throw error;
-    return { notes, finite: false };
-  }
-}
-
-/**
- * A group of the ranks of this host, and, for a rank that owns a part, one of the owners of the same part on all hosts.
- */
-async function open(group: QueuedGroup, hostOf: HostOf): Promise<readonly Group[]> {
-  const { place, owners, host } = layoutOf(hostOf, group.size, group.rank);
-  const inside = await group.split(host);
-  const between = await group.split(place < owners ? place : undefined, host);
-  return between ? [inside!, between] : [inside!];
-}
-
-/** The host of each rank, as a list or as a function of the rank. */
-type HostOf = readonly number[] | ((rank: number) => number);
-
-interface Layout {
-  readonly host: number; // of this rank, hosts counted in the order of their first ranks
-  readonly hosts: number;
-  readonly place: number; // of this rank among its host's ranks
-  readonly ranksHere: number;
-  readonly owners: number; // the ranks with a lower place own a part, on every host
-}
-
-function layoutOf(hosts: HostOf, ranks: number, rank: number): Layout {
-  if (typeof hosts !== "function" && hosts.length !== ranks)
-    throw new RangeError(
-      `hierarchical: hosts lists the hosts of ${hosts.length} ranks, and there are ${ranks}; list one host for each rank.`,
-    );
-  const hostOf = typeof hosts === "function" ? hosts : (r: number) => hosts[r]!;
-  const members = new Map<number, number[]>();
-  for (let r = 0; r < ranks; r++) members.set(hostOf(r), [...(members.get(hostOf(r)) ?? []), r]);
-  const here = members.get(hostOf(rank))!;
-  return {
-    host: [...members.keys()].indexOf(hostOf(rank)),
-    hosts: members.size,
-    place: here.indexOf(rank),
-    ranksHere: here.length,
-    owners: Math.min(...[...members.values()].map(({ length }) => length)),
-  };
-}
-
-/**
- * The words where the parts of one host's ranks begin. Owners share the vector, the parts of the other ranks are empty.
- */
-function ownedParts(n: number, owners: number, ranksHere: number): number[] {
-  const starts = partition(n, owners);
-  return [...starts, ...Array.from({ length: ranksHere - owners }, () => starts[owners]!)];
 }
