@@ -7,7 +7,7 @@ export interface Program {
   needs: readonly Part[];
   /** Its file, from the root. */
   file: string;
-  /** Of several commands: their name is its first argument. */
+  /** For a program of several commands: its first argument is the command's name. */
   shared?: boolean;
 }
 

@@ -33,7 +33,7 @@ export interface FaultyNetwork extends AsyncDisposable {
 }
 
 export type Engine = "tcp" | "gloo";
-/** Those that this build has. */
+/** The engines that this build has. */
 export const engines: readonly Engine[] = collectives().hasGloo ? ["tcp", "gloo"] : ["tcp"];
 /** Connections between two ranks. */
 export const connectionsPerPair = { tcp: 3, gloo: 1 };

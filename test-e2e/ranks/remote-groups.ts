@@ -20,7 +20,7 @@ export interface Answer {
   readonly group?: { readonly id: number; readonly rank: number; readonly size: number; readonly engine: string };
   /** `ofSignal`: the error is the reason of the call's own signal. The same error has the same `id`. */
   readonly error?: { readonly ofSignal: true } | RemoteError;
-  /** Of each buffer that the call uses. */
+  /** The content of each buffer that the call uses. */
   readonly contents: readonly (readonly [id: number, bytes: Uint8Array])[];
 }
 export interface RemoteError {

@@ -11,7 +11,7 @@ export interface Arguments {
   /** File of the picture of what is measured now. */
   readonly svg?: string;
   readonly record: boolean;
-  /** Of the recipe by which the suite trains. */
+  /** Keys of the recipe by which the suite trains, with their new values. */
   readonly overrides: readonly string[];
 }
 

@@ -1,7 +1,7 @@
 import type { Measurement } from "./measurement.ts";
 
 export interface SuiteOptions {
-  /** Of the default recipe, for suites that train by it: "optimizer.lr=3e-4". */
+  /** Keys of the default recipe with new values, for suites that train by it: "optimizer.lr=3e-4". */
   readonly overrides: readonly string[];
 }
 

@@ -1,6 +1,6 @@
 import { basename, dirname, resolve } from "node:path";
 
-/** Of each run's folder the shortest end of its path that no other one has. */
+/** A name for each run: the shortest end of its folder's path that no other run has. */
 export function runNames(paths: readonly string[]): string[] {
   const all = paths.map((path) => resolve(path));
   return all.map((path) => nameAmong(path, all));

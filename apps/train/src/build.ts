@@ -123,7 +123,7 @@ function inKeys(error: RangeError | OverlapError, optimizer: Recipe["optimizer"]
   return new OptionsError([key ? { path: key, problem: error.message } : error.message]);
 }
 
-/** What of a recipe changes nothing with this model, a line each. */
+/** The keys of a recipe that change nothing with this model, a line each. */
 export function remarksOnModel(recipe: Recipe, { segments }: Arena, optimizer: Optimizer): string[] {
   const { gradient, dense: type } = recipe.exchange;
   const remark = gradient && remarkOnGradient(gradient, segments);

@@ -8,7 +8,7 @@ if (process.send) {
   process.channel?.unref();
 }
 
-// Who reads the output may stop, as in `… | head -1`: the rest of it is dropped.
+// The reader of the output may stop, as in `… | head -1`: the rest is dropped.
 for (const stream of [process.stdout, process.stderr])
   stream.on("error", (error: NodeJS.ErrnoException) => {
     if (error.code !== "EPIPE") throw error;

@@ -3,7 +3,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 
 export interface MemoryKills {
-  /** Of processes in this process's control group; undefined where the kernel does not tell. */
+  /** Processes killed in this process's control group; undefined where the kernel does not tell. */
   readonly group: number | undefined;
   readonly machine: number | undefined;
   /** Bytes that the control group may use; undefined where it has no limit. */

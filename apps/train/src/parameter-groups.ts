@@ -117,7 +117,7 @@ function compressionOf({ name, ...options }: NonNullable<Gradient>): GradientCom
   return create(options, "exchange.gradient");
 }
 
-/** What of the compression of a recipe's gradients leaves nothing to compress in a model, in one line. */
+/** The option of a gradient compression that leaves nothing to compress in a model, in one line. */
 export function remarkOnGradient(gradient: NonNullable<Gradient>, segments: readonly Segment[]): string | undefined {
   const remark = compressionOf(gradient).remark?.(segments);
   return remark && lineOf(remark);

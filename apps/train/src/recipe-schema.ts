@@ -54,7 +54,7 @@ const noDecay = v.optional(v.array(oneOf(roles)), []);
 const optimizerOptions = {
   lr: positiveFloat, // η at the schedule's top
   clip: v.optional(nonNegative, 0), // 0: no clipping
-  // Whose norm; with "previous" and "bucket" votes leave while backward runs.
+  // The norm that clips. With "previous" and "bucket" votes leave while backward runs.
   clipBy: v.optional(oneOf(clipBys), "global"),
   noDecay,
   groups: v.optional(
@@ -88,7 +88,7 @@ const exchange = v.object({
   dense: v.optional(oneOf(denseTypes), "f32"),
   vote: v.optional(oneOf(Object.keys(voteSchemes) as VoteSchemeName[]), "all-to-all"),
   ranksPerHost: v.optional(positiveInteger), // of vote: hierarchical
-  // Of vote: hierarchical, what ranks of one host send to each other; signs if absent.
+  // With vote: hierarchical, what the ranks of a host send to each other; signs if absent.
   inside: v.optional(oneOf(["signs", "dense"])),
   width: v.optional(positiveInteger), // of vote: count, bits of a field; the narrowest possible if absent
   chunk: v.optional(positiveInteger), // of vote: all-to-all, parameters on the wire at once
@@ -107,7 +107,7 @@ export const recipeSchema = v.object({
   steps: positiveInteger,
   accumulate: v.optional(positiveInteger, 1),
   device, // of model and optimizer; votes are counted on the CPU
-  // Of forward and backward; parameters, gradients and optimizer state are f32.
+  // The type of forward and backward; parameters, gradients and optimizer state are f32.
   precision: v.optional(oneOf(["f32", "bf16"]), "f32"),
   // Backward computes each block again and keeps only its input: less memory, a third more computing.
   activationCheckpointing: v.optional(flag, false),

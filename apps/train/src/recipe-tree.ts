@@ -8,7 +8,7 @@ import { pathToFileURL } from "node:url";
 import { applyOverrides, dropUntaken, nearest, OptionsError, parseYaml, show } from "@terse/options";
 import { recipeSchema } from "./recipe-schema.ts";
 
-/** Those that a name without a dot or slash stands for. */
+/** The recipes that a name without a dot or slash stands for. */
 export const recipesFolder = new URL("../recipes/", import.meta.url);
 
 export type Tree = Readonly<Record<string, unknown>>;

@@ -85,7 +85,7 @@ export function checkedRecipe(read: Recipe): Recipe {
   return recipe;
 }
 
-/** What of a recipe does not hold to the letter, a line each. */
+/** What a recipe asks for and does not get to the letter, a line each. */
 export function remarksOn(recipe: Recipe): string[] {
   const { warmup } = recipe.schedule;
   const within = warmupWithin(warmup, recipe.steps);

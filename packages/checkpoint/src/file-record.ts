@@ -4,12 +4,12 @@ import type { DType } from "./dtypes.ts";
 
 /** What a file of a save had when it was written, by which a damaged or exchanged file is found. */
 export interface FileRecord {
-  /** Of the file, within its folder. */
+  /** The file's name within its folder. */
   readonly name: string;
   readonly bytes: number;
   /** CRC-32 of its bytes, as zlib computes it: eight hexadecimal digits. */
   readonly crc32: string;
-  /** Of a safetensors file, by name. */
+  /** The tensors of a safetensors file, by name. */
   readonly tensors?: Readonly<Record<string, { readonly dtype: DType; readonly shape: readonly number[] }>>;
 }
 

@@ -19,7 +19,7 @@ import { brief } from "./safetensors-header.ts";
 /** The name of a save's manifest. */
 export const manifestFile = "manifest.json";
 
-/** Of the layout of saves. One that an older terse cannot read, or would read wrongly, has another. */
+/** The version of the layout of saves. A layout that an older terse cannot read, or would read wrongly, has another. */
 const version = 1;
 
 const mostBytes = 1 << 28; // a thousand ranks that name a thousand tensors each have 2²⁶

@@ -23,13 +23,13 @@ export interface StoredPart extends ParameterShape {
   readonly stored: string; // its name in the files
 }
 
-/** Of a parameter, what the files have: undefined for a part that they lack. */
+/** The parts of a parameter that the files have; undefined for a part that they lack. */
 export type Found = readonly (StoredPart | undefined)[];
 
 /** What files have for a model. */
 export interface Stored {
   readonly found: ReadonlyMap<string, Found>; // by parameter
-  // Of what was found under another name.
+  // Copies of a parameter that was found under another name.
   readonly copies: readonly { readonly stored: StoredPart; readonly copyOf: string }[];
   readonly unexpected: readonly StoredPart[];
 }

@@ -36,7 +36,7 @@ const mostShards = 4096; // all of them are open at once
 
 /** The open weights of a folder: the headers have been read and checked; `read` reads a tensor. */
 export interface Weights extends AsyncDisposable {
-  /** Of the file, or of the index, for messages. */
+  /** The path of the file or of the index, for messages. */
   readonly path: string;
   readonly tensors: ReadonlyMap<string, TensorInfo>;
   read(name: string): Promise<StoredTensor>;

@@ -35,10 +35,7 @@ export interface Codec<Call extends EncodeCall = EncodeCall> {
   readonly alignment: number;
   /** The levels of this codec as whole numbers that can be summed over ranks. Undefined where they cannot. */
   readonly summable: Summable | undefined;
-  /**
-   * Of a sparse codec: the parts of a wire of n floats that hold the kept elements of each chunk. Undefined for other
-   * codecs.
-   */
+  /** The kept elements of each chunk in a wire of n floats of a sparse codec. Undefined for other codecs. */
   readonly kept: ((n: number) => readonly KeptElements[]) | undefined;
   /** The implementation that runs: "avx2", "scalar", "typescript", … All write the same bytes. */
   readonly implementation: string;
@@ -291,7 +288,7 @@ function segmentsCut(parameters: Parameters, begin: number, end: number): Parame
   return { ...parameters, segments: segmentsWithin(segments, begin, end).map(({ length }) => length) };
 }
 
-/** Of a power of two and a whole number. */
+/** The least common multiple of a power of two and a whole number. */
 function leastCommonMultiple(power: number, of: number): number {
   let multiple = of;
   while (multiple % power !== 0) multiple *= 2;

@@ -52,7 +52,7 @@ export const codecs: Readonly<Record<string, (parameters: Parameters) => Codec>>
   ({ create }) => create,
 );
 
-/** Those that carry gradients, and what they ask for. */
+/** The codecs for gradients, and the parameters that they ask for. */
 export const codecsOfGradients: Readonly<Record<string, OfGradients>> = /* @__PURE__ */ Object.fromEntries(
   /* @__PURE__ */ entries.flatMap(({ definition: { name, gradients } }) =>
     gradients ? [[name, gradients] as const] : [],

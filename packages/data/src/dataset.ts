@@ -86,7 +86,10 @@ export interface DatasetEntry {
   readonly options: { readonly entries: v.ObjectEntries };
   /** Names of the tensors of its batches. */
   readonly fields: readonly string[];
-  /** Of data that a model can continue; resolves to undefined where the options name none. Throws `DataError`. */
+  /**
+   * The tokenizer of data that a model can continue; resolves to undefined where the options name none. Throws
+   * `DataError`.
+   */
   tokenizer?(options: object): Promise<Tokenizer | undefined>;
   /**
    * The files with which transformers prepares inputs as this data does: those of the tokenizer of a text, of the

@@ -13,7 +13,7 @@ const splits: ReadonlyMap<string, Split> = new Map([
   ...["test", "testing", "eval", "evaluation"].map((word) => [word, "test"] as const),
 ]);
 
-/** Of one name, without folders; undefined where it has none of the words. Capitals do not matter. */
+/** The split that one name means, without folders and in any capitals; undefined where it has none of the words. */
 export function splitOfName(name: string): Split | undefined {
   const words = name.toLowerCase().split(/[-._ 0-9]+/);
   return words.map((word) => splits.get(word)).findLast((split) => split !== undefined);

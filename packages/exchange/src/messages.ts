@@ -62,7 +62,7 @@ export function memoryOfRound(round: readonly Message[], ranks: number, rank: nu
   return costsOfRound(round, ranks, rank, schemes).reduce((sum, { peakBytes }) => sum + peakBytes, 0);
 }
 
-/** Of what travels together, one after the other. */
+/** The costs of the messages of a round, one after the other. */
 export const costsOfRound = (
   round: readonly Message[],
   ranks: number,

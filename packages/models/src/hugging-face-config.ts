@@ -5,7 +5,7 @@ export type HuggingFaceConfig = Readonly<Record<string, unknown>>;
 /** What no model here computes. */
 const never = { quantization_config: null, is_encoder_decoder: false };
 
-/** Of a classifier: the loss is the cross entropy of one class for each row. */
+/** What a classifier's config.json says: the loss is the cross entropy of one class for each row. */
 export const oneClassEach: HuggingFaceConfig = { problem_type: "single_label_classification" };
 
 /**

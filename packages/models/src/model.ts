@@ -89,9 +89,9 @@ export interface ModelEntry {
   readonly options: { readonly entries: v.ObjectEntries };
   /** Options by the names that `preset` chooses from. */
   readonly presets: Readonly<Record<string, object>>;
-  /** Of the options, those that a run with weights of others takes from its data. */
+  /** Options that a run with weights of others takes from its data. */
   readonly ofData?: readonly string[];
-  /** Of the options, those that such a run may choose: the weights fit any value, and mean the same. */
+  /** Options that such a run may choose: the weights fit any value of them, and mean the same. */
   readonly ofTraining?: readonly string[];
   /** Names of the tensors of a batch that the model reads. */
   readonly fields: readonly string[];
@@ -114,7 +114,7 @@ export interface ModelEntry {
    * name.
    */
   readonly architectures?: readonly string[];
-  /** Those of the same models without a head. */
+  /** The architectures of the same models without a head. */
   readonly baseArchitectures?: readonly string[];
   /** Creates a model of options that were read, with random weights. Throws `OptionsError`. */
   restore(options: object): Model;

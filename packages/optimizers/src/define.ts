@@ -18,7 +18,7 @@ export interface Definition<S extends Schema, Made extends object> {
   readonly kept?: KeptOptions<v.InferOutput<S>>;
   /** How the options fit into a run of so many steps. */
   readonly inRun?: (options: v.InferOutput<S>, steps: number) => InRun<v.InferOutput<S>>;
-  /** Of a compression: what is to be said of it under an algorithm with these options. */
+  /** What is to be said of a compression under an algorithm with these options. */
   readonly under?: (
     options: v.InferOutput<S>,
     algorithm: { readonly name: string; readonly options: object },
@@ -28,7 +28,7 @@ export interface Definition<S extends Schema, Made extends object> {
 
 /** Options in a run. Paths of problems are options. */
 export interface InRun<Options> {
-  /** Those that were given as a share of the run, in steps. */
+  /** Options that were given as a share of the run, in steps. */
   readonly options?: Partial<Options>;
   /** Why the run would not be what was asked for. */
   readonly problems?: readonly Problem[];
@@ -44,7 +44,7 @@ export interface InRun<Options> {
 export type Method<S extends Schema, Made extends object> = Omit<Definition<S, Made>, "create" | "conflicts"> &
   ((...given: Arguments<S>) => Named<Made>);
 
-/** Of a method that is made: the name of its definition, and what stands before its options in errors. */
+/** What `create` made, with the name of its definition, and with what stands before its options in errors. */
 export type Named<Made> = Made & { readonly name: string; readonly where: string };
 
 type Arguments<S extends Schema> =

@@ -22,7 +22,10 @@ import type { InRun } from "./define.ts";
 import type { MomentumSyncOptions } from "./momentum-sync-options.ts";
 import type { Span } from "./parameter-groups.ts";
 
-/** Of the votes of Lion: momenta are averaged now and then, and so is counted which elements have had a gradient. */
+/**
+ * What repeats in a run of Lion's votes: momenta are averaged now and then, and elements that have had a gradient are
+ * counted.
+ */
 export function votesInRun(
   { momentumSync, maskEvery }: { momentumSync: MomentumSyncOptions; maskEvery: number },
   steps: number,

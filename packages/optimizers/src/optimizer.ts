@@ -44,9 +44,9 @@ export interface OptimizerOptions {
    */
   clip?: number;
   /**
-   * Whose norm: that of the whole gradient ("global", the default), of each bucket, or ("previous") an estimate of the
-   * global one, from the part that has left and the shares of the step before, which lets votes leave while backward
-   * runs (clipping.ts).
+   * The norm that clips: that of the whole gradient ("global", the default); that of each bucket ("bucket"); or an
+   * estimate of the whole norm from the part that has left and the shares of the step before ("previous"), which lets
+   * votes leave while backward runs (clipping.ts).
    */
   clipBy?: ClipBy;
   /**

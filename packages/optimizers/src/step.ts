@@ -69,7 +69,7 @@ export class Step {
   readonly #departures: Departure[] = [];
   readonly #agreed = Promise.withResolvers<void>();
   #failure: { error: unknown } | undefined; // of a departure: `ready` is called where nobody catches
-  // Of an algorithm's step, the first one; the other buckets leave nevertheless, as on other ranks.
+  // The first error of an algorithm's step; the other buckets leave nevertheless, as on other ranks.
   #stepFailure: { error: unknown } | undefined;
 
   constructor(buckets: readonly Bucket[], options: StepOptions) {

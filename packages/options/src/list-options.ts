@@ -35,7 +35,7 @@ function listed(schema: AnySchema, place: Place): ListedOption[] {
   const { path, optional, only } = place;
   if (schema.wrapped) {
     const { default: value } = schema as { default?: unknown };
-    // Of several wrappers valibot takes the outermost one's default.
+    // valibot takes the default of the outermost of several wrappers.
     const fallback = optional ? place.fallback : typeof value === "function" ? value() : value;
     return listed(schema.wrapped, { ...place, optional: true, fallback });
   }

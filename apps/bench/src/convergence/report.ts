@@ -13,7 +13,7 @@ import { byBytes, bySeconds, bySteps, lossCurves } from "./loss-curves.ts";
 import { methods, rateOwner } from "./methods.ts";
 import { overridesText } from "./overrides-text.ts";
 
-/** Of the learning rate, at the end of a cosine. */
+/** The share of the learning rate that is left at the end of the schedule. */
 export const finalOf = (schedule: Recipe["schedule"]): number => (schedule as { final?: number }).final ?? 1;
 
 /** The picture shows methods; the table also their variants, which differ in one option. */

@@ -9,7 +9,7 @@ import type { Recipe } from "@terse/train/recipe";
 import { learningRate } from "@terse/train/schedule";
 import { takeStep } from "@terse/train/take-step";
 
-/** Of the held-out text. */
+/** Rows of held-out text in an evaluation. */
 export const windows = 128;
 
 export interface Trained {

@@ -5,7 +5,7 @@ import type { algorithms, gradientCompressions } from "@terse/optimizers";
 export interface OurSide {
   readonly name: string;
   readonly optimizer: keyof typeof algorithms;
-  /** Of the optimizer; Lion's of `host.ts` unless given. */
+  /** Options of the optimizer; Lion's of `host.ts` unless given. */
   readonly options?: object;
   /** What matrix methods do not take goes to Lion. */
   readonly others?: true;
@@ -24,7 +24,7 @@ export interface OurSide {
 export interface PeerSide {
   readonly name: string;
   readonly hook: "none" | "fp16" | "powersgd";
-  /** Of PowerSGD. */
+  /** The rank of PowerSGD. */
   readonly rank?: number;
   /** Size of a bucket in megabytes; 0: one bucket; absent: DDP's default. */
   readonly bucketMegabytes?: number;

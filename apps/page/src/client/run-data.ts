@@ -44,7 +44,7 @@ export class RunData {
     return this.#positions.steps.at(-1)!;
   }
 
-  /** Of the whole run; undefined where the recipe does not say. */
+  /** The steps of the whole run; undefined where the recipe does not say. */
   get stepsToTake(): number | undefined {
     const steps = this.recipe?.["steps"];
     return typeof steps === "number" ? steps : undefined;

@@ -48,7 +48,7 @@ export interface Row {
   readonly exposed: number;
 }
 
-/** Of the second half of a run, in which warm-ups have ended; undefined where no step was measured. */
+/** Means over the second half of a run, in which warm-ups have ended; undefined where no step was measured. */
 export function measuredSteps(lines: readonly Line[]): MeasuredSteps | undefined {
   const keys = ["step_seconds", "sent_bytes", "time/exposed", ...parts.map((part) => `time/${part}`)];
   const logged = lines.filter((line) => keys.every((key) => Number.isFinite(line[key])) && ranksOf(line) !== undefined);

@@ -13,7 +13,7 @@ const known = new Map<string, Promise<number>>();
 
 export interface RanksOfRun {
   readonly ranks: number;
-  /** Of one operator, on each rank. */
+  /** Threads of one operator, on each rank. */
   readonly threads: number;
 }
 

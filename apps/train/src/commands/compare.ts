@@ -71,7 +71,7 @@ export async function compareCommand(argv: readonly string[]): Promise<void> {
   if (absent.length > 0) throw new CheckpointError(absent.join("\n"));
 }
 
-/** Of each recipe, what is different from the first one. */
+/** How each recipe differs from the first one. */
 function differences(runs: readonly { run: string; recipe: unknown }[]): string[] {
   const [first, ...others] = runs;
   return others.flatMap(({ run, recipe }) => {

@@ -13,11 +13,11 @@ type Shell = (typeof shells)[number];
 
 const read = (path: string) => readFileSync(fileURLToPath(new URL(path, import.meta.url)), "utf8");
 
-/** Of one command. */
+/** What can be completed for one command. */
 interface Completions {
   /** Without "--"; `takes`: a value follows. */
   readonly flags: readonly { readonly name: string; readonly takes: boolean }[];
-  /** Of flags whose values are known, and of words: what may follow them. */
+  /** What may follow a word, or a flag whose values are known. */
   readonly values: ReadonlyMap<string, readonly string[]>;
   readonly words: readonly string[];
 }

@@ -43,7 +43,7 @@ export function jsonSchema(schema: v.GenericSchema, sentences: ReadonlyMap<strin
 type Unnamed = "any" | "default";
 
 class Converter {
-  /** Of the sections' entries, by their keys: "optimizer.name=lion". */
+  /** The schemas of the sections' entries, by their keys: "optimizer.name=lion". */
   readonly definitions = new Map<string, Json>();
   readonly #sentences: ReadonlyMap<string, string>;
 

@@ -121,7 +121,7 @@ export function shapesOf(recipe: Recipe, group: Group, measured: Measured | unde
   });
 }
 
-/** Of a rank; messages as in the one of `steps` that holds most. */
+/** The memory of a rank. Messages count as in the step of `steps` that takes most for them. */
 export async function memoryOf(
   arena: Arena,
   optimizer: Optimizer,

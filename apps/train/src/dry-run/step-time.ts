@@ -21,7 +21,7 @@ export function timeOf(
 }
 
 /**
- * Of a step's backward, the seconds in which messages leave: those of the last micro-batch, if its method sends any
+ * The seconds of a step's backward in which messages leave: those of the last micro-batch, if its method sends any
  * meanwhile.
  */
 export function hidingSeconds(optimizer: Optimizer, { overlap, accumulate }: Recipe, backward: number): number {

@@ -30,7 +30,7 @@ import {
 
 export interface FoundSave {
   readonly manifest: SaveManifest;
-  /** Of recipe.json, which may be newer than the save; undefined where there is none. */
+  /** The text of recipe.json, which may be newer than the save; undefined where there is none. */
   readonly recipeText: string | undefined;
 }
 

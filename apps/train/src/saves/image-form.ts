@@ -46,7 +46,7 @@ export function imageFormOf(folder: string): ImageForm {
 const isOfChannels = (value: unknown): value is number[] =>
   Array.isArray(value) && value.length === 3 && value.every((each) => Number.isFinite(each));
 
-/** Of the square that the model gets: what is cut out, else to what pictures are scaled. A number, or sides. */
+/** The side of the square that the model gets: that of the crop, else that to which pictures are scaled. */
 function sizeOf({ do_center_crop, crop_size, size }: Record<string, unknown>): number | undefined {
   for (const given of [do_center_crop === false ? undefined : crop_size, size]) {
     const { height, shortest_edge } = { ...(given as { height?: unknown; shortest_edge?: unknown } | undefined) };

@@ -56,7 +56,7 @@ export async function readInitialWeights(name: string): Promise<InitialWeights> 
   }
 }
 
-/** Of a run, that of its data; else the folder's own. */
+/** The tokenizer of a run's data; for another folder, its own. */
 export function tokenizerOfWeights(name: string): string | undefined {
   const folder = resolve(name);
   if (isModelFolder(name)) return existsSync(join(folder, "tokenizer.json")) ? folder : undefined;
@@ -64,7 +64,7 @@ export function tokenizerOfWeights(name: string): string | undefined {
   return typeof tokenizer === "string" ? tokenizer : undefined;
 }
 
-/** Of a run, that of its data; else what the folder's processor says. */
+/** The form of a run's images; for another folder, what its image processor says. */
 function imageOf(name: string, folder: string): ImageForm {
   if (isModelFolder(name)) return imageFormOf(folder);
   const { size, mean, deviation } = saveOfModel(name).manifest.recipe.data as ImageForm;

@@ -18,7 +18,7 @@ export interface LockThreadData {
 export interface FromLockThread {
   /** Why the file could not be written; undefined when it could be again. */
   readonly unwritten?: string | undefined;
-  /** Who has the folder now. */
+  /** The process that has taken the folder, in words. */
   readonly taken?: string | undefined;
 }
 
@@ -27,7 +27,7 @@ let count = 0;
 let changedAt = Date.now();
 let told: FromLockThread = {};
 
-/** Who has the folder, where it is somebody else. */
+/** Writes the lock anew. Returns the process that has taken the folder, in words, if there is one. */
 function change(): string | undefined {
   // Never shorter than the one before it, so it replaces all of that.
   const text = JSON.stringify({ ...mine, count: ++count });

@@ -12,7 +12,7 @@ export interface Sums {
 }
 
 export class Metrics implements Disposable {
-  /** Of the lines that `cutAt` has kept. */
+  /** The sums of the lines that `cutAt` has kept. */
   sums: Sums = {};
   readonly #path: string;
   readonly #file: AppendedFile;

@@ -21,7 +21,7 @@ export type NamedTensor = readonly [name: string, tensor: StoredTensor];
 /** Copies of a rank's tensors, and what else its files say. */
 export interface SaveFiles {
   readonly rank: number;
-  /** Of the optimizer. */
+  /** The optimizer's state on this rank. */
   readonly state: readonly NamedTensor[];
   readonly metadata: Readonly<Record<string, string>>; // of the state's file
   /** On rank 0. */

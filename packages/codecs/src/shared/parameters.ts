@@ -20,7 +20,7 @@ export class ParameterError extends RangeError {
 /** The sum of this many ranks does not fit into the widest field. */
 export class SumTooWideError extends RangeError {
   override name = "RangeError";
-  /** Of what: the codec `count`, whose fields are chosen by a width, or a sum of levels. */
+  /** What cannot be summed: the codec `count`, whose fields are chosen by a width, or a sum of levels. */
   readonly of: string;
 
   constructor(of: string, message: string) {

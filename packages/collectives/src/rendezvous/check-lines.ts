@@ -17,7 +17,7 @@ const isObject = (value: unknown): value is Record<string, unknown> =>
   typeof value === "object" && value !== null && !Array.isArray(value);
 const isRank = (value: unknown) => isCount(value, 2 ** 31);
 
-/** Of rank `rank` in a world of `size`. */
+/** What is wrong with a request of rank `rank` in a world of `size`; undefined if nothing is. */
 export function problemOfRequest(line: object, rank: number, size: number): string | undefined {
   const { do: name, id, key, group, members, values, reason, message } = line as Record<string, unknown>;
   switch (name as FromRank["do"]) {

@@ -1,7 +1,7 @@
 /** The values that ranks exchange by the rendezvous, which hands them on as they are. */
 import { RendezvousError } from "../errors.ts";
 
-/** Of each key, what it must be. */
+/** For each key, what its value must be. */
 export type Shape = Readonly<Record<string, (value: unknown) => boolean>>;
 
 const longestText = 1000; // characters

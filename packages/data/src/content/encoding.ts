@@ -19,7 +19,7 @@ const isUtf32 = (head: Uint8Array) => head[0] === 0xff && head[1] === 0xfe && he
 export function noTextBecause(head: Uint8Array): string | undefined {
   if (isUtf32(head)) return "UTF-32, which is not read: convert it with iconv -f UTF-32 -t UTF-8";
   if (encodingOf(head).encoding !== "utf-8" || !head.includes(0)) return undefined;
-  // Of Latin letters in UTF-16 every second byte is zero.
+  // In UTF-16 every second byte of Latin letters is zero.
   const zeros = [0, 0];
   for (const [i, byte] of head.entries()) if (byte === 0) zeros[i % 2]!++;
   const [even, odd] = zeros.map((count) => count / (head.length / 2)) as [number, number];

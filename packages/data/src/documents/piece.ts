@@ -1,7 +1,7 @@
 import type { TableOptions } from "./table.ts";
 
 export interface DocumentOptions extends Pick<TableOptions, "passOver"> {
-  /** Of all but plain text: the column of the text. */
+  /** The column of the text, in all but plain text. */
   readonly column: string;
 }
 

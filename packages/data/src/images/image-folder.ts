@@ -28,7 +28,7 @@ export interface ImageFolderOptions {
    * pictures of another size are refused.
    */
   readonly resize: boolean;
-  /** Of a folder without train/ and val/. */
+  /** The share that is held out of a folder without train/ and val/. */
   readonly validationFraction: number;
 }
 

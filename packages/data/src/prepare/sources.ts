@@ -15,7 +15,7 @@ export interface Published {
   readonly files: readonly Source[];
   /** The folder of the files, where there are several. */
   readonly folder?: string;
-  /** With which options it is read. */
+  /** The options with which a recipe reads it. */
   readonly options: string;
   /** Whether `files` has a number of shards to choose from, behind the first file, which is held out. */
   readonly inShards?: boolean;

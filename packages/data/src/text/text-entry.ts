@@ -80,7 +80,7 @@ const readAs = (tokenizer = "bytes") => (tokenizer === "bytes" ? "bytes" : "text
 interface Text {
   readonly source: string; // the path or name, for messages
   readonly training: TokenSource;
-  /** Of the files that are held out by their names; absent where none is. */
+  /** The files that are held out by their names; absent where none is. */
   readonly heldOut?: TokenSource | undefined;
   readonly fingerprint: string;
   readonly inventory?: Inventory;

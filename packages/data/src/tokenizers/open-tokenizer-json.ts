@@ -5,7 +5,7 @@ import { endOfText } from "./end-of-text.ts";
 import { IsolatedTokenizer } from "./isolated-tokenizer.ts";
 import { readTokenizerFile, sizeOf } from "./tokenizer-json.ts";
 
-/** Of a text, tokens only: no [CLS] in front. */
+/** Opens a tokenizer that gives a text's own tokens, without [CLS] in front. */
 export async function openTokenizerJson(path: string): Promise<Tokenizer> {
   const { text, json } = readTokenizerFile(path);
   const added = (json.added_tokens ?? []).map(({ content, id }) => [content, id] as const);

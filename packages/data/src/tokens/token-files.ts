@@ -15,7 +15,7 @@ import { part, readChecked, type TokenSource } from "./token-source.ts";
 interface Options {
   readonly path: string;
   readonly vocabulary: number; // tokens are below it
-  /** Of the last training file, where no file is held out. */
+  /** The share of the last training file that is held out where no file is. */
   readonly validationFraction: number;
 }
 

@@ -65,7 +65,7 @@ export function withoutEnd(texts: number, { endOfText }: Tokenizer, key: string)
 
 export interface TokenizedText {
   readonly training: TokenSource;
-  /** Of the files that are held out by their names; absent where none is. */
+  /** The files that are held out by their names; absent where none is. */
   readonly heldOut: TokenSource | undefined;
   readonly fingerprint: string; // of both
   readonly inventory: Inventory;

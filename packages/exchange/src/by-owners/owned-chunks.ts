@@ -23,8 +23,8 @@ export interface EncodeOptions {
   readonly seed?: number | undefined;
   readonly step?: number | undefined;
   /**
-   * Of x[0] in a longer vector, a multiple of 64: random numbers then belong to its elements, however it is cut into
-   * requests.
+   * The place of x[0] in a longer vector, a multiple of 64: random numbers then belong to its elements, in whatever
+   * requests it is cut.
    */
   readonly offset?: number | undefined;
 }

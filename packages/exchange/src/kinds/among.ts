@@ -43,13 +43,13 @@ export interface AmongMessage {
   readonly kind: AmongKind;
   /** Elements of x, or of all shards. */
   readonly n: number;
-  /** Of this rank's group. */
+  /** The ranks of this rank's group. */
   readonly members: readonly number[];
 }
 
 interface Request {
   readonly members: readonly number[];
-  /** Of reduce and gather. */
+  /** The result of a reduce or a gather. */
   readonly into?: Floats | undefined;
 }
 

@@ -81,7 +81,7 @@ export async function carryFields(requests: readonly FieldsRequest[], context: E
   phases.handOut();
 }
 
-/** Of vectors that are carried together. */
+/** The cost for vectors of one round. */
 export function sumsOfFieldsCost(vectors: readonly Coded[], ranks: number, rank: number): Cost {
   const layouts = vectors.map(({ n, codec }) => layoutOf(codec, n, ranks));
   const scales = layouts.reduce((sum, { groups }) => sum + groups, 1); // the last one carries refusals

@@ -111,7 +111,7 @@ class DirectSum implements Disposable {
   }
 }
 
-/** Of vectors that are carried together. */
+/** The cost for vectors of one round. */
 function directCost(vectors: readonly Coded[], ranks: number, rank: number): Cost {
   const fields = vectors.map(({ n, codec }) => ({ n, codec: summable(codec, ranks) }));
   const sums = [...Map.groupBy(fields, ({ codec }) => elementBytesOf(codec))].map(([elementBytes, sameSize]) => {

@@ -34,7 +34,7 @@ export async function carryInt8Means(vectors: readonly BufferLike[], context: Ex
   await carryFields(requests, context);
 }
 
-/** Of vectors of these lengths, carried together. */
+/** The cost for vectors of these lengths in one round. */
 export function int8MeansCost(lengths: readonly number[], ranks: number, rank: number): Cost {
   if (ranks === 1 || lengths.length === 0) return costOf([]);
   const vectors = lengths.map((n) => ({ n, codec: int8Codec }));

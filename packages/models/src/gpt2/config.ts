@@ -24,7 +24,7 @@ const only = {
   add_cross_attention: false,
 };
 
-/** Of the published vocabulary; transformers takes it for the default. */
+/** The end of a text in the published vocabulary; transformers takes it for the default. */
 const endOfText = 50256;
 
 export function toConfig(shape: Gpt2Shape): HuggingFaceConfig {

@@ -217,7 +217,7 @@ export class Vit extends ImageClassifier {
     return basePrefixOf(this.shape);
   }
 
-  /** Those of transformers; timm's, which are the names here, are read too. */
+  /** transformers' names. Files may also have timm's, which are the names here. */
   storedAs(parameter: string): readonly string[] {
     return storedAs(parameter, this.shape);
   }

@@ -11,8 +11,8 @@ export interface Vector {
   readonly offset: number; // of its first element in the arena
   readonly segments: readonly Segment[]; // the parameters that it holds
   /**
-   * Of the segments and of the pad after each, in turn; together n. As `segments` of a codec they keep pads, which are
-   * 0, out of scales.
+   * The lengths of each segment and of the pad after it, in turn; together n. As `segments` of a codec they keep pads,
+   * which are 0, out of scales.
    */
   readonly lengths: readonly number[];
   readonly rank: number;
@@ -101,8 +101,8 @@ export interface Algorithm<S extends State = State> {
    */
   readonly takesMean?: true;
   /**
-   * Of an algorithm whose elements have an own m: which layers' are averaged, and when; the optimizer does it after the
-   * step.
+   * For an algorithm with its own m in `elements`: the layers whose momenta are averaged, and when. The optimizer does
+   * it after the step.
    */
   readonly momentumSync?: MomentumSyncOptions;
   /**
@@ -131,8 +131,7 @@ export interface Algorithm<S extends State = State> {
    */
   adopt?(scalars: NonNullable<S["scalars"]>, step: number): NonNullable<S["scalars"]>;
   /**
-   * Of an algorithm with local steps: makes this rank's θ from a restored state, because a save holds the θ of one
-   * rank.
+   * For an algorithm with local steps: makes this rank's θ from a restored state, because a save has the θ of one rank.
    */
   restoreParameters?(θ: Tensor, state: S): void;
 }

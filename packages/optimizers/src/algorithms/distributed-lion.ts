@@ -39,8 +39,8 @@ const options = v.object({
   // Sign(0), which the paper leaves open; hold: 0, in two bits.
   zero: v.optional(oneOf(["hold", "plus", "minus", "alternate"]), "alternate"),
   tie: v.optional(oneOf(["zero", "plus", "minus", "alternate"]), "zero"), // sign(Σ δ = 0), of a majority of signs
-  // Of a majority of signs: steps between two counts of the elements that have had a gradient, the others do not move;
-  // 0: none (seen-mask.ts).
+  // With a majority of signs: steps between two counts of the elements that have had a gradient; the others do not
+  // move; 0 is never (seen-mask.ts).
   maskEvery,
   momentumSync: v.optional(momentumSyncOptions, {}), // which layers' m is averaged, and when; none in the paper
 });

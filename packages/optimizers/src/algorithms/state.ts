@@ -58,7 +58,7 @@ export interface OwnedShare {
   readonly begin: number;
   readonly values: Tensor;
   /**
-   * Of values that a single rank does not have: the `elements` to which it adds those of several ranks. Several ranks
+   * For values that a single rank does not have: the `elements` to which it adds those of several ranks. Several ranks
    * begin with zeros after a single one. So the mean of the ranks' elements, plus the values, is conserved.
    */
   readonly alone?: string;

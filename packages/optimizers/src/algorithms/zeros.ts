@@ -7,7 +7,7 @@ export class Zeros {
   readonly count: number;
   readonly #counts = new Map<number, number>(); // of parts, by where they begin
 
-  /** Of x ≥ 0. */
+  /** The zeros of x ≥ 0. */
   static of(x: Tensor): Zeros {
     const words = new Uint32Array(Math.ceil(x.length / 32));
     const bits = new Uint8Array(words.buffer, 0, Math.ceil(x.length / 8));

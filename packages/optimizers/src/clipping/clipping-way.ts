@@ -10,8 +10,8 @@ export interface BucketNorms {
 export interface ClippingWay {
   /** Own gradients must all be there before the first bucket leaves. */
   readonly ownNeedsAll: boolean;
-  /** Of its own gradients; the buckets before it have left. */
+  /** The norm that clips the own gradients of bucket `place`; the buckets before it have left. */
   ownNorm(place: number, norms: BucketNorms): number;
-  /** Of its mean gradients; with `meansNeedAll` those of all buckets have come. */
+  /** The norm that clips its mean gradients; with `meansNeedAll` those of all buckets have come. */
   meanNorm(place: number, norms: BucketNorms): number;
 }

@@ -18,7 +18,7 @@ import { byGlobal } from "./by-global.ts";
 import { byPrevious } from "./by-previous.ts";
 import type { ClippingWay } from "./clipping-way.ts";
 
-/** Whose norm a gradient is clipped by. */
+/** The norms that may clip a gradient. */
 export const clipBys = ["global", "bucket", "previous"] as const;
 
 /** One of `clipBys`: the norm of the whole gradient, of each bucket, or an estimate of the global one. */
@@ -54,7 +54,7 @@ export class Clipping {
   way(buckets: readonly Bucket[]): ClippingWay | undefined {
     if (this.limit === 0) return undefined;
     if (this.by === "bucket") return byBucket;
-    // Of buckets of another size, as after a resume with another recipe, there is no step before.
+    // Where buckets have another size, as after a resume with another recipe, there is no step before.
     const known = this.usesPrevious && this.previousSquares?.length === buckets.length;
     return known ? byPrevious(this.previousSquares!) : byGlobal;
   }

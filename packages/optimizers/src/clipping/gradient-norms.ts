@@ -117,8 +117,8 @@ export class GradientNorms implements BucketNorms {
   }
 
   /**
-   * Of the whole gradient before clipping: of the means where gradients are averaged and this rank knows them, of its
-   * own elsewhere.
+   * The norm of the whole gradient before clipping: of the means where gradients are averaged and this rank knows them,
+   * of its own elsewhere.
    */
   get norm(): number {
     const norms = this.#buckets.flatMap((bucket, place) => (this.#means.has(bucket) ? [this.mean(place)] : []));

@@ -115,7 +115,7 @@ const whyNoFeedback = ({ codec, errorFeedback, ...given }: Options) =>
 export const anyCodec = define({
   name: "codec",
   options,
-  /** Of the state: its errors, and the shapes in which the optimizer has its own. */
+  /** The state depends on these: its errors, and the shapes in which the optimizer has its own. */
   kept: () => ({ codec: makesState, errorFeedback: makesState, block: makesState }),
   conflicts: [
     {

@@ -16,10 +16,10 @@ export interface GradientCompression<S extends State = State> {
   readonly name: string;
   /** What stands before its options in errors, such as the key of a recipe's section: its name unless given. */
   readonly where?: string;
-  /** As of an algorithm: `mean` sees any run of parameters, single ones in their own shape, or the whole model. */
+  /** As for an algorithm: `mean` sees any run of parameters, single ones in their own shape, or the whole model. */
   readonly splits: Algorithm["splits"];
   readonly perLayer?: string;
-  /** Of a model with these parameters: which option leaves nothing to compress, and what would. */
+  /** For a model with these parameters: the option that leaves nothing to compress, and what would. */
   remark?(segments: readonly Segment[]): Problem | undefined;
   /** The state of a vector, whose gradient has the shape of θ. Its keys are none that an algorithm under it uses. */
   init(θ: Tensor, vector: Vector): S;

@@ -67,7 +67,7 @@ export const powersgd = define({
   create(given, where): CompressionRules<PowersgdState> {
     const { matrixApproximationRank: r, startPowerSGDIter, minCompressionRate, useErrorFeedback, warmStart } = given;
 
-    /** Of a matrix that is compressed, for which r < min(m, n). */
+    /** The sizes of a matrix that is compressed, for which r < min(m, n). */
     const sizesOf = ({ segments: [segment] }: Vector) => {
       const { m, n } = rowsAndColumns(segment!);
       return (m + n) * r * minCompressionRate < m * n ? { m, n } : undefined;

@@ -21,7 +21,8 @@ interface Contract {
   oracle?: ((n: number, ranks: number) => Oracle) | undefined;
   tolerance?: number;
   /**
-   * Of the three parameters: anyShapes, or matrixShapes for an algorithm that takes nothing but matrices, unless given.
+   * The shapes of the three parameters: by default anyShapes, or matrixShapes for an algorithm that takes nothing but
+   * matrices.
    */
   shapes?: Shapes;
 }

@@ -105,7 +105,7 @@ export class ChartOfRuns implements Panel {
     const several = measured.length > 1;
     const series = runs.flatMap((run, i) =>
       measured.flatMap((each, at) => {
-        // Of one run, lines have a colour each.
+        // The lines of a single run have a colour each.
         const label = runs.length === 1 ? each.label : several ? `${run.name}, ${each.label}` : run.name;
         return seriesOf(run, { ...each, label }, runs.length === 1 ? at : i, by);
       }),

@@ -3,7 +3,7 @@ import { element } from "../element.ts";
 import type { Panel, View } from "./panel.ts";
 
 const shares = [0.5, 0.9, 0.99, 0.999];
-/** Of |m| / mean |m|: −ln(1 − share). */
+/** The quantiles of |m| / mean |m| in a Laplace distribution: −ln(1 − share). */
 const laplace = shares.map((share) => -Math.log(1 - share));
 
 export class Momenta implements Panel {

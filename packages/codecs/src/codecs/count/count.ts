@@ -57,9 +57,9 @@ const levelsOf = ({ bits = 1 }: Parameters) => ({ one: bits === 1, s: 2 ** (bits
 
 /** Parameters of `count`. */
 export interface CountParameters {
-  /** Of one number, 1 to 8. 1, which is signs, unless given. */
+  /** Bits of one number, 1 to 8; 1, which is signs, unless given. */
   readonly bits?: number | undefined;
-  /** Of a field: 2, 4, 8 or 16; the narrowest with room for the sum of all ranks unless given. */
+  /** Bits of a field: 2, 4, 8 or 16; the narrowest with room for the sum of all ranks unless given. */
   readonly width?: number | undefined;
   /** How many wires are summed. */
   readonly ranks: number;

@@ -92,7 +92,7 @@ function chunksOf(n: number, parameters: Parameters) {
 
 const chunkLength = ({ block, dimensions }: Parameters): number => (dimensions === 2 ? block! * block! : block!);
 
-/** Of a chunk that keeps k, or all where it is shorter. */
+/** The bytes of a chunk that keeps k coefficients, or all if it is shorter. */
 function chunkBytes(length: number, k: number): number {
   const kept = Math.min(k, length);
   return indexBytes(kept, length) + 4 * kept;
@@ -126,9 +126,10 @@ const transposed = (square: Float64Array, side: number): Float64Array =>
 const LONGEST = [0, 4096, 128];
 
 /**
- * Of the orthonormal DCT of each chunk, the k coefficients of largest magnitude, with their places: DeMo's compression.
- * block: floats of a chunk, 1 … 4096, the last may be shorter; with dimensions 2 its side, 1 … 128, and whole squares
- * must be given, one after the other. k: from 1 to the coefficients of a chunk. Anything else is a RangeError.
+ * Keeps the k coefficients of largest magnitude of each chunk's orthonormal DCT, with their places: DeMo's compression.
+ *
+ * block: the floats of a chunk, 1 … 4096; the last chunk may be shorter. With dimensions 2 its side, 1 … 128; whole
+ * squares must be given, one after the other. k: from 1 to the coefficients of a chunk. Anything else is a RangeError.
  */
 export function dctTopK(parameters: {
   readonly block: number;

@@ -37,7 +37,7 @@ export const definition = levels({
 
 /** Parameters of `l1`. */
 export interface L1Parameters extends ScaleGroups {
-  /** Of one float, 2 to 8: 2^bits − 1 levels. */
+  /** Bits of one float, 2 to 8: 2^bits − 1 levels. */
   readonly bits: number;
   /** s, the levels on each side of 0: as many as bits hold, 2^(bits − 1) − 1, unless given, and at most as many. */
   readonly side?: number | undefined;

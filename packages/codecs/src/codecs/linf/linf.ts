@@ -62,7 +62,7 @@ function belowPowers(v: number, s: number): [level: number, p: number] {
 
 /** Parameters of `linf`. */
 export interface LinfParameters extends ScaleGroups {
-  /** Of one float, 2 to 8: 2^bits − 1 levels. */
+  /** Bits of one float, 2 to 8: 2^bits − 1 levels. */
   readonly bits: number;
   /** Where the levels lie; "uniform" unless given. */
   readonly levels?: "uniform" | "without-zero" | "logarithmic" | undefined;

@@ -36,7 +36,7 @@ export const definition = levels({
 
 /** Parameters of `qsgd`. */
 export interface QsgdParameters extends ScaleGroups {
-  /** Of one float, 2 to 8: 2^bits − 1 levels. */
+  /** Bits of one float, 2 to 8: 2^bits − 1 levels. */
   readonly bits: number;
 }
 

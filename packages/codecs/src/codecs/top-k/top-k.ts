@@ -19,7 +19,7 @@ export const definition: Definition = {
   },
   kept: (n, { k }) => [{ length: n, k: k!, at: 0 }],
 
-  // Of every part its share, so that all of them together keep k, or a few more.
+  // Each part keeps its share, so that all of them together keep k, or a few more.
   partParameters: ({ k }, begin, end, n) => ({ k: Math.max(1, Math.ceil((k! * (end - begin)) / n)) }),
 
   wireBytes(n, { k }) {
