@@ -18,7 +18,7 @@ export interface Sending {
 /** The requests of a bucket in a step, by round: those that its spans make at the same time travel together. */
 export interface Rounds {
   readonly rounds: readonly (readonly Message[])[];
-  /** How many of the last ones follow from the mean gradients of all buckets, which are known after backward. */
+  /** How many of the last rounds depend on the mean gradients of all buckets, which are known after backward. */
   readonly afterMeans: number;
 }
 
@@ -86,7 +86,7 @@ function inArena(message: StepMessage, { n, offset, owner }: Vector): Message {
   return message.kind === "meanGradient" ? { kind: "mean", n, offset } : { kind: "meanAtOwner", n, owner };
 }
 
-/** Everything that groups have sent until now: payload and headers, in bytes, and messages. */
+/** All bytes (payload and headers) and messages that groups have sent until now. */
 export function sentOver(counters: readonly Sent[]): { bytes: number; messages: number } {
   return {
     bytes: counters.reduce((sum, { bytes, headerBytes }) => sum + bytes + headerBytes, 0),

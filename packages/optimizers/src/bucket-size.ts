@@ -48,7 +48,7 @@ export class BucketSize {
     this.#began = performance.now();
   }
 
-  /** It has ended. True when there were enough of them, which is in the same step on every rank. */
+  /** The step's backward has ended. True when enough of them have, which is in the same step on every rank. */
   end(): boolean {
     if (this.#began === undefined) return false;
     const seconds = (performance.now() - this.#began) / 1000;

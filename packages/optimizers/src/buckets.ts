@@ -4,15 +4,12 @@ import type { Bucket } from "./bucket.ts";
 import type { Clipping } from "./clipping/clipping.ts";
 import { type Span, slice } from "./parameter-groups.ts";
 
-/** Messages were to leave while backward still runs, and the method does not allow it. The error says what would. */
+/** Messages were to leave while backward still runs, and the method does not allow it. The message says what would. */
 export class OverlapError extends Error {
   override name = "OverlapError";
 }
 
-/**
- * Why no part of the gradient may leave in a step before all of it is there, and what would allow it; undefined where
- * it may.
- */
+/** Why no part of the gradient may leave before all of it is there, and what would allow it; undefined where it may. */
 export function obstacle(spans: readonly Span[], step: number, { limit, by }: Clipping): string | undefined {
   // A mean is clipped after it has come; an own gradient before it leaves.
   if (limit > 0 && by === "global" && worksOnOwn(spans, step))
@@ -24,8 +21,8 @@ export function obstacle(spans: readonly Span[], step: number, { limit, by }: Cl
 }
 
 /**
- * Cuts spans at segments' ends into buckets of at least `least` elements, from the last segment to the first: backward
- * comes back from the loss. Every rank cuts alike, so they need not agree. The first segments may be a smaller bucket.
+ * Cuts spans at the ends of segments into buckets of at least `least` elements, from the last segment to the first, in
+ * the order of backward. Every rank cuts alike, without a message. The first segments may be a smaller bucket.
  */
 export function bucketsOf(spans: readonly Span[], least: number): Bucket[] {
   const buckets: Bucket[] = [];

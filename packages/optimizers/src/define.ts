@@ -10,7 +10,7 @@ type Schema = v.ObjectSchema<v.ObjectEntries, undefined>;
 export interface Definition<S extends Schema, Made extends object> {
   readonly name: string;
   readonly options: S;
-  /** What an option is, in one sentence, for help and documents: of those that no other method has. */
+  /** What each option is, in one sentence, for help and documents: for options that no other method has. */
   readonly sentences?: Readonly<Record<string, string>>;
   /** Options that have no effect beside others, or contradict them. */
   readonly conflicts?: readonly Conflict<v.InferOutput<S>>[];
@@ -34,13 +34,13 @@ export interface InRun<Options> {
   readonly problems?: readonly Problem[];
   /** What has no effect in so short a run. */
   readonly remarks?: readonly Problem[];
-  /** In how many steps something comes again that sends more than other steps. */
+  /** Numbers of steps after which something is sent again that other steps do not send. */
   readonly periods?: readonly number[];
-  /** What a plan takes options to be that the run itself finds, and what it says of that. */
+  /** What a plan assumes for options that the run itself finds, and what it says of that. */
   readonly assumed?: { readonly options: Partial<Options>; readonly remark?: Problem };
 }
 
-/** What makes an algorithm or a compression from its options, and its definition. */
+/** Makes an algorithm or a compression from its options; with the properties of its definition. */
 export type Method<S extends Schema, Made extends object> = Omit<Definition<S, Made>, "create" | "conflicts"> &
   ((...given: Arguments<S>) => Named<Made>);
 
@@ -53,9 +53,9 @@ type Arguments<S extends Schema> =
     : [options: v.InferInput<S>, where?: string];
 
 /**
- * A method by its definition. It takes options, and what stands before them in errors: its name unless given, or the
- * key of a recipe's section. It throws OptionsError for options that it does not know, that are out of their bounds, or
- * that conflict.
+ * The method of a definition. It takes options, and what stands before them in errors: its name unless given, or the
+ * key of a recipe's section. It throws OptionsError for options that it does not know, that are out of bounds, or that
+ * conflict.
  */
 export function define<S extends Schema, Made extends object>(definition: Definition<S, Made>): Method<S, Made> {
   const { create, conflicts = [], ...properties } = definition;

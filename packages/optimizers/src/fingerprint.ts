@@ -3,7 +3,7 @@ import type { Group } from "@terse/collectives";
 import { fingerprint } from "@terse/native-optimizers";
 import type { Tensor } from "@terse/tensor";
 
-/** Ranks ended up with different parameters: a fault of the program, never of the data. */
+/** Ranks have different parameters: a fault of the program, never of the data. */
 export class RanksDifferError extends Error {
   override name = "RanksDifferError";
 }

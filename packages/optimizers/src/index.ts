@@ -1,4 +1,3 @@
-// From simple to rich.
 export { adamw } from "./algorithms/adamw.ts";
 export type { Algorithm, OptimizerExchange, StepContext, StepMessage, Vector } from "./algorithms/algorithm.ts";
 export { algorithms } from "./algorithms/algorithms.ts";

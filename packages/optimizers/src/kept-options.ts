@@ -1,16 +1,16 @@
 /**
- * Options that a run keeps when it goes on from a save, because its state is made by them, or because they have done
- * their work. Every other option takes effect with the next step.
+ * Options that a run keeps when it goes on from a save, because its state depends on them, or because they have had
+ * their effect. Every other option takes effect in the next step.
  */
 
-/** A run's options until its save after `step` steps, and those with which it is to go on. */
+/** A run's options until its save after `step` steps, and those with which it goes on. */
 export interface OptionsChange<Options> {
   readonly before: Options;
   readonly after: Options;
   readonly step: number;
 }
 
-/** Why options are kept, by their names. Of those that are the same nobody asks. */
+/** The reason why each option is kept, by its name. Options that have not changed are not looked at. */
 export type KeptOptions<Options> = (change: OptionsChange<Options>) => Readonly<Partial<Record<keyof Options, string>>>;
 
 export const makesState = "the optimizer's state depends on it";

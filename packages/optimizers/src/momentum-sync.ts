@@ -45,8 +45,8 @@ interface Late {
 }
 
 /**
- * One for all algorithms that synchronise their momenta by the same options: those that differ in their weight decay
- * select together.
+ * One object for all algorithms that synchronise their momenta by the same options: algorithms that differ only in
+ * their weight decay select layers together.
  */
 export function momentumSyncsOf(spans: readonly Span[], all: readonly Segment[]): MomentumSync[] {
   const byOptions = Map.groupBy(spans, ({ algorithm }) => JSON.stringify(algorithm.momentumSync));
@@ -64,7 +64,9 @@ export class MomentumSync {
   // A second group of the same ranks: a late mean travels beside the next step's messages.
   #beside: Promise<Group> | undefined;
   #underWay: Late | undefined;
-  /** Sent over the second group, for the means that have arrived: the bytes of the others are still being counted. */
+  /**
+   * What was sent over the second group for the means that have arrived: the bytes of the others are not complete yet.
+   */
   sentBeside = { bytes: 0, headerBytes: 0, messages: 0 };
 
   /**
@@ -173,9 +175,9 @@ function chosenOf(segments: MomentumSyncOptions["segments"], all: readonly Segme
 }
 
 /**
- * The layers where data comes in and predictions go out: embeddings and head. Without embeddings the first module that
- * has a matrix, without a head the last one, unless the embedding is also the head (tied). The other parameters of a
- * module, its bias, go with it.
+ * The layers at both ends of the model: embeddings and head. Without embeddings the first module that has a matrix
+ * counts; without a head the last one, unless the embedding is also the head (tied). The other parameters of a module,
+ * its bias, go with it.
  */
 function firstAndLast(all: readonly Segment[]): Chosen {
   const matrices = all.filter(({ shape }) => shape.length > 1);

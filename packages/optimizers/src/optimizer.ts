@@ -1,4 +1,4 @@
-/** One algorithm, or several by parameter group, at work on a model's arena together with the other ranks. */
+/** Applies one algorithm, or several by parameter group, to a model's arena together with the other ranks. */
 import type { Group } from "@terse/collectives";
 import { type ChosenSchemes, headerBytes, type Measured, meanCost, standardSchemes } from "@terse/exchange";
 import { useTeam, useThreads } from "@terse/native-optimizers";
@@ -55,10 +55,10 @@ export interface OptimizerOptions {
    */
   overlap?: "auto" | "on" | "off";
   /**
-   * Least elements of a bucket; by default a sixteenth of the model, and at least 256 Ki; the whole model for a single
-   * rank. "auto": that at first, and after a few steps the size that leaves the least to wait for, by the time that
-   * backward took and the cost of the network (`bucketing` says it). Votes do not depend on it; means of three ranks
-   * and more are added in another order, which shows in their last bits.
+   * The least number of elements in a bucket: by default a sixteenth of the model and at least 256 Ki, or the whole
+   * model for a single rank. "auto" begins with that, and after a few steps takes the size that leaves the least to
+   * wait for, from the time of backward and the cost of the network (`bucketing` tells it). Votes do not depend on it.
+   * Means of three ranks and more are added in another order, which shows in their last bits.
    */
   bucket?: number | "auto";
   /** The result of `measureLink` on the group, for `bucket: "auto"`, which otherwise measures for itself. */
@@ -83,8 +83,8 @@ interface Opened {
 }
 
 /**
- * The optimizer whose step is under way on a group: messages of two would mix where ranks' gradients are complete in
- * another order.
+ * The optimizer whose step is under way on a group. The messages of two would mix where ranks complete gradients in
+ * different orders.
  */
 const atWork = new WeakMap<Group, Optimizer>();
 
@@ -202,7 +202,7 @@ export class Optimizer implements AsyncDisposable {
     const after = await this.#sent();
     const norm = agreementOnNorms(this.steps, this.#group.rank, this.#sending);
     this.steps++;
-    // Its message travels beside what comes next, and is counted with this step.
+    // Its message is sent beside what comes next, and counts with this step.
     this.#clipping.close(underWay.step.norms);
     this.#comparisonIsDue ||= this.#compareEvery > 0 && this.steps % this.#compareEvery === 0;
     if (this.#comparisonIsDue && !this.parametersDiffer) {
@@ -218,7 +218,7 @@ export class Optimizer implements AsyncDisposable {
     };
   }
 
-  /** A step of which nothing has left. */
+  /** A step that has not sent anything yet. */
   async #open(lr: number, loss: number): Promise<Opened> {
     if ((atWork.get(this.#group) ?? this) !== this)
       throw new Error(
@@ -287,7 +287,7 @@ export class Optimizer implements AsyncDisposable {
   }
 
   /**
-   * The momenta of this rank: m or M of each state that has one, flat. They are the state's own memory, and change with
+   * The momenta of this rank, flat: m or M of each state that has one. They are the state's own memory, and change with
    * each step.
    */
   momenta(): readonly Tensor[] {
@@ -295,7 +295,7 @@ export class Optimizer implements AsyncDisposable {
   }
 
   /**
-   * The requests of a step, the next one's unless given: of each bucket, in the order in which they leave, its elements
+   * The requests of a step, by default the next one: for each bucket, in the order in which they leave, its elements
    * and its rounds.
    */
   requests(step = this.steps): ({ readonly elements: number } & Rounds)[] {
@@ -333,10 +333,10 @@ export class Optimizer implements AsyncDisposable {
   }
 
   /**
-   * Goes on after `steps` steps from what the ranks of a run have saved, by rank. `saves` of as many ranks as there are
-   * now: each rank takes its own, and needs no other's (they may be empty). Of another number of ranks: all are needed,
-   * and each kind of state is carried as algorithms/state.ts says. SavedStateError where they belong to another
-   * optimizer or model, or where an option, such as a warm-up's length, comes too late; nothing has changed then.
+   * Goes on after `steps` steps from the saves of a run's ranks, by rank. With as many ranks as before, each rank takes
+   * its own save and needs no other (they may be empty). With another number, all saves are needed, and each kind of
+   * state is converted as algorithms/state.ts says. SavedStateError where they belong to another optimizer or model, or
+   * where an option, such as a warm-up's length, comes too late; nothing has changed then.
    */
   async restore(steps: number, saves: readonly StoredState[]): Promise<void> {
     const { rank, size: ranks } = this.#group;

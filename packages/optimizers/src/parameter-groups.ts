@@ -16,7 +16,7 @@ export interface ParameterGroup {
   readonly lrFactor?: number | undefined;
 }
 
-/** What a group says of its parameters. */
+/** How a group treats its parameters. */
 export type Treatment = Omit<ParameterGroup, "match">;
 
 /** A part of the arena with its algorithm: views of its parameters and gradients, and its state. */
@@ -81,9 +81,9 @@ function takenBy({ name: algorithm, takes }: Algorithm, segment: Segment): Segme
 }
 
 /**
- * Each to the rank that has the fewest elements so far, the first of these; the same on every rank. In the order of the
- * model, not the largest first: so neighbours, whose messages share a bucket, belong to different ranks, and no link
- * carries most of a bucket.
+ * Gives each matrix to the rank that has the fewest elements so far, the first of these; the same on every rank. In the
+ * order of the model, not the largest first: so neighbours, whose messages share a bucket, belong to different ranks,
+ * and no link carries most of a bucket.
  */
 export function ownersOf(lengths: readonly number[], ranks: number): number[] {
   const owned = new Array<number>(ranks).fill(0);
@@ -94,7 +94,7 @@ export function ownersOf(lengths: readonly number[], ranks: number): number[] {
   });
 }
 
-/** The part [begin, end) of a span, which holds these of its segments. */
+/** The part [begin, end) of a span, which has these of its segments. */
 export function slice(span: Span, begin: number, end: number, segments: readonly Segment[]): Span {
   const { algorithm, lrFactor, state } = span;
   const n = end - begin;

@@ -1,6 +1,6 @@
 /**
- * The rounds of a step. A step's first messages need nothing but gradients of their bucket; its later ones follow from
- * mean gradients that all ranks must know first: their common norm clips them, or compressed ones must be seen to be
+ * The rounds of a step. A step's first messages need only gradients of their bucket. Its later ones depend on mean
+ * gradients that all ranks must know first: their common norm clips them, or compressed ones must be known to be
  * finite.
  */
 import type { StepMessage } from "./algorithms/algorithm.ts";
@@ -11,7 +11,7 @@ export interface RoundCounts {
   readonly afterMeans: number;
 }
 
-/** How many messages of a step come before it waits for the mean gradients of all buckets, and how many behind. */
+/** How many messages of a step come before it waits for the mean gradients of all buckets, and how many after. */
 export function roundCounts(messages: readonly StepMessage[], clipping: ClipsMeans): RoundCounts {
   const count = messages.length;
   const last = messages.findIndex((message, i) => i + 1 < count && ends(message, messages[i + 1]!, clipping));
@@ -20,7 +20,7 @@ export function roundCounts(messages: readonly StepMessage[], clipping: ClipsMea
 
 export type ClipsMeans = Pick<Clipping, "limit" | "meansNeedAll">;
 
-/** Whether a message is the last one of the first. */
+/** Whether a message is the last of the first ones. */
 function ends(message: StepMessage, next: StepMessage, { limit, meansNeedAll }: ClipsMeans): boolean {
   if (message.kind === "meanGradient") return meansNeedAll;
   if (message.kind === "meanGradientAtOwner") return limit > 0;

@@ -37,14 +37,11 @@ export interface StepContext {
   readonly vector: Vector;
 }
 
-/**
- * The exchange as an optimizer sees it: with the mean gradient, whose norm all ranks see alike and which is clipped by
- * it.
- */
+/** The exchange as an optimizer sees it, with the mean gradient, which is clipped by its norm. */
 export interface OptimizerExchange extends Exchange {
   /**
-   * g ← mean over ranks of g. Resolves to the factor that clips it. The mean of anything else is `mean`, which clipping
-   * does not look at.
+   * g ← mean over ranks of g. Resolves to the factor that clips it. For the mean of anything else use `mean`, which is
+   * not clipped.
    */
   meanGradient(g: Tensor): Promise<number>;
   /**
@@ -53,8 +50,8 @@ export interface OptimizerExchange extends Exchange {
    */
   meanGradientAtOwner(g: Tensor, options: FromOwnerOptions): Promise<number>;
   /**
-   * The factor that clips a mean gradient g which messages marked `ofMean` have made, on every rank alike. It waits for
-   * no message of its own.
+   * The factor that clips a mean gradient g that messages marked `ofMean` have made: the same on every rank, without a
+   * message of its own.
    */
   clipFactor(g: Tensor): Promise<number>;
   /**
@@ -93,11 +90,11 @@ export interface Algorithm<S extends State = State> {
    * convolution are matrices, (out, in · kh · kw), and it sees them in this shape (matrix-shape.ts).
    */
   readonly takes?: "matrices";
-  /** Its state can be shared by the ranks of `vector.mesh.weight`. Other algorithms have all of it on every rank. */
+  /** The ranks of `vector.mesh.weight` can share its state. Other algorithms have all of it on every rank. */
   readonly shards?: true;
   /**
-   * Every step works on the mean gradient, and on nothing else that ranks make of their own: it may be compressed on
-   * the way (gradients/).
+   * Every step works on the mean gradient, and on nothing else of a rank's own. So the mean may be compressed
+   * (gradients/).
    */
   readonly takesMean?: true;
   /**
@@ -126,8 +123,8 @@ export interface Algorithm<S extends State = State> {
    */
   isLocal?(step: number): boolean;
   /**
-   * Called before the state of a save is restored: the numbers that were saved after `step` steps, as these options
-   * have them. SavedStateError for options that come too late.
+   * Called before the state of a save is restored: returns the numbers that were saved after `step` steps, as these
+   * options need them. SavedStateError for options that come too late.
    */
   adopt?(scalars: NonNullable<S["scalars"]>, step: number): NonNullable<S["scalars"]>;
   /**

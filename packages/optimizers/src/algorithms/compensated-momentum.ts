@@ -77,7 +77,9 @@ export function compensation(
   return { into, codec, workerError, serverError: owned.serverError.values, hold };
 }
 
-/** A run of the averaged momentum. Packed, it is not in m yet: the pass that reads it first writes it there. */
+/**
+ * A run of the averaged momentum. If it is packed, it is not in m yet: the pass that reads it first writes it there.
+ */
 export interface MomentumPart {
   readonly begin: number; // of its elements, in the vector or in the layer
   readonly end: number;
@@ -125,7 +127,7 @@ export class CompensatedMomentum {
   readonly #beta1: number;
   readonly #keepsBefore: boolean;
 
-  /** `keepsBefore`: whether the parts of a mean have the m of before, where they are not packed. */
+  /** `keepsBefore`: whether the parts of a mean have the m of before, if they are not packed. */
   constructor(scale: Scale, beta1: number, { keepsBefore = false } = {}) {
     this.#scale = scale;
     this.#beta1 = beta1;
@@ -154,7 +156,7 @@ export class CompensatedMomentum {
 
   /**
    * One message: the error-compensated mean over ranks of β₁ m + (1 − β₁) g, for elements whose variance is not 0; 0
-   * for the others. It comes packed where all of it is on the CPU and no layer is scaled; m is then still that of
+   * for the others. It comes packed where all of it is on the CPU and no layer is scaled: m is then still that of
    * before. Otherwise m ← the mean.
    */
   async average(
@@ -190,9 +192,9 @@ function scaleLayers(x: Tensor, { offset, segments }: Vector, factors: readonly 
 }
 
 /**
- * One pass adds the momentum to the worker's error and writes its wire, another one adds the ranks' wires to the
- * owner's error and writes the wire of the mean. What the wires leave of the errors is subtracted by the same passes of
- * the next step.
+ * One pass adds the momentum to the worker's error and writes its wire. Another adds the ranks' wires to the owner's
+ * error and writes the wire of the mean. The same passes of the next step subtract from the errors what the wires have
+ * sent.
  */
 async function packedMean(
   g: Tensor,

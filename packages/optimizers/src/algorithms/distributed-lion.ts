@@ -150,8 +150,8 @@ function withZeros({ beta1, beta2, weightDecay, vote, momentumSync }: Options): 
       using Δ = zerosLike(θ);
       await exchange.sumOfLevels(c, { codec, into: Δ, scale: 1 / exchange.ranks });
       await exchange.agreed();
-      // η Δ is rounded by itself: some processors fuse a product with the subtraction that follows, and ranks may run
-      // on others.
+      // η Δ is rounded by itself: some processors fuse a product with the subtraction that follows, and the ranks may
+      // run on different ones.
       noGrad(() => θ.mul_(1 - η * weightDecay).sub_(Δ.mul_(η)));
     },
 

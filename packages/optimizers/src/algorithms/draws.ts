@@ -1,11 +1,14 @@
-/** Random rounding: what its draws depend on, which is the same for any cut of the model into messages. */
+/**
+ * Random rounding: its draws depend on the seed, the step, the rank and the element's place, and so not on how the
+ * model is cut into messages.
+ */
 import { nonNegativeInteger, v } from "@terse/options";
 import type { StepContext } from "./algorithm.ts";
 
-/** The option: ranks and elements have their own draws, and another seed has others. */
+/** The option. Ranks and elements have their own draws; another seed gives others. */
 export const seed = v.optional(nonNegativeInteger, 0);
 
-/** As an exchange takes them. */
+/** The options of random rounding, as an exchange takes them. */
 export const drawsOf = (seed: number, { step, vector }: Pick<StepContext, "step" | "vector">) => ({
   seed,
   step,

@@ -7,8 +7,8 @@ import { call, emptyLike, keep, noGrad, scope, type Tensor } from "@terse/tensor
 
 /**
  * u = sign(β₁ m + (1 − β₁) g) and m ← β₂ m + (1 − β₂) g, in one pass over m and g; g is multiplied by gradientScale
- * first. The kernel runs piece by piece, when the exchange needs the signs, so the first ones travel while it computes
- * the others. A dense vote reads β₁ m + (1 − β₁) g in place of the signs, and that is computed at once.
+ * first. The kernel runs piece by piece, when the exchange needs the signs, so it computes the others while the first
+ * ones are sent. A dense vote reads β₁ m + (1 − β₁) g in place of the signs, which is computed at once.
  */
 export function lionVote(
   m: Tensor,
@@ -81,7 +81,7 @@ export function applyVote(
     );
 }
 
-/** A new tensor or a view, without those that were made on the way to it. */
+/** A new tensor or a view. Frees the intermediate ones. */
 export const resultOf = (make: () => Tensor): Tensor => noGrad(() => scope(() => keep(make())));
 
 /**

@@ -59,7 +59,7 @@ export const ratioBounds = {
   remedy: "take minRatio ≤ maxRatio",
 } as const;
 
-/** c, of ‖θ‖ and ‖u‖: their ratio in its bounds. */
+/** c, from ‖θ‖ and ‖u‖: their ratio in its bounds. */
 export function clippedRatio(given: Bounds): (weights: number, update: number) => number {
   const [min, max] = boundsOf(given);
   return (weights, update) => (weights === 0 ? min : Math.min(Math.max(weights / update, min), max)); // 0/0 too is min
@@ -78,7 +78,7 @@ export const lamb = define({
     const { beta1, beta2, weightDecay, variant } = given;
     const eps = given.eps ?? (variant === "deepspeed" ? 1e-8 : 1e-6);
     const clip = clippedRatio(given);
-    /** c, of ‖θ‖ and ‖u‖. */
+    /** c, from ‖θ‖ and ‖u‖. */
     const ratioOf = (weights: number, update: number) => {
       const isOne = weights === 0 || update === 0 || (variant === "apex" && weightDecay === 0);
       return variant !== "paper" && isOne ? 1 : clip(weights, update);

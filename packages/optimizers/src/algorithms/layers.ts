@@ -3,7 +3,7 @@ import type { Tensor } from "@terse/tensor";
 import type { Vector } from "./algorithm.ts";
 import { memoryOf, slice } from "./kernels.ts";
 
-/** The parts of a vector's tensors that belong to one parameter after another, as kernels take them. */
+/** The parts of a vector's tensors, one parameter after the other, as kernels take them. */
 export function layersOf<Names extends string>(
   { offset, segments }: Vector,
   tensors: Readonly<Record<Names, Tensor>>,

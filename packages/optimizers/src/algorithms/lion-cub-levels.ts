@@ -114,11 +114,14 @@ export function lionCubLevels(
 /** As many levels as p bits hold. */
 const levelsOfBits = (bits: number) => () => ({ bits, side: 2 ** (bits - 1) - 1 });
 
-/** The largest sum that so many bits hold, with its sign, and what it leaves to each rank: s = ⌊127/P⌋ for 8 bits. */
+/**
+ * The largest sum that fits in so many bits, with its sign, and the levels that it leaves to each rank: s = ⌊127/P⌋ for
+ * 8 bits.
+ */
 const largestSum = (sumBits: number) => 2 ** (sumBits - 1) - 1;
 export const sideOfSum = (sumBits: number, ranks: number) => Math.floor(largestSum(sumBits) / ranks);
 
-/** As many levels as leave the sum of all ranks in so many bits. */
+/** As many levels as keep the sum of all ranks in so many bits. */
 const levelsOfSum = (sumBits: number, where: string) => (ranks: number) => {
   const side = sideOfSum(sumBits, ranks);
   const most = largestSum(sumBits);

@@ -17,10 +17,10 @@ export const lionCubOptions = v.object({
   seed, // of the draws of linf
   // Only with one bit: the vote of an exact 0; alternate if absent; hold: 0, in two bits.
   zero: v.optional(oneOf(["hold", "plus", "minus", "alternate"])),
-  // Only of signs: the outcome of as many votes each way; alternate if absent.
+  // Only with signs: the outcome where both signs have as many votes; alternate if absent.
   tie: v.optional(oneOf(["plus", "minus", "alternate"])),
-  // Only of signs: steps between two counts of the elements that have had a gradient, the others do not move; 0: none
-  // (seen-mask.ts).
+  // Only with signs: steps between two counts of the elements that have had a gradient; the others do not move; 0 is
+  // never (seen-mask.ts).
   maskEvery,
   momentumSync: v.optional(momentumSyncOptions, {}), // which layers' m is averaged, and when (§5.1); none
 });

@@ -68,7 +68,7 @@ function choleskyQr(P: Tensor, seed: number): Tensor {
 const solveRight = (P: Tensor, U: Tensor): Tensor =>
   call("aten::linalg_solve_triangular", U, P, true, false, false) as Tensor;
 
-/** Standard normal, from this seed; libtorch's generator goes on as if it had not been used. */
+/** Standard normal numbers from this seed; the state of libtorch's generator does not change. */
 function normal(shape: readonly number[], seed: number): Tensor {
   const state = randomState();
   manualSeed(seed);

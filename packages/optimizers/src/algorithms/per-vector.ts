@@ -1,6 +1,6 @@
 import type { Vector } from "./algorithm.ts";
 
-/** What is made once for each vector, such as a codec, of which the exchange keeps what it derives. */
+/** Makes a value once for each vector, such as a codec, for which the exchange keeps derived values. */
 export function perVector<T extends object>(make: (vector: Vector) => T): (vector: Vector) => T {
   const known = new WeakMap<Vector, T>();
   return (vector) => {

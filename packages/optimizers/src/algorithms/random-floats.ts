@@ -2,8 +2,8 @@ import { philox, wordsOf } from "@terse/codecs";
 import { empty, fromTypedArray, type Tensor } from "@terse/tensor";
 
 /**
- * n floats, uniform in [−1, 1), the same bits on every rank and processor, which libtorch's generators do not promise.
- * Another `stream` of the same seed gives others.
+ * n floats, uniform in [−1, 1), with the same bits on every rank and processor, which libtorch's generators do not
+ * promise. Another `stream` of the same seed gives others.
  */
 export function randomFloats(n: number, { seed, stream }: { seed: number; stream: number }): Float32Array {
   const values = new Float32Array(n);
@@ -15,8 +15,8 @@ export function randomFloats(n: number, { seed, stream }: { seed: number; stream
 }
 
 /**
- * The same as a matrix. On the device "meta", where a dry run has shapes only, nothing is drawn: a large model's would
- * take seconds.
+ * The same as a matrix. On the device "meta", where a dry run has only shapes, nothing is drawn: that would take
+ * seconds for a large model.
  */
 export function randomMatrix(
   [rows, columns]: readonly [number, number],

@@ -1,7 +1,7 @@
 import { sign } from "@terse/codecs";
 import type { State } from "./state.ts";
 
-/** Subtracts from every error what was sent of it. The next step gives the same bits with it and without it. */
+/** Subtracts from every error what was sent of it. The next step gives the same bits with this and without it. */
 export function settle({ elements = {}, owned = {}, unsettled = {} }: State): void {
   for (const [name, sent] of Object.entries(unsettled)) {
     const error = elements[name] ?? owned[name]?.values;

@@ -26,8 +26,8 @@ import { SavedStateError } from "../saved-state.ts";
 export const warmup = v.optional(v.union([positiveInteger, fraction, oneOf(["auto"])]), "auto");
 
 /**
- * In a run of `steps`: a fraction of it in steps. A plan takes `auto` to end after a fifth of the run, or as long as it
- * has to last.
+ * The option in a run of `steps`: a fraction becomes steps. A plan assumes that `auto` ends after a fifth of the run,
+ * or as early as it can if that is later.
  */
 export function warmupInRun(
   { warmup, beta2 }: { readonly warmup: number | "auto"; readonly beta2: number },
@@ -84,8 +84,8 @@ export function startWarmup(length: number | "auto"): Warmup {
 }
 
 /**
- * The warm-up of a save after `step` steps, with the length that the optimizer is given now. SavedStateError where the
- * warm-up has ended at another step, or the length is over.
+ * The warm-up of a save after `step` steps, with the length that the optimizer has now. SavedStateError where the
+ * warm-up has ended at another step, or that length is over.
  */
 export function resumedWarmup(where: string, saved: Warmup, length: number | "auto", step: number): Warmup {
   if (length === "auto") return warmsUp(saved, step) ? { ...saved, compressesFrom: -1 } : saved;
@@ -102,8 +102,8 @@ export function resumedWarmup(where: string, saved: Warmup, length: number | "au
 }
 
 /**
- * Its length, and the options that count in it alone. One that ends by itself may be over, which only its numbers say
- * (`resumedWarmup`).
+ * A run keeps its length, and the options that count in it alone. A warm-up that ends by itself may be over, which only
+ * its numbers tell (`resumedWarmup`).
  */
 export function keptAfterWarmup<Option extends string>(
   { before, after, step }: OptionsChange<{ readonly warmup: number | "auto" }>,
@@ -123,7 +123,7 @@ export function keptAfterWarmup<Option extends string>(
 export const warmsUp = ({ compressesFrom }: Warmup, step: number): boolean =>
   compressesFrom < 0 || step < compressesFrom;
 
-/** After a step of a warm-up whose length is not given: ends it where the variance is stable. */
+/** Called after a step of a warm-up whose length is not given: ends it where the variance is stable. */
 export function watchVariance(variance: Tensor, scalars: Warmup, step: number, beta2: number): void {
   const taken = step + 1;
   if (scalars.compressesFrom >= 0 || taken % lookout(beta2) !== 0) return;

@@ -73,7 +73,7 @@ export interface ZeroOneAdamState extends CompensationErrors {
 export const zeroOneAdam = define({
   name: "zero-one-adam",
   options,
-  /** Below `freeze` alone count those that say how v is made; and errors are those of what `early` says. */
+  /** Only below `freeze` the options count that say how v is made; and errors are those of what `early` says. */
   kept: ({ before, after, step }) => ({
     scale: makesState,
     early: makesState,
@@ -177,7 +177,8 @@ export const zeroOneAdam = define({
         await exchange.agreed();
         if (scalars.pending > 0) noGrad(() => θ.copy_(shared));
         applyAdamUpdate(θ, mean, v, { ...plain, weightDecay: η * weightDecay, rate: 1 });
-        // A learning rate of 0, as in the first step of a schedule, leaves nothing to learn the momentum from.
+        // With a learning rate of 0, as in the first step of a schedule, the momentum cannot be computed from the
+        // moves.
         noGrad(() => [m.copy_(rates > 0 ? mean.mul_(1 / rates) : momentum), u.zero_()]);
         Object.assign(scalars, { pending: 0, rates: 0 });
       },
@@ -199,7 +200,7 @@ export const zeroOneAdam = define({
   },
 });
 
-/** Errors of another quantity are of no use. */
+/** Errors of another quantity are useless. */
 function clear({ elements, owned }: ZeroOneAdamState): void {
   elements.workerError.zero_();
   owned.serverError.values.zero_();

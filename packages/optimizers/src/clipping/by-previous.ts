@@ -8,7 +8,7 @@ import type { ClippingWay } from "./clipping-way.ts";
  *   n_j    norm of bucket j, in the order in which they leave
  *   p_j    n_j² of the step before, its mean over the ranks, on which all agree in one small message
  *
- * So the part that is known now is extended by the shares of the step before; a gradient that grows as a whole is
+ * So the part that is known now is extended by the shares of the step before. If the gradient grows as a whole, it is
  * clipped as by its global norm. The norm of the step before alone would let spikes through, which momenta remember.
  * Means are clipped by their global norm.
  */

@@ -1,4 +1,4 @@
-/** What is known of the norms, by a bucket's place. */
+/** The norms that are known, by a bucket's place. */
 export interface BucketNorms {
   own(place: number): number;
   mean(place: number): number;
@@ -6,7 +6,7 @@ export interface BucketNorms {
   wholeMean(): number;
 }
 
-/** One way to clip. N of a bucket, by its place in the order in which buckets leave. */
+/** One way to clip. It gives N for a bucket, by the bucket's place in the order in which buckets leave. */
 export interface ClippingWay {
   /** Own gradients must all be there before the first bucket leaves. */
   readonly ownNeedsAll: boolean;

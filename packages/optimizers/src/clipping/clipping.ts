@@ -3,9 +3,9 @@
  *
  *   g ← min(1, limit / N) g
  *
- * Algorithms that average gradients clip the mean, after it has come; others clip each rank's own gradient, before
- * anything is made of it. Where a mean comes to its owner alone, as Muon's, the ranks add up in one small message what
- * owners know. N is
+ * Algorithms that average gradients clip the mean, after it has come. Others clip each rank's own gradient, before
+ * anything else is done with it. Where a mean comes only to its owner, as with Muon, the ranks add up in one small
+ * message what the owners know. N is
  *
  *   global      the norm of the whole gradient                                                 by-global.ts
  *   bucket      the norm of each bucket                                                        by-bucket.ts
@@ -50,7 +50,7 @@ export class Clipping {
     return this.limit > 0 && this.by === "previous";
   }
 
-  /** How the buckets of the next step are clipped; undefined without a limit. */
+  /** The way in which the buckets of the next step are clipped; undefined without a limit. */
   way(buckets: readonly Bucket[]): ClippingWay | undefined {
     if (this.limit === 0) return undefined;
     if (this.by === "bucket") return byBucket;

@@ -36,9 +36,9 @@ export class GradientNorms implements BucketNorms {
   }
 
   /**
-   * Takes the norm of a bucket's own gradients before it leaves. Whether this rank's gradients can be used: all of the
-   * bucket's where some are own ones, or are compressed, which keeps errors, or come to one rank; a dense mean shows on
-   * all ranks by itself whether it is finite.
+   * Takes the norm of a bucket's own gradients before it leaves. Returns whether this rank's gradients can be used. It
+   * looks at all gradients of the bucket where some are the rank's own, are compressed (errors would keep what is not
+   * finite), or come to one rank. Of dense means all ranks see by themselves whether they are finite.
    */
   acceptOwn(bucket: Bucket): boolean {
     const own = this.#ownOf(bucket.spans);
@@ -48,7 +48,9 @@ export class GradientNorms implements BucketNorms {
     return isUsable(own.length === bucket.spans.length ? norm : normOf(bucket.spans.map(({ g }) => g)));
   }
 
-  /** Takes the norm of a mean gradient that has come. Whether its elements and their squares are finite in f32. */
+  /**
+   * Takes the norm of a mean gradient that has come. Returns whether its elements and their squares are finite in f32.
+   */
   acceptMean(bucket: Bucket, g: Tensor): boolean {
     const squares = sumOfSquares(g);
     this.#means.set(bucket, [...(this.#means.get(bucket) ?? []), squares]);
@@ -56,7 +58,8 @@ export class GradientNorms implements BucketNorms {
   }
 
   /**
-   * The same for one that this rank has put together from compressed messages; `agree` throws where it is not finite.
+   * The same for a mean that this rank has put together from compressed messages; `agree` throws where it is not
+   * finite.
    */
   acceptCompressed(bucket: Bucket, g: Tensor): void {
     if (!this.acceptMean(bucket, g)) this.#refused = true;
@@ -68,7 +71,7 @@ export class GradientNorms implements BucketNorms {
   }
 
   /**
-   * All mean gradients have come. Owners tell all ranks the norms of those that they alone have; without any, or
+   * Called when all mean gradients have come. Owners tell all ranks the norms that only they know; without any, or
    * without a limit, nothing is sent. Throws a StepRefusedError, on every rank alike, where a compressed mean is not
    * finite.
    */
@@ -140,7 +143,7 @@ export class GradientNorms implements BucketNorms {
     return averagesAtOwner(algorithm.messages(vector, this.#step, state));
   }
 
-  /** Without a clip the norms of means that only owners have stay unknown: then those of the rank's own count. */
+  /** Without a clip only owners know the norms of their means: then the norms of the rank's own gradients count. */
   #ownOf(spans: readonly Span[]): Tensor[] {
     const isOwn = (span: Span) => {
       const { algorithm, vector, state } = span;
@@ -161,7 +164,7 @@ export function isUsable(norm: number): boolean {
   return norm < 2 ** 63; // false for NaN
 }
 
-/** The norm of all from the norms of the parts, in this order: always the same bits. */
+/** The norm of the whole from the norms of the parts, in this order: always the same bits. */
 function ofAll(norms: readonly number[]): number {
   return norms.length === 1 ? norms[0]! : Math.sqrt(norms.reduce((sum, one) => sum + one * one, 0));
 }

@@ -43,7 +43,7 @@ import { ratio } from "./largest.ts";
 const of = codecsOfGradients;
 const names = Object.keys(of);
 
-/** The parameters of all codecs, as options: those that are chosen as a share by the share's name. */
+/** The parameters of all codecs, as options. One that is chosen as a share has the share's name. */
 const chosenOf = (codec: string): [option: string, parameter: string, ChosenParameter][] =>
   Object.entries(of[codec]!.chosen ?? {}).map(([name, chosen]) => [chosen.asShare ?? name, name, chosen]);
 
@@ -141,7 +141,7 @@ export const anyCodec = define({
         throw new OptionsError([{ path: `${where}.${error.parameter}`, problem: error.problem }]);
       }
     };
-    /** For n elements, of which a share is a number. */
+    /** The parameters for n elements: shares become numbers of elements. */
     const ofLength = (n: number): Codec => {
       const known = byLength.get(n) ?? codecWith(withNumbers(given, shares, n));
       byLength.set(n, known);
@@ -153,7 +153,7 @@ export const anyCodec = define({
     const sums = !errorFeedback && whole?.summable !== undefined;
     const byLayers = sums && given.block === undefined;
     const cutAtLayers = perVector(({ lengths }) => codecWith({ ...given, segments: lengths }));
-    /** The codec of a vector: with a scale for each layer where it holds several. */
+    /** The codec of a vector, with a scale for each layer if the vector has several. */
     const codecOf = (vector: Vector): Codec => {
       if (!whole) return ofLength(vector.n);
       return byLayers ? cutAtLayers(vector) : whole;

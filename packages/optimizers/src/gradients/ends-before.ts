@@ -1,7 +1,7 @@
 import type { Problem } from "@terse/options";
 
 /**
- * Problems of options that are steps after which the compression begins, where a run of `steps` has no more of them.
+ * The problems of options that name the step at which the compression begins, where a run of `steps` ends before it.
  */
 export const endsBefore = (steps: number, options: Readonly<Record<string, number>>): Problem[] =>
   Object.entries(options).flatMap(([path, length]) =>

@@ -34,7 +34,7 @@ import type { CompressionRules } from "./gradient-compression.ts";
 const options = v.object({
   matrixApproximationRank: v.optional(positiveInteger, 1), // r
   startPowerSGDIter: v.optional(nonNegativeInteger, 0), // the first step that compresses; the hook's default is 1000
-  // With less than 1 factors could be more than the matrix.
+  // Below 1 the factors could be larger than the matrix.
   minCompressionRate: v.optional(v.pipe(finite, v.minValue(1)), 2),
   useErrorFeedback: v.optional(flag, true),
   warmStart: v.optional(flag, true),

@@ -76,7 +76,8 @@ export const terngrad = define({
 });
 
 /**
- * Clips each layer to c standard deviations. The sum of squares is not finite where an element is not; that one stays.
+ * Clips each layer to c standard deviations. Where an element is not finite, the sum of squares is not either, and the
+ * layer stays as it is.
  */
 function clipLayers(g: Tensor, { n, offset, segments }: Vector, c: number): void {
   scope(() =>
