@@ -59,7 +59,7 @@ function inKeysOfRecipe<T>(create: () => T): T {
   }
 }
 
-/** This rank's share of the data. Where a rank finds it to be wrong, all ranks throw the same error. */
+/** Opens this rank's share of the data. Where one rank finds it wrong, all ranks throw the same error. */
 export async function buildData({ data, seed, accumulate }: Recipe, model: Model, group: Group): Promise<Dataset> {
   const { name, batchSize, ...options } = data;
   const { rank, size: ranks } = group;
@@ -92,7 +92,7 @@ export async function buildOptimizer(recipe: Recipe, arena: Arena, group: Group)
   return makeOptimizer(recipe, arena, group, { measured, hosts });
 }
 
-/** The same where the surroundings are known. Sends nothing. */
+/** Makes the optimizer where the surroundings are known. Sends nothing. */
 export function makeOptimizer(recipe: Recipe, arena: Arena, group: Group, surroundings: Surroundings): Optimizer {
   const { optimizer, overlap, bucket, compareEvery } = recipe;
   const { clip, clipBy } = optimizer;
@@ -110,7 +110,7 @@ export function makeOptimizer(recipe: Recipe, arena: Arena, group: Group, surrou
   }
 }
 
-/** What the optimizer or its schemes refuse, with the key that chooses it. */
+/** The error of an optimizer or its schemes, with the key that chooses it. */
 function inKeys(error: RangeError | OverlapError, optimizer: Recipe["optimizer"]): OptionsError {
   const key =
     error instanceof UnsupportedOutcomeError
@@ -162,8 +162,8 @@ interface Surroundings {
 }
 
 /**
- * What carries votes and means; `vote: auto` needs `measured`, `vote: hierarchical` without ranksPerHost needs `hosts`.
- * Throws `OptionsError`.
+ * The schemes for votes and means. `vote: auto` needs `measured`, and `vote: hierarchical` without ranksPerHost needs
+ * `hosts`. Throws `OptionsError`.
  */
 export function schemesOf({ exchange }: Pick<Recipe, "exchange">, surroundings: Surroundings = {}): ChosenSchemes {
   const { vote, dense: type, gradient: _, buffers: __, ...given } = exchange;

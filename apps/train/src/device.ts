@@ -10,7 +10,7 @@ export function deviceOf({ device }: Recipe, env: NodeJS.ProcessEnv = process.en
   return device === "cuda" ? `cuda:${readWorldEnvironment(env).localRank}` : device;
 }
 
-/** The same, after the device has been opened. Throws `OptionsError` where this machine cannot. */
+/** The device after it has been opened. Throws `OptionsError` where this machine cannot open it. */
 export function openDeviceOf(recipe: Recipe): string {
   const device = deviceOf(recipe);
   if (device === "cpu") return device;
@@ -25,7 +25,7 @@ export function openDeviceOf(recipe: Recipe): string {
 
 const driverFiles = ["/proc/driver/nvidia/version", "/dev/nvidiactl", "/dev/dxg"]; // the last one: of Windows' Linux
 
-/** Why a device cannot be used: that there is no driver, or else what libtorch says, without the function's name. */
+/** Why a device cannot be used: there is no driver, or else libtorch's words without the function's name. */
 export function unusable({ device }: Pick<Recipe, "device">, why: string, files = driverFiles): string {
   if (!files.some((file) => existsSync(file)))
     return `device: ${device}: this machine has no NVIDIA driver (see ./terse doctor)`;

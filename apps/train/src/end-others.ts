@@ -1,11 +1,11 @@
-/** What a rank that fails does for the others. */
+/** What a failing rank does for the others. */
 import { setTimeout as pause } from "node:timers/promises";
 import type { Group } from "@terse/collectives";
 import { StepRefusedError } from "@terse/exchange";
 import { RanksDifferError } from "@terse/optimizers";
 import { firstOf, sentence } from "./failure.ts";
 
-/** A fault of the recipe comes on every rank by itself, on a slow one a little later. */
+/** Every rank finds a fault of the recipe by itself, on a slow machine a little later. */
 const graceMilliseconds = 200;
 
 /** The errors of which the other ranks know. */

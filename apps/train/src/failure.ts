@@ -8,7 +8,7 @@ export function sentence(thrown: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }
 
-/** The error itself, where what was closed after it has failed too. */
+/** The first error, where closing things after it has failed too. */
 export function firstOf(error: unknown): unknown {
   return error instanceof SuppressedError ? firstOf(error.suppressed) : error;
 }

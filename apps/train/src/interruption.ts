@@ -4,7 +4,7 @@ import type { Group } from "@terse/collectives";
 
 /** Seconds between the messages in which the ranks agree; where steps take longer, every step has one. */
 const interval = 1;
-/** A second signal ends the process, unless it comes so soon: a terminal and a launcher both send the first one. */
+/** A second signal ends the process, unless it comes at once: a terminal and a launcher both send the first one. */
 const sameSignalMs = 1000;
 
 export const signals = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
@@ -28,7 +28,7 @@ export class Interruption implements Disposable {
     if (process.stdout.errored) this.#pipe(process.stdout.errored);
   }
 
-  /** Before a step, on every rank: why all ranks stop now, if they do. */
+  /** Called before a step on every rank. Resolves to why all ranks stop now, if they do. */
   async before(step: number): Promise<Reason | undefined> {
     if (step < this.#next) return undefined;
     const { reason, seconds } = await this.#agree();
@@ -37,7 +37,7 @@ export class Interruption implements Disposable {
     return reason;
   }
 
-  /** The same between steps, each time. */
+  /** The same, but asks the ranks each time; between steps. */
   async agreed(): Promise<Reason | undefined> {
     return (await this.#agree()).reason;
   }
@@ -69,7 +69,7 @@ export class Interruption implements Disposable {
   }
 }
 
-/** As shells count it. */
+/** The exit code of a process that a signal ended, as shells count it. */
 export const exitCodeOf = (reason: Reason) => 128 + constants.signals[reason];
 
 /** Whether ranks that were interrupted end with this code. */

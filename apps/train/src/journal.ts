@@ -144,7 +144,7 @@ export class Journal implements AsyncDisposable {
     if (this.#stepSeconds > 0) this.#terminal?.moved(step + 1, this.#recipe.steps, this.#left(step));
   }
 
-  /** The time of the steps that are left, as fast as those before the last log. */
+  /** The time that the remaining steps will take, if they are as fast as those before the last log. */
   #left(step: number): string {
     return durationText(this.#stepSeconds * (this.#recipe.steps - step - 1));
   }
@@ -203,8 +203,8 @@ export class Journal implements AsyncDisposable {
   }
 
   /**
-   * Runs `evaluate` and reports its metrics; does nothing where no data is held out. Where a run goes on it is
-   * evaluated once more, and the metrics have no line of it, unless it belongs there.
+   * Runs `evaluate` and reports its metrics; does nothing where no data is held out. `isLogged`: whether
+   * metrics.jsonl gets a line; a resumed run is evaluated once more, and has that line already.
    */
   async evaluated(
     step: number,

@@ -27,7 +27,7 @@ import type { Recipe } from "./recipe-schema.ts";
 
 type OptimizerSection = Recipe["optimizer"];
 
-/** An optimizer with its options, and of a group the parameters that it takes. */
+/** An optimizer with its options; for a group, also the parameters that it takes. */
 type Section = OptimizerSection["groups"][number];
 
 /**
@@ -111,7 +111,7 @@ export function checkGradients({ optimizer, exchange: { gradient } }: Pick<Recip
   for (const [key, section] of optimizersOf(optimizer)) treatmentOf(key, section, true, optimizer.lr, gradient);
 }
 
-/** How gradients are compressed on the way to their mean. Throws `OptionsError`. */
+/** The compression of gradients on the way to their mean. Throws `OptionsError`. */
 function compressionOf({ name, ...options }: NonNullable<Gradient>): GradientCompression {
   const create = gradientCompressions[name] as (options: object, where: string) => GradientCompression;
   return create(options, "exchange.gradient");
@@ -132,7 +132,7 @@ const pattern = (parameters: string) =>
 
 const weightDecayOf = (section: Section) => (section as { weightDecay?: number }).weightDecay;
 
-/** `owners`: of each parameter, 0 for the optimizer itself, i + 1 for group i. */
+/** `owners`: for each parameter 0 for the optimizer itself, i + 1 for group i. */
 function checkOwners(
   { name, groups, noDecay }: OptimizerSection,
   segments: readonly Segment[],
@@ -170,7 +170,7 @@ function cannotShare(optimizer: OptimizerSection, { name, perLayer = "another op
   ]);
 }
 
-/** What contradicts itself in the optimizers of a recipe, a line for each; found without a model. */
+/** Contradictions among the optimizers of a recipe, a line for each; found without a model. */
 export function problemsOfOptimizers({ optimizer }: Pick<Recipe, "optimizer">): string[] {
   return optimizersOf(optimizer).flatMap(([key, section]) => {
     const problems: string[] = [];

@@ -5,7 +5,7 @@ import type { Advice } from "./advise.ts";
 
 const milliseconds = (seconds: number) => `${Number((1000 * seconds).toPrecision(3)).toLocaleString("en-US")} ms`;
 
-/** `name`: of the run's own method. */
+/** `name` is that of the run's own method. */
 export function adviceText({ measured, network, rows, leftOut }: Advice, name: string): string[] {
   const { step, exposed, computing, sentBytes } = measured;
   const { alpha, beta } = network.link;

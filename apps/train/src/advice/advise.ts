@@ -65,7 +65,7 @@ export function measuredSteps(lines: readonly Line[]): MeasuredSteps | undefined
     step,
     exposed,
     backward: backward!,
-    // Beside backward a message's codecs take its processors, so backward's own time has some of theirs.
+    // Beside backward a message's codecs take processors from it, so backward's own time has some of theirs.
     computing: Math.max(data! + forward!, step - exposed - local),
     local,
     sentBytes: last["sent_bytes"] as number,
@@ -103,7 +103,7 @@ export async function advise(recipe: Recipe, measured: MeasuredSteps, network: M
   return { measured, network, rows: rows.sort((a, b) => a.step - b.step), leftOut };
 }
 
-/** How many times as long the run's own method took in the run as it takes here; 1 where that cannot be measured. */
+/** The time of the run's own method in the run ÷ its time here; 1 where that cannot be measured. */
 async function slowerInRun(recipe: Recipe, { ranks, threads, local }: MeasuredSteps): Promise<number> {
   if (recipe.device !== "cpu" || local === 0) return 1;
   try {

@@ -34,7 +34,7 @@ export async function adviseAtEnd(
   for (const line of adviceText(await advise(recipe, measured, network), methodName(recipe))) note(line);
 }
 
-/** How many steps the lines have measured: each those since the line before, at most `every`. */
+/** How many steps the lines have measured: each line counts the steps since the one before, at most `every`. */
 function stepsLogged(lines: readonly Line[], every: number): number {
   let before = -1;
   let steps = 0;

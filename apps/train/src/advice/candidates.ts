@@ -12,7 +12,7 @@ export interface Candidate {
   readonly exchange?: { readonly [option: string]: unknown };
 }
 
-/** After their warm-ups, which are part of no step time here. */
+/** The methods after their warm-ups, which no step time here includes. */
 export const candidates: readonly Candidate[] = [
   { name: "adamw, dense f32", optimizer: { name: "adamw" }, exchange: { dense: "f32" } },
   { name: "adamw, dense bf16", optimizer: { name: "adamw" }, exchange: { dense: "bf16" } },

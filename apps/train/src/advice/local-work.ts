@@ -18,7 +18,7 @@ export interface RanksOfRun {
 }
 
 /**
- * Seconds an element of the parameters, the least of a few steps, because other work only adds to it; measured once for
+ * Seconds an element of the parameters: the least of a few steps, because other work only adds to it. Measured once for
  * each method.
  */
 export function localWork(recipe: Recipe, run: RanksOfRun): Promise<number> {
@@ -33,8 +33,8 @@ async function measure(recipe: Recipe, { ranks, threads }: RanksOfRun): Promise<
   const before = numThreads();
   setNumThreads(threads);
   try {
-    // With other ranks a codec has other work: wires that are added, and wider fields. What is neither, one rank
-    // measures by itself.
+    // With other ranks a codec has other work: it adds their wires, and fields are wider. One rank alone measures
+    // everything else.
     const [alone, withOthers] = [await partsOf(recipe, 1), await partsOf(recipe, Math.min(ranks, mostRanks))];
     return alone.update + withOthers.codecs;
   } finally {
@@ -72,7 +72,7 @@ async function partsOf(recipe: Recipe, ranks: number): Promise<{ update: number;
   });
 }
 
-/** The layers here are matrices, and most of a model is: what has no matrices in a recipe is left out. */
+/** The layers here are matrices, as most of a model is. Parts of a recipe without matrices are left out. */
 const withoutOtherRoles = (recipe: Recipe): Recipe => ({
   ...recipe,
   optimizer: {

@@ -51,7 +51,7 @@ export async function readMetrics(run: string, report: (problem: string) => void
   return found.lines;
 }
 
-/** The lines of metrics.jsonl's text, and a sentence about what is none of them. */
+/** The lines of metrics.jsonl's text, and a sentence about those that are no lines of metrics. */
 export function parseMetrics(text: string): { lines: Line[]; problem: string | undefined } {
   const found = new Metrics();
   const all = text.split("\n");

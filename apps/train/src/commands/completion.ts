@@ -75,7 +75,7 @@ export function completions(): Map<string, Completions> {
   );
 }
 
-/** What "true or false or one of a, b" names; of a list "(one of a, b)" nothing, because it has several of them. */
+/** The words that "true or false or one of a, b" names; none for a list, "(one of a, b)", which has several of them. */
 function choicesOf(takes: string): string[] {
   const [, names] = /(?<!\()\bone of ((?:[\w.-]+, )*[\w.-]+)/.exec(takes) ?? [];
   return [...(takes.includes("true or false") ? ["true", "false"] : []), ...(names?.split(", ") ?? [])];

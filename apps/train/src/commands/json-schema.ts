@@ -55,13 +55,13 @@ class Converter {
     if (!schema.wrapped) return this.#described(path, this.#bare(schema, path));
     const { default: fallback } = schema as { default?: unknown };
     const inner = this.converted(schema.wrapped, path);
-    // null takes back the choice of an extended recipe, as of exchange.gradient.
+    // null undoes the choice of an extended recipe, as for exchange.gradient.
     if (fallback === undefined && schema.wrapped.type === "variant") return { ...inner, type: ["object", "null"] };
     const isPlain = fallback !== undefined && typeof fallback !== "function" && typeof fallback !== "object";
     return { ...inner, ...(isPlain && { default: fallback }) };
   }
 
-  /** What holds for the sections of a schema that do not say which entry they choose. */
+  /** The rules for sections of a schema that do not say which entry they choose. */
   withoutName(schema: Schema, path: readonly string[], unnamed: Unnamed): Json {
     if (schema.wrapped) return this.withoutName(schema.wrapped, path, unnamed);
     if (schema.type === "variant")
@@ -125,7 +125,7 @@ class Converter {
     }
   }
 
-  /** An entry of a list that chooses says so: there is none below it that may have chosen. */
+  /** An entry of a list must name its choice: no recipe below it can have chosen. */
   #item(item: Schema, path: readonly string[]): Json {
     if (item.type !== "variant") return this.converted(item, path);
     const name = path.join(".");
@@ -182,7 +182,7 @@ const branchesOf = ({ options }: Schema) => options as readonly Branch[];
 
 const nameOf = ({ entries }: Schema, key: string) => (entries![key]!.wrapped ?? entries![key]!).literal;
 
-/** Any of these forms: of a value, by its JSON type, the one of that type. */
+/** Any of these forms. A value's JSON type selects the forms of that type. */
 function oneOfThese(forms: readonly Json[]): Json {
   const ofTypes = Map.groupBy(forms, typeOf);
   if (forms.length === 1 || ofTypes.has(undefined)) return forms.length === 1 ? forms[0]! : {};

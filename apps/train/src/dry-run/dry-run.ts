@@ -50,7 +50,10 @@ function absentData({ data }: Recipe): string | undefined {
   return `data.path: there is no file or folder at ${path} on this machine; a run needs it`;
 }
 
-/** The files that a run would read. What a run would refuse is said, and the recipe is planned all the same. */
+/**
+ * The files that a run would read. Where a run would refuse them, a line says so, and the recipe is planned all the
+ * same.
+ */
 async function dataLines({ data: { name, batchSize: _, ...options } }: Recipe): Promise<string[]> {
   try {
     return inventoryLines(await datasets[name].inventory?.(options));
@@ -60,7 +63,7 @@ async function dataLines({ data: { name, batchSize: _, ...options } }: Recipe): 
   }
 }
 
-/** Throws what a run would throw that begins with these weights. */
+/** Throws the error with which a run would refuse these weights. */
 async function checkWeights(initFrom: string, recipe: Recipe, newHead = false): Promise<void> {
   const folder = await modelFolderOf(initFrom);
   await scope(async () => {

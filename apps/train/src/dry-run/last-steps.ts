@@ -15,6 +15,6 @@ export function lastSteps(optimizer: Optimizer, steps: number): { step: number; 
   }));
 }
 
-/** A mean of steps, which together are all. */
+/** The mean over steps that stand for all. */
 export const meanOf = <S extends { share: number }>(steps: readonly S[], value: (step: S) => number): number =>
   steps.reduce((sum, step) => sum + step.share * value(step), 0);

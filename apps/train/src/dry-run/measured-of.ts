@@ -1,7 +1,7 @@
 import { type Link, loopback } from "@terse/collectives";
 import { type CodecCost, type LinkCost, type Measured, measureLink } from "@terse/exchange";
 
-/** The link as it is said to be, and this machine's codecs as they are measured. */
+/** The link as the command line gives it, and this machine's codecs as measured. */
 export async function measuredOf({ bitsPerSecond, latency: alpha }: Link): Promise<Measured> {
   const link: LinkCost = { alpha, alphaLong: alpha, perMessage: 0, perExchange: 0, beta: 8 / bitsPerSecond, burst: 0 };
   return { link, codec: await codecCost() };

@@ -15,8 +15,8 @@ const samples = 200;
 const most = 8; // phases without steps between them
 
 /**
- * In the order in which they come first. `bytesOf` is called for each step; in long runs of few phases only for some.
- * `periods`: in how many steps something comes again, which may be too rare to be found otherwise.
+ * The phases in the order of their first steps. `bytesOf` is called for each step; in long runs of few phases only for
+ * some. `periods`: numbers of steps after which something is sent again, which may be too rare to be found otherwise.
  */
 export function phasesOf(steps: number, bytesOf: (step: number) => number, periods: readonly number[] = []): Phase[] {
   const sampled = runsOf(sampleOf(steps, periods), bytesOf);
@@ -54,8 +54,8 @@ function runsOf(steps: readonly number[], bytesOf: (step: number) => number): Ru
 }
 
 /**
- * Steps below `steps`, from `from` on: the first and the last one, some between them in uneven distances, so that no
- * short period hides, and the next ends of longer ones.
+ * Some steps from `from` up to `steps`: the first and the last one, some between them at uneven distances, so that no
+ * short period stays hidden, and the next ends of longer periods.
  */
 export function sampleOf(steps: number, periods: readonly number[], from = 0): number[] {
   if (steps <= samples) return [...Array(steps).keys()].slice(from);

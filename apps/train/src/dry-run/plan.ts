@@ -19,7 +19,7 @@ import { type Phase, phasesOf } from "./phases.ts";
 import { type StepTime, timeOf } from "./step-time.ts";
 
 export interface Plan {
-  /** The recipe with what it leaves open, and what is assumed for that or changes nothing, a line each. */
+  /** The recipe with all that it leaves open; and a line for each assumption and for each key without an effect. */
   readonly recipe: Recipe;
   readonly remarks: readonly string[];
   readonly parameters: number;
@@ -46,18 +46,19 @@ export interface Plan {
   readonly obstacle: string | undefined;
 }
 
-/** Operations that a rank does in a second; `measured`: on this machine. */
+/** Operations per second of a rank; `measured`: on this machine. */
 export interface Speed {
   readonly flops: number;
   readonly measured: boolean;
 }
 
-// And token, or place of a filter: 2 forward, 4 backward; Kaplan et al. 2020, §2.1, https://arxiv.org/abs/2001.08361
+// Operations for each weight and token, or place of a filter: 2 forward, 4 backward. Kaplan et al. 2020, §2.1,
+// https://arxiv.org/abs/2001.08361
 const operationsPerWeight = 6;
 
 const unknownLink: Link = { bitsPerSecond: 1e9, latency: 50e-6 };
 
-/** `link`: of every rank. Throws `OptionsError` where the recipe cannot run on so many ranks. */
+/** `link` is every rank's. Throws `OptionsError` where the recipe cannot run on so many ranks. */
 export async function planOf(
   given: Recipe,
   ranks: number,

@@ -29,9 +29,9 @@ export function hidingSeconds(optimizer: Optimizer, { overlap, accumulate }: Rec
 }
 
 /**
- * Buckets leave one after the other, as the last micro-batch's backward completes them in `backward` seconds, 0 where
- * they wait for its end; the wire carries them one by one (packages/exchange/src/cost-model/bucket.ts), but votes to a
- * server beside its answers. Messages that follow from mean gradients, or belong to no bucket, come at the end.
+ * Buckets leave one after the other, as the last micro-batch's backward completes them in `backward` seconds (0: they
+ * wait for its end). The wire takes them one by one (packages/exchange/src/cost-model/bucket.ts), but a server's
+ * answers go beside the next votes. Messages that depend on mean gradients, or belong to no bucket, come at the end.
  * `bytes`: all that rank 0 sends in the step.
  */
 export function timeOfMessages(

@@ -50,7 +50,7 @@ export function describeFailure(first: Failure, failures: readonly Failure[], ra
   return `rank ${rank} on ${host} ${how} and all others were stopped${why === undefined ? "" : `: ${why}`}.${details}`;
 }
 
-/** As shells count it. */
+/** The exit code, as shells count it. */
 export function exitCodeOfFailure({ code, signal }: Failure): number {
   return code ?? (signal === undefined ? 1 : 128 + constants.signals[signal]);
 }

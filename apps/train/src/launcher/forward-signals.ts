@@ -9,7 +9,7 @@ type Signal = (typeof signals)[number];
 export class ForwardedSignals implements Disposable {
   /** The ranks that run now. */
   ranks: readonly RankProcess[] = [];
-  /** What came, if anything did. */
+  /** The signal that came, if one did. */
   first: Signal | undefined;
   readonly #shutdownSeconds: number;
   #timer: NodeJS.Timeout | undefined;

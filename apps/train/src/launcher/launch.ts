@@ -30,7 +30,7 @@ import { type Failure, RankProcess } from "./rank-process.ts";
 /** Milliseconds that ranks have to end by themselves after one has failed, and after SIGTERM. */
 const grace = { afterFailure: 10_000, afterSignal: 5_000 };
 
-/** What the ranks have told of their run. */
+/** What the ranks have told the launcher of their run. */
 interface RunSoFar {
   readonly folder?: string;
   readonly goesOn?: boolean; // there is a save
@@ -74,7 +74,7 @@ export async function launch(args: TrainArguments): Promise<number> {
   }
 }
 
-/** Weights to begin with may be on node 0 alone, and a run that goes on has its own. */
+/** The initial weights may be on node 0 alone, and a resumed run has its own. */
 async function checkRecipe(args: TrainArguments): Promise<void> {
   const { initFrom, out, resume, nodeRank } = args;
   const goesOn = resume === "auto" && savesIn(resolve(out!)).length > 0;
@@ -177,7 +177,9 @@ function environmentOf(
   };
 }
 
-/** The command line of ranks: the launcher's own, and after a failure that of the run that they had begun. */
+/**
+ * The command line of the ranks: the launcher's own; after a failure, that which resumes the run that they had begun.
+ */
 function argumentsAfter({ folder, isSaved }: RunSoFar, { resume }: TrainArguments): string[] {
   const own = process.argv.slice(2);
   // Until the next save, a restart resumes from the named one.

@@ -15,7 +15,7 @@ import { logFile, openLog } from "./log-files.ts";
 export interface Failure {
   readonly rank: number;
   readonly host: string;
-  /** When it told its error, or else ended: milliseconds since 1970. */
+  /** When it reported its error, or else ended: milliseconds since 1970. */
   readonly time?: number;
   readonly code?: number;
   readonly signal?: NodeJS.Signals;

@@ -28,7 +28,7 @@ export class StepMeter implements StepWatch {
     this.#trace?.begin(step);
   }
 
-  /** A step has ended. Resolves nothing and sends nothing. */
+  /** Called at the end of a step. Sends nothing. */
   end(): void {
     const now = performance.now();
     this.#sums.wire += lengthOfUnion(this.#onWire);

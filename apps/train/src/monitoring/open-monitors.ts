@@ -13,7 +13,7 @@ export interface MonitorArguments {
   readonly prometheus?: { readonly host: string; readonly port: number } | undefined;
 }
 
-/** Opens those that the arguments ask for, until the result is disposed. `note` prints a line. Never rejects. */
+/** Opens the monitors that the arguments ask for, until the result is disposed. `note` prints a line. Never rejects. */
 export async function openMonitors(
   { tensorboard: writesEvents, prometheus: address }: MonitorArguments,
   run: Run,

@@ -23,7 +23,7 @@ const mostConnections = 16;
 const mostAnswersPerSecond = 20; // a Prometheus asks a few times a minute
 const mostSeconds = 5; // for a request to arrive
 
-// Steps have their processors first. Elsewhere than on Linux this would be the priority of the whole process.
+// Steps come first on the processors. On other systems than Linux this would set the priority of the whole process.
 if (process.platform === "linux") setPriority(19);
 
 const { host, port } = workerData as Listens;
