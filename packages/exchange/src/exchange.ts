@@ -127,10 +127,11 @@ export interface ExchangeOptions {
   /** f32 vectors that are neighbours in this memory are averaged as one. */
   memory?: NativeBuffer;
   /**
-   * The caller enters each round into the groups' queues, by `enter`. Otherwise a round enters at its first request.
+   * Whether the caller enters each round into the groups' queues, by `enter`. Otherwise a round enters at its first
+   * request.
    */
   entersByCaller?: boolean;
-  /** Is told how long the parts of each message take. */
+  /** The observer of this exchange: it hears how long the parts of each message take. */
   watch?: Watch | undefined;
 }
 
@@ -149,7 +150,7 @@ interface Places {
   readonly down: QueuedGroup;
 }
 
-/** Groups whose optimizer's steps go on with results, while a watch looks on. */
+/** Groups on which the time of resumed steps is already being measured, until the next tick. */
 const resuming = new WeakSet<Group>();
 
 /** The exchange of one step, or of one bucket of it. */
@@ -274,7 +275,8 @@ export class StepExchange {
   }
 
   /**
-   * The steps that get results now go on before the next tick; those of rounds that end together are one piece of work.
+   * Measures the optimizer's own work: the steps that get their results now resume before the next tick. Rounds that
+   * end in the same tick are measured as one piece of work.
    */
   #watchSteps(): void {
     const watch = this.#watch;

@@ -1,8 +1,7 @@
 /**
- * Memory of a GPU as codecs and engines take it. Codecs work on the CPU, and only nccl sends a GPU's memory. What they
- * do not take is copied to the host, and what they have written is copied back before anything else happens: so
- * optimizers see the same results, and results are the same bits, wherever their tensors are. Memory on the CPU is used
- * as it is.
+ * Memory of a GPU as codecs and engines take it. Codecs work on the CPU, and only nccl sends a GPU's memory. Other
+ * memory is copied to the host, and what has been written is copied back before anything else happens. So optimizers
+ * see the same results, the same bits, wherever their tensors are. Memory on the CPU is used as it is.
  */
 import { type BufferLike, copy } from "@terse/collectives";
 import { isNativeBuffer, retaining } from "./retaining.ts";
@@ -43,7 +42,7 @@ class HostCopies implements Disposable {
   readonly #loans: Loan[] = [];
   readonly #written: { readonly on: BufferLike; readonly host: BufferLike }[] = [];
 
-  /** `device`: whose memory need not be copied. */
+  /** `device`: memory on this device need not be copied. */
   constructor(device?: string) {
     this.#device = device;
   }

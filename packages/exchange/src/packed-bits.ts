@@ -12,7 +12,7 @@ export class PackedBits implements Disposable {
    * Index of the first element that is NaN or ±∞ and so has no sign. The exchange then refuses the step on every rank.
    */
   firstNonFinite: number | undefined;
-  /** Is told how long encoding takes. */
+  /** Hears how long encoding takes. */
   watch: Timer | undefined;
   readonly #scratch: Scratch;
   readonly #encode: Encode | undefined;

@@ -69,7 +69,7 @@ export function failureOf(write: () => void): RefusalReason | undefined {
 }
 
 /**
- * Reads wires. Only this rank knows of a wire that cannot be read, so it aborts the group; otherwise the other ranks
+ * Reads wires. Only this rank knows of a wire that it cannot read, so it aborts the group; otherwise the other ranks
  * would wait for it.
  */
 export function readOrAbort(group: Group, read: () => void): void {

@@ -3,8 +3,8 @@ import { retainingOnHost } from "./on-host.ts";
 import { retaining } from "./retaining.ts";
 
 /**
- * Runs `use` with a vector and options whose memory stays until it has ended, and is on the host where a kind asks for
- * that.
+ * Runs `use` with a vector and options. Their memory stays until it has ended, and is on the host for kinds that ask
+ * for that.
  */
 export function retained<X, O extends object, R>(
   memory: "host" | "stays" | "own",

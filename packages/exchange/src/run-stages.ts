@@ -15,17 +15,17 @@ import { watched } from "./watched.ts";
 export interface Stage {
   /** The group of its collectives: up to those who reduce, or down to all. */
   readonly on: "up" | "down";
-  /** What is done before they leave, and what a watch calls it. */
+  /** The work before the collectives leave; a watch hears of it by these names. */
   readonly encode?: (() => void) | undefined;
   readonly decode?: (() => void) | undefined;
   /**
-   * Calls the collectives. Resolves when they have come: to the ranks' notes, or to nothing where no header carries
-   * them. Not called for a single rank.
+   * Calls the collectives. Resolves when their data has arrived: to the ranks' notes, or to nothing where no header
+   * carries them. Not called for a single rank.
    */
   call(group: QueuedGroup, note: number): Promise<readonly number[] | undefined>;
-  /** Reads what has come and all ranks have alike, before the next stage. An error here is every rank's. */
+  /** Reads the data, which are the same on all ranks, before the next stage. If it throws, it throws on every rank. */
   readonly arrived?: () => void;
-  /** It makes some of its calls only when others have come. */
+  /** Some of its calls wait for the data of earlier ones. */
   readonly inTurn?: boolean;
 }
 
@@ -52,15 +52,15 @@ export async function runStages(stages: readonly Stage[], context: ExchangeConte
 /** A part of a vector that goes up and comes down by itself. */
 export interface Piece extends Disposable {
   readonly up: Stage;
-  /** What this rank makes of what has come. */
+  /** Reduces what has arrived. */
   reduce(): void;
-  /** Calls the collectives that bring the results down; none where every rank reduces all. */
+  /** Calls the collectives that bring the results down; absent where every rank reduces everything. */
   down?(group: QueuedGroup): Promise<unknown>;
 }
 
 /**
- * Runs pieces one after the other: while one is on the wire the next one's work is done. Each is made when its turn
- * comes, and freed when its results have been called down, or are there.
+ * Runs pieces one after the other: while one is on the wire, the next one does its work. Each is made when its turn
+ * comes. It is freed when the collectives of its results have been called, or, without any, when it has been reduced.
  */
 export async function runPipeline(makers: readonly (() => Piece)[], context: ExchangeContext): Promise<void> {
   const begin = (k: number) => {
@@ -91,7 +91,7 @@ export async function runPipeline(makers: readonly (() => Piece)[], context: Exc
   }
 }
 
-/** Does a stage's work. The note of this rank's refusal, if it finds a reason. */
+/** Does a stage's work. Returns the note of this rank's refusal, 0 without one. */
 function workOf({ encode, decode }: Stage, { watch }: ExchangeContext): number {
   const failure = failureOf(() => {
     if (encode) watched(watch, "encode", encode);

@@ -1,10 +1,10 @@
-/** What looks on while an exchange works, and is told how long each part takes: a meter or a trace. */
+/** An observer of exchanges, a meter or a trace. */
 import type { PackedBits } from "./packed-bits.ts";
 import type { Timer } from "./watched.ts";
 
-/** An observer of an exchange, which hears how long each part takes. */
+/** Hears how long each part of an exchange takes, and may read this rank's votes. */
 export interface Watch extends Timer {
-  /** Whether it wants this rank's votes. They are encoded at once then, not piece by piece, with the same bits. */
+  /** Whether it reads this rank's votes. They are then encoded at once, not piece by piece; the bits are the same. */
   readonly wantsVotes: boolean;
   /** This rank's signs, before they leave; their memory belongs to the exchange. */
   votes(u: PackedBits): void;

@@ -6,13 +6,13 @@
  */
 export type Part = "encode" | "wire" | "decode" | "update";
 
-/** Is told how long each part takes. */
+/** Hears how long each part takes. */
 export interface Timer {
   /** A part has ended. Both times are milliseconds of `performance.now()`. */
   saw(part: Part, began: number, ended: number): void;
 }
 
-/** Does the work of a part. */
+/** Does the work of a part, and tells `timer` how long it took. */
 export function watched<T>(timer: Timer | undefined, part: Part, work: () => T): T {
   if (!timer) return work();
   const began = performance.now();

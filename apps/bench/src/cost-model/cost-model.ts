@@ -1,7 +1,7 @@
 /**
  * `bench cost-model`: measures α, β and the codecs' speed on a group, predicts the times of exchanges from them
- * (`predict.ts`), and measures these exchanges: over tcp, with each rank on its own host behind a link that the kernel
- * limits, and in one process on emulated links.
+ * (predict.ts of @terse/exchange), and measures these exchanges: over tcp, with each rank on its own host behind a link
+ * that the kernel limits, and in one process on emulated links.
  */
 import type { LinkCost } from "@terse/exchange";
 import { type Measurement, median } from "../measurement.ts";

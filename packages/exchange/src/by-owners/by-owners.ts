@@ -20,7 +20,7 @@ import { runStages, type Stage } from "../run-stages.ts";
 import { watched } from "../watched.ts";
 import { noBytes, Wires } from "./wires.ts";
 
-/** The one way that wires go, where no result comes down, or nothing is reduced. */
+/** The only direction that wires take: up where no result comes down, down where nothing is reduced. */
 export type OneWay = "up" | "down";
 
 /**
@@ -103,7 +103,7 @@ export class OwnerPhases implements Disposable {
     this.stages = [...(only === "down" ? [] : [up]), ...(only === "up" ? [] : [down])];
   }
 
-  /** After the stages: every rank reads the results; or the owners reduce, where none come down. */
+  /** What follows the stages: every rank reads the results, or, where none come down, the owners reduce. */
   handOut(): void {
     watched(this.#context.watch, "decode", () => {
       if (this.#schemes[0]!.only === "up") return this.#reduce(); // no message would carry a refusal

@@ -1,7 +1,7 @@
 /**
- * Brings the means of vectors to their owners, and what the owners compute from them to all ranks, in slices of equal
- * length. Where few vectors are there for many ranks, an owner would receive P − 1 copies of each of its vectors
- * directly; here it receives one.
+ * Brings the means of vectors to their owners, and brings what the owners compute from them to all ranks, in slices of
+ * equal length. For fewer vectors than ranks: sent directly, P − 1 copies of each vector would reach its owner; here
+ * one does.
  *
  *   reduce       an all-to-all: slice r of all vectors, as one, from every rank to rank r, which averages it
  *   collect      an all-to-all: the averaged slices to the owners of their elements
@@ -9,9 +9,12 @@
  *   scatter      an all-to-all: the results in slices, slice r to rank r, whose headers carry the refusal of an owner
  *   gather       an all-gather of these slices, sent as an all-to-all
  *
- * Sent by a rank, for N elements up and K down, of which it owns N_o and K_o, and about 1/P of which are its slices: at
- * most 4 (P − 1)/P · N + 4 N/P + 4 K_o + 4 (P − 1)/P · K bytes, and it receives at most 4 (P − 1)/P · N + 4 N_o + 4 K/P
- * + 4 (P − 1)/P · K. Messages: 4 (P − 1). Held: 4 N bytes, and 4 (P − 1)/P · N of other ranks or 4 K.
+ * Sent and received by a rank, in bytes at most. It sends N elements up and K down, of which it owns N_o and K_o; its
+ * slices are about 1/P of all. Messages: 4 (P − 1).
+ *
+ *   sends      4 (P − 1)/P · N + 4 N/P + 4 K_o + 4 (P − 1)/P · K
+ *   receives   4 (P − 1)/P · N + 4 N_o + 4 K/P + 4 (P − 1)/P · K
+ *   holds      4 N, and the larger of 4 (P − 1)/P · N from other ranks and 4 K
  */
 import { allToAllBytes } from "@terse/collectives";
 import type { QueuedGroup } from "../collective-queue.ts";
@@ -40,8 +43,8 @@ export interface OwnedVector extends OwnedSizes {
 }
 
 /**
- * Runs all phases for several vectors together; `only` up, those before the owners compute and that, only down, that
- * and those after it.
+ * Runs all phases for several vectors together; with `only` up, those until the owners have computed; with `only` down,
+ * the others.
  */
 export async function bySlices(given: readonly OwnedVector[], context: ExchangeContext, only?: OneWay): Promise<void> {
   const { rank, size, scratch, watch } = context;
@@ -125,7 +128,10 @@ export function bySlicesCost(given: readonly OwnedSizes[], ranks: number, rank: 
   return costOf(volumes, 4 * (means.total + Math.max(others, results.total)));
 }
 
-/** Vectors of f32 one after the other, in the order of their owners, and cut once more into a slice for each rank. */
+/**
+ * Vectors of f32 one after the other, in the order of their owners. The whole is cut once more, into a slice for each
+ * rank.
+ */
 function layOut(vectors: readonly OwnedSizes[], key: "n" | "k", ranks: number): Layout {
   const begins = [0];
   const owned = new Array<number>(ranks + 1).fill(0);
@@ -161,7 +167,7 @@ class Layout {
     return this.#slices[r + 1]! - this.#slices[r]!;
   }
 
-  /** What slice r has of an owner's elements. */
+  /** The elements of an owner that lie in slice r. */
   piece(memory: Uint8Array, owner: number, r: number): Uint8Array {
     const begin = this.#pieceBegin(owner, r);
     return memory.subarray(4 * begin, 4 * (begin + this.pieceLength(owner, r)));

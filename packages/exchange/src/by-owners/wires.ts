@@ -17,7 +17,7 @@ export class Wires implements Disposable {
     this.#sizes = sizes;
   }
 
-  /** Takes the memory, unless it has it. */
+  /** Takes the memory, unless it has been taken already. */
   take(): void {
     if (this.#loan) return;
     const totals = Array.from({ length: this.#ranks }, (_, r) => this.#sizes.reduce((sum, of) => sum + of[r]!, 0));

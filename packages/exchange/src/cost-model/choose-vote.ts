@@ -46,7 +46,7 @@ export function chooseVote(question: Question, measured: Measured): Choice {
   return { question, scheme: predictions[0]!.scheme, predictions, why };
 }
 
-/** Undefined if there are too many ranks for a scheme. */
+/** The prediction; undefined if the scheme cannot have so many ranks. */
 function possible<T>(predict: () => T): T | undefined {
   try {
     return predict();

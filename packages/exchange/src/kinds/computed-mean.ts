@@ -164,7 +164,7 @@ function checkOwner(where: string, owner: number, { size }: Group): void {
     );
 }
 
-/** The vectors of a round that go to owners, or from them: those that are carried together, and the one way they go. */
+/** The vectors of a round that are carried together: those that go to owners and back, or one way only. */
 export function ownedVectors(
   round: readonly { readonly kind: string }[],
 ): readonly { readonly vectors: readonly OwnedSizes[]; readonly only: OneWay | undefined }[] {
@@ -221,8 +221,8 @@ export function takesSlices(vectors: readonly OwnedSizes[], ranks: number, only?
 }
 
 /**
- * Bytes on the wire one after the other, by owners and by slices: up, and then down, each of the rank that sends or
- * receives most. What a rank sends and receives at once shares nothing.
+ * Bytes on the wire one after the other, by owners and by slices: up, and then down. Each is the number of the rank
+ * that sends or receives most, whichever is more, because the two directions of a link share nothing.
  */
 export function busiestBytes(vectors: readonly OwnedSizes[], ranks: number): { owners: number; slices: number } {
   const way = (key: "n" | "k") => {

@@ -19,13 +19,14 @@ export interface Kind<X, Options, Part, R, M> {
   /** Its name among the operations of an exchange. */
   readonly name: string;
   /**
-   * What happens to x and to the buffers among the options until the request is done: their memory stays; and ("host")
-   * where it is a GPU's, copies on the host stand for it, because codecs read and write them.
+   * What happens to the memory of x, and of the buffers among the options, until the request is done. It stays, even if
+   * a tensor is disposed. With "host", a GPU's memory is replaced by copies on the host, because codecs read and write
+   * them.
    */
   readonly memory: "host" | "stays" | "own";
   /** Checks a request and lays it out. RangeError, before anything is sent. */
   ask(x: X, options: Options, around: Around): Part;
-  /** The requests of a round whose keys are the same travel together; those of one kind unless given. */
+  /** Requests of a round with the same key travel together; all those of one kind unless given. */
   key?(part: Part, around: Around): string;
   /** Carries them, by stages (run-stages.ts). */
   carry(parts: readonly Part[], context: ExchangeContext, around: Around): Promise<void>;
@@ -33,7 +34,7 @@ export interface Kind<X, Options, Part, R, M> {
   readonly notesMayFollow?: boolean;
   /** The result of one request, when they have been carried. */
   result(part: Part): R;
-  /** The cost of all its messages of one round, those that travel together one after the other. */
+  /** The cost of all messages of one round, one after the other. */
   cost(messages: readonly M[], ranks: number, rank: number, schemes: ChosenSchemes): readonly Cost[];
 }
 

@@ -118,7 +118,7 @@ function schemeOf(group: Group, x: Floats, options: ErrorCompensation): OwnerSch
   };
 }
 
-/** As `schemeOf`, with `found` in place of `into`: the mean's wires, in memory of their own. */
+/** As `schemeOf`, but the mean's wires are copied to `found`, memory of their own, instead of being added to `into`. */
 function schemeOfWires(group: Group, options: MeanOfWires, found: ChunkWire[]): OwnerScheme {
   const { n, encode, reduce, codec = oneBit } = options;
   const { rank, size } = group;

@@ -1,4 +1,4 @@
-/** Sums of fields, compared with the formulas of fields.ts in float64. */
+/** Sums of fields, compared with the formulas of sum-of-fields.ts in float64. */
 import { type Codec, f16, int8, l1, linf, qsgd } from "@terse/codecs";
 import { describe, expect, it } from "vitest";
 import { openExchange, StepRefusedError } from "../index.ts";

@@ -8,9 +8,11 @@
  *   q_r = Q(x_r / u)                                         −s … s: nearest (l1, int8) or drawn (linf, qsgd)
  *   into += scale · fp32(u Σ q_r)                            the same bits on every rank, in any order of additions
  *
- * The error of int8 is at most P u/2 = P S/254, and the rounding of Σ to fp32, however different the ranks' maxima are;
- * that of l1 is P u/2 if no |x| exceeds 2 S, where it clips. Random rounding has no bias, and a variance of at most P
- * u²/4.
+ * The error, besides the rounding of Σ to fp32, does not depend on how different the ranks' maxima are:
+ *
+ *   int8              at most P u/2 = P S/254
+ *   l1                at most P u/2 if no |x| exceeds 2 S, where it clips
+ *   random rounding   no bias, and a variance of at most P u²/4
  *
  * Levels of p bits go up; each chunk's owner adds them, and its whole numbers come down in the narrowest fields that
  * hold P s.

@@ -6,10 +6,13 @@
  *   S = Σ a              each chunk's owner, in fp32, in rank order
  *   into += scale · C(S)
  *
- * The error of int8 is at most half a step, max |x| / 254, and it enlarges no maximum. So |C(S) − Σ x| ≤ Σ_r max |x_r|
- * / 254 + max |S| / 254 ≤ Σ_r max |x_r| / 127, with the maxima of a scale group, and the fp32 roundings of P additions.
+ * The error of int8 is at most half a step, max |x| / 254, and it enlarges no maximum. So, with the maxima of a scale
+ * group, and besides the fp32 roundings of P additions,
+ *
+ *   |C(S) − Σ x| ≤ Σ_r max |x_r| / 254 + max |S| / 254 ≤ Σ_r max |x_r| / 127
+ *
  * The error is not kept for the next step: see mean-error-compensated.ts for that. With random rounding (linf, qsgd,
- * terngrad) the sum is unbiased. fields.ts and levels.ts add levels exactly, as whole numbers.
+ * terngrad) the sum is unbiased. sum-of-fields.ts and levels.ts add levels exactly, as whole numbers.
  *
  * Sent by a rank, int8 without blocks, chunks of c ≈ n/P elements: 2 (P − 1) messages, Σ_{r ≠ rank} (4 + c_r) + (P −
  * 1)(4 + c) bytes. Held: three wires of the whole, so 3 n bytes, and 4 c bytes for the sum. Paper: Dettmers 2015,

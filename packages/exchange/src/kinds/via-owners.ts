@@ -1,4 +1,4 @@
-/** What kinds share that go up to owners and down again as one message: a vector each, in schemes of its own. */
+/** What is common to the kinds that go up to owners and down again as one message: each vector is one scheme of it. */
 import { byOwners, type OwnerScheme } from "../by-owners/by-owners.ts";
 import type { ExchangeContext } from "../exchange-context.ts";
 

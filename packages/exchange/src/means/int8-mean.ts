@@ -1,6 +1,6 @@
 /**
  * The mean of a vector of f32, sent as whole numbers of 8 bits, in units that the ranks share for each block of 512
- * elements. It is rounded once, on the way up, and added exactly (fields.ts).
+ * elements. It is rounded once, on the way up, and added exactly (sum-of-fields.ts).
  *
  *   u = max over ranks of max |x_r| in the block / 127    rounded up to fp32
  *   x ← (1/P) u Σ_r round(x_r / u)                        the same bits on every rank
