@@ -5,7 +5,7 @@ import type { DType } from "./dtypes.ts";
 import { type FittingPart, forEachFitting } from "./load-weights.ts";
 import type { ForeignNames } from "./stored-for-model.ts";
 
-/** How names and shapes in a folder of others fit those of a model. */
+/** How the names and shapes in another library's folder fit those of a model. */
 export interface ForeignWeights extends ForeignNames {
   /** A stored tensor of another shape, as the model takes it; called where `adapts` says so. */
   adapted?(parameter: string, stored: Tensor): Tensor;

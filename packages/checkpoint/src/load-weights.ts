@@ -15,7 +15,7 @@ import {
 } from "./stored-for-model.ts";
 import { openWeights } from "./weights.ts";
 
-/** What a folder has for a parameter, and fits it. */
+/** The stored tensors of one parameter, when they fit it. */
 export interface FittingTensor<P> {
   readonly name: string; // of the parameter
   readonly parameter: P;
@@ -55,7 +55,7 @@ export async function loadWeights<P extends ParameterShape>(
   });
 }
 
-/** The same, for a caller who reads the tensors itself: `use` is called when `finite` has held for all. */
+/** The same, for a caller who reads the tensors itself: `use` is called after `finite` has returned true for all. */
 export async function forEachFitting<P extends ParameterShape>(
   folder: string,
   parameters: Iterable<readonly [name: string, parameter: P]>,

@@ -6,7 +6,7 @@
  *                            …],
  *     …, "crc32": "01234567" }
  *
- * Saves of before manifests had a version are of version 1.
+ * Saves without a version are older than the first version number, and are read as version 1.
  */
 import { join } from "node:path";
 import { crc32 } from "node:zlib";

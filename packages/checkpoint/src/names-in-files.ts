@@ -25,11 +25,11 @@ export interface NamesInFiles {
   readonly basePrefix?: string;
   /** The parameters that a tied model has once, by the names under which files may have them again. */
   readonly copies?: Readonly<Record<string, string>>;
-  /** Names of what files may have besides, and the model computes or has no use for. */
+  /** Names of tensors that files may have besides, and that the model computes or does not use. */
   readonly unused?: RegExp;
 }
 
-/** What a stored tensor is to a model; undefined for one that it does not know. */
+/** The role of a stored tensor in a model; undefined for one that the model does not know. */
 export type Meaning = PartOf | { readonly copyOf: string } | "unused" | undefined;
 
 /** A module that stands anywhere in a name: those of torch.compile, of FSDP, and of activation checkpointing. */

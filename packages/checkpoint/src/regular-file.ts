@@ -21,7 +21,7 @@ export async function openRegular(path: string): Promise<FileHandle> {
   }
 }
 
-/** The same at once. Returns a file descriptor. */
+/** The same, synchronously. Returns a file descriptor. */
 export function openRegularSync(path: string): number {
   checkRegular(statSync(path));
   const file = openSync(path, flags);
@@ -38,7 +38,7 @@ export function openRegularSync(path: string): number {
 export function readRegularText(path: string, mostBytes: number): string {
   const file = openRegularSync(path);
   try {
-    // One more shows a file that is larger.
+    // Reads one byte more, which shows that a file is larger.
     const bytes = Buffer.allocUnsafe(Math.min(fstatSync(file).size, mostBytes) + 1);
     let length = 0;
     for (let read = -1; read !== 0 && length < bytes.length; length += read)

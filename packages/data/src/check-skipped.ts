@@ -1,7 +1,7 @@
 import { DataError } from "./data-error.ts";
 import type { Dataset } from "./dataset.ts";
 
-/** Throws `DataError` where more samples could not be read than may be. `skipped` says which, and why. */
+/** Throws `DataError` if more samples could not be read than are allowed. `skipped` names them, and the reasons. */
 export function checkSkipped(
   {
     source,

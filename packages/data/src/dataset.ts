@@ -33,7 +33,7 @@ export interface Dataset extends Omit<SampleFacts, "itemsPerRow">, AsyncDisposab
   close(): Promise<void>;
 }
 
-/** What a longer text has before and after a piece of it. A few thousand letters are enough. */
+/** The text before and after a piece of a longer text. A few thousand letters are enough. */
 export interface TextContext {
   readonly before: string;
   readonly after: string;
@@ -69,11 +69,11 @@ export interface OpenOptions {
   readonly accumulate?: number; // batches of a step, 1 if absent: what is read ahead of the first one
   /** Read and augment on a thread of its own, where the dataset can; batches are the same. */
   readonly thread?: boolean;
-  /** Is told in some words, now and then, how far an opening is that takes long. */
+  /** Hears now and then, in a few words, how far a long opening has come. */
   readonly progress?: (words: string) => void;
 }
 
-/** What samples are opened with. Ranks share the work of looking at the data; without them this one does all of it. */
+/** What opening samples needs. Ranks share the work of looking at the data; without them this one does all of it. */
 export type SampleOptions = Pick<OpenOptions, "seed" | "length" | "progress"> &
   Partial<Pick<OpenOptions, "rank" | "ranks">>;
 
@@ -98,8 +98,8 @@ export interface DatasetEntry {
   processorFiles?(options: object): Promise<ProcessorFiles | undefined>;
   facts(options: object): DataFacts;
   /**
-   * The files that opening would find, by their names and beginnings. Resolves to undefined for data of no files.
-   * Throws `DataError`.
+   * The files that opening would find, judged by their names and first bytes. Resolves to undefined for data without
+   * files. Throws `DataError`.
    */
   inventory?(options: object): Promise<Inventory | undefined>;
   open(options: object, given: OpenOptions): Promise<Dataset>;

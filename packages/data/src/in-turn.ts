@@ -1,7 +1,7 @@
-/** At once, for items of these sizes: letters of their texts. */
+/** How many items are worked on at once, by their sizes: letters of their texts. */
 const most = { items: 64, size: 8 << 20 };
 
-/** Works on several items at once, ahead of their turn. Results, and errors, come in the order of the items. */
+/** Works on several items at once, before their turn comes. Results and errors come in the order of the items. */
 export async function* inTurn<Item, Result>(
   items: AsyncIterable<Item>,
   work: (item: Item) => Promise<Result>,

@@ -1,7 +1,7 @@
 /** What was found at a data path: the files to train on, those held out by their names, those left out, and why. */
 import { basename, relative, sep } from "node:path";
 
-/** Some files. Only what a line about them needs: a dataset may have millions. */
+/** A set of files, with only what a line about them needs: a dataset may have millions. */
 export interface FileGroup {
   readonly count: number;
   readonly bytes: number;
@@ -19,7 +19,7 @@ export interface Inventory {
    */
   readonly heldOut?: FileGroup & { readonly split: "validation" | "test" };
   readonly leftOut: readonly (FileGroup & { readonly why: string })[];
-  /** What else was not taken, a few words each: "12 rows of train.tsv with too few columns". */
+  /** Other things that were left out, a few words each: "12 rows of train.tsv with too few columns". */
   readonly passedOver?: readonly string[];
 }
 

@@ -21,7 +21,7 @@ export function openRegularFile(path: string): OpenedFile {
   }
 }
 
-/** The same, for a caller with words of its own. Throws `NotRegular`, or as `openSync` does. */
+/** The same, for a caller that words its own errors. Throws `NotRegular`, or the error of `openSync`. */
 export function openRegular(path: string): OpenedFile {
   let descriptor: number | undefined;
   try {
@@ -37,7 +37,7 @@ export function openRegular(path: string): OpenedFile {
   }
 }
 
-/** Something that is no regular file. The message says what it is: "a named pipe and no regular file". */
+/** Thrown for anything but a regular file. The message says what it is: "a named pipe and no regular file". */
 export class NotRegular extends Error {
   override readonly name = "NotRegular";
 }

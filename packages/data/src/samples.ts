@@ -13,7 +13,7 @@ export type Arrays = Readonly<
   Record<string, { readonly data: BigInt64Array | Float32Array; readonly shape: readonly number[] }>
 >;
 
-/** What is known of samples without reading one. */
+/** The properties of samples that are known before any is read. */
 export interface SampleFacts {
   /** The path or name of the data, for messages. */
   readonly source: string;
@@ -26,7 +26,7 @@ export interface SampleFacts {
   readonly validationSamples: number; // 0: nothing is held out
   /** Samples that may be impossible to read; 0 if absent. More of them end the run. */
   readonly mostSkipped?: number | undefined;
-  /** SHA-256 of what the rows are made of, in hexadecimal digits. */
+  /** SHA-256, in hexadecimal digits, of everything that the rows depend on. */
   readonly fingerprint: string;
   /** The names of the classes, in the order of their labels, where they have any. */
   readonly classNames?: readonly string[] | undefined;

@@ -37,7 +37,7 @@ export interface Parts<T> {
   readonly leftOut: readonly T[];
 }
 
-/** Which of these are trained on, which are held out, and which are left for a test after the run. */
+/** Divides paths: those to train on, those held out, and those left for a test after the run. */
 export function partsBySplit<T>(all: readonly T[], splitOf: (each: T) => Split | undefined): Parts<T> {
   const of = (wanted: Split) => all.filter((each) => (splitOf(each) ?? "training") === wanted);
   const [training, validation, test] = [of("training"), of("validation"), of("test")];

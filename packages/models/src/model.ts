@@ -15,7 +15,7 @@ export interface NamesInFiles {
   readonly basePrefix?: string;
   /** The parameters that a tied model has once, by the names under which files may have them again. */
   readonly copies?: Readonly<Record<string, string>>;
-  /** Names of what files may have besides, and the model computes or has no use for. */
+  /** Names of tensors that files may have besides, and that the model computes or does not use. */
   readonly unused?: RegExp;
 }
 
@@ -91,7 +91,7 @@ export interface ModelEntry {
   readonly presets: Readonly<Record<string, object>>;
   /** Options that a run with weights of others takes from its data. */
   readonly ofData?: readonly string[];
-  /** Options that such a run may choose: the weights fit any value of them, and mean the same. */
+  /** Options that a run with other weights may choose: the weights fit any value of them, and mean the same. */
   readonly ofTraining?: readonly string[];
   /** Names of the tensors of a batch that the model reads. */
   readonly fields: readonly string[];

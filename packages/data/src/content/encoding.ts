@@ -1,9 +1,9 @@
-/** Which encoding bytes are in, and where they are not in it. */
+/** Finds the encoding of bytes, and the places where they break its rules. */
 import { isUtf8 } from "node:buffer";
 
 export type Encoding = "utf-8" | "utf-16le" | "utf-16be";
 
-/** The encoding that a byte order mark says, and its bytes; UTF-8 without one. */
+/** The encoding that a byte order mark names, and the length of the mark; UTF-8 without one. */
 export function encodingOf(head: Uint8Array): { encoding: Encoding; mark: number } {
   if (head[0] === 0xef && head[1] === 0xbb && head[2] === 0xbf) return { encoding: "utf-8", mark: 3 };
   if (head[0] === 0xff && head[1] === 0xfe && !isUtf32(head)) return { encoding: "utf-16le", mark: 2 };
@@ -14,7 +14,8 @@ export function encodingOf(head: Uint8Array): { encoding: Encoding; mark: number
 const isUtf32 = (head: Uint8Array) => head[0] === 0xff && head[1] === 0xfe && head[2] === 0 && head[3] === 0;
 
 /**
- * Why these first bytes are no text, else undefined. As for git and grep, text has no zero byte; UTF-16 needs its mark.
+ * Why these first bytes are not text, or undefined if they are. As for git and grep, text has no zero byte; UTF-16
+ * needs its mark.
  */
 export function noTextBecause(head: Uint8Array): string | undefined {
   if (isUtf32(head)) return "UTF-32, which is not read: convert it with iconv -f UTF-32 -t UTF-8";
@@ -28,7 +29,7 @@ export function noTextBecause(head: Uint8Array): string | undefined {
   return "no text, but has zero bytes";
 }
 
-/** The place of the first byte that is no UTF-8; the length where all are. */
+/** The place of the first byte that is not UTF-8; the length if all are. */
 export function firstWrongUtf8(bytes: Uint8Array): number {
   if (isUtf8(bytes)) return bytes.length;
   const buffer = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length);
@@ -43,7 +44,7 @@ export function firstWrongUtf8(bytes: Uint8Array): number {
   }
 }
 
-/** How many bytes at the end are the beginning of a letter that goes on. */
+/** The number of bytes at the end that are an incomplete letter. */
 export function openLetter(bytes: Uint8Array): number {
   for (let back = 1; back <= Math.min(3, bytes.length); back++) {
     const byte = bytes[bytes.length - back]!;

@@ -1,4 +1,4 @@
-/** How files are packed, which their first bytes say, whatever they are named. */
+/** How files are packed. Their first bytes tell it, not their names. */
 import { pipeline, Readable } from "node:stream";
 import { createGunzip } from "node:zlib";
 import { zstdContent } from "./zstd.ts";
@@ -7,7 +7,7 @@ export interface Packing {
   readonly name: string;
   readonly endings: readonly string[];
   readonly isIn: (head: Uint8Array) => boolean;
-  /** Absent for what is not read here. Throws what zlib throws. */
+  /** Absent for packings that are not read here. Throws what zlib throws. */
   readonly unpack?: (source: AsyncIterable<Uint8Array>) => AsyncIterable<Uint8Array>;
   /** The program that unpacks it. */
   readonly program: string;

@@ -66,14 +66,14 @@ async function* piecesOf(source: AsyncIterable<Uint8Array>): AsyncGenerator<Piec
 
 interface Field {
   readonly bytes: number; // 1 or more
-  /** Whether its bytes, 4 at most, are asked for. */
+  /** Whether the parser of the frame reads the bytes of this field, 4 at most. Others are skipped. */
   readonly isRead: boolean;
 }
 
 const read = (bytes: number): Field => ({ bytes, isRead: true });
 const pass = (bytes: number): Field[] => (bytes > 0 ? [{ bytes, isRead: false }] : []);
 
-/** The fields of one frame, one after the other; it gets the bytes of those that are read. */
+/** The fields of one frame, one after the other. The generator is given the bytes of the fields that it reads. */
 function* fieldsOfFrame(): Generator<Field, void, DataView> {
   const magic = (yield read(4)).getUint32(0, true);
   if (magic >>> 4 === 0x184d2a5) {

@@ -35,7 +35,10 @@ interface Element {
   readonly bytes: number;
 }
 
-/** The elements of an array that may be larger than memory. What is in them is not looked at, only where they end. */
+/**
+ * The elements of an array that may be larger than memory. Only their ends are looked for; their content is not looked
+ * at.
+ */
 async function* elementsOf(path: string): AsyncGenerator<Element> {
   let [depth, isString, isEscaped, hasEnded, number, bytes] = [0, false, false, false, 0, 0];
   let [parts, letters]: [string[], number] = [[], 0];

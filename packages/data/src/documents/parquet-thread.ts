@@ -55,7 +55,7 @@ async function* groupsOf({ path, column }: ParquetThreadData): AsyncGenerator<Gr
     const rowEnd = first + Number(group.num_rows);
     let rows: Record<string, unknown>[];
     try {
-      // All of a group: a part of one takes as long.
+      // Reads a whole group, because reading a part of one takes as long.
       rows = await parquetReadObjects({
         ...{ file, metadata, columns: [name], rowStart: first, rowEnd, compressors },
         parsers,
@@ -63,7 +63,8 @@ async function* groupsOf({ path, column }: ParquetThreadData): AsyncGenerator<Gr
     } catch (error) {
       throw unreadableGroup(path, first, error as NodeJS.ErrnoException);
     }
-    // A few at a time: a group of equal texts is small in this thread, and each of them takes memory where it is sent.
+    // Sends a few texts at a time: a group of equal texts is small in this thread, but each of them takes memory in the
+    // thread that receives it.
     let [texts, letters]: [string[], number] = [[], 0];
     for (const [i, row] of rows.entries()) {
       const text = textOfRow(row, column, `${path}, row ${first + i}`);
@@ -78,7 +79,7 @@ async function* groupsOf({ path, column }: ParquetThreadData): AsyncGenerator<Gr
   }
 }
 
-/** The column of the whole file in which `column` is: itself, or the one that has it inside. Throws `DataError`. */
+/** The top-level column that holds `column`: the column itself, or the struct around it. Throws `DataError`. */
 function columnOf(schema: SchemaTree, column: string, path: string): SchemaTree {
   const found = schema.children.find(({ element }) => element.name === column);
   const leaves = (node: SchemaTree): string[] =>
@@ -100,7 +101,7 @@ function columnOf(schema: SchemaTree, column: string, path: string): SchemaTree 
   throw new DataError(`${path} has no column ${column}, only ${someNames(all)}; name the text's with data.column.`);
 }
 
-/** Throws `DataError` where a group cannot be read, whatever is in it. */
+/** Throws `DataError` if a group cannot be read: it is encrypted, compressed in an unknown way, or too large. */
 function checkGroup({ columns }: RowGroup, name: string, path: string): void {
   for (const { meta_data, crypto_metadata } of columns) {
     if (meta_data === undefined || meta_data.path_in_schema[0] !== name) continue;

@@ -33,8 +33,8 @@ export async function* plainText(path: string): AsyncGenerator<Piece> {
 }
 
 /**
- * The last place at a newline, or at a blank, that has no white space beside it; 0 for none. Few tokenizers have tokens
- * across such a place.
+ * The last place to cut: at a newline or a blank without white space on either side; 0 for none. Few tokenizers have
+ * tokens across such a place.
  */
 function lastCut(text: string, at: "\n" | " "): number {
   for (let place = text.lastIndexOf(at); place > 0; place = text.lastIndexOf(at, place - 1))

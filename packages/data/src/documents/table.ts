@@ -16,7 +16,7 @@ export interface TableRow {
 
 export interface TableOptions {
   readonly header?: boolean;
-  /** Is told of each row that is passed over. */
+  /** Hears of each row that is skipped. */
   readonly passOver?: ((path: string, line: number) => void) | undefined;
 }
 
@@ -59,7 +59,7 @@ export async function* tableRows(
     );
 }
 
-/** Counts the rows of each file that are passed over. */
+/** Counts the skipped rows of each file. */
 export class PassedOver {
   readonly #files = new Map<string, { rows: number; first: number }>();
 

@@ -58,14 +58,14 @@ async function filesOf({ path, classes: given }: Pick<ImageFolderOptions, "path"
 export const imageFolderInventory = async (options: Pick<ImageFolderOptions, "path" | "classes">): Promise<Inventory> =>
   (await filesOf(options)).inventory;
 
-/** Before the first step the header of every picture is read, by the rank whose share it is. Throws `DataError`. */
+/** Reads the header of every picture before the first step; the ranks share the pictures. Throws `DataError`. */
 export async function imageFolder(options: ImageFolderOptions, share: Share = {}): Promise<ImageSet> {
   const { path, size, resize, validationFraction } = options;
   const found = await filesOf(options);
   const { root, classes, heldOut } = found.folder;
   const all = found.training;
   const cut = heldOut ? all.length : all.length - Math.floor(all.length * validationFraction);
-  // Which of them are held out depends on nothing but their number.
+  // The choice of the held-out pictures depends on their number alone.
   const order = heldOut ? all : all.map((_, i) => all[permuted(i, all.length, 0, 0)]!);
   const training = order.slice(0, cut).map((file, i) => ({ ...file, key: keyOf("training", i) }));
   const validation = [...order.slice(cut), ...found.heldOut].map((file, i) => ({
@@ -171,7 +171,8 @@ async function check(
 }
 
 /**
- * The last 64 bytes of a file, or fewer. Only some files are opened for the fingerprint: opening a million takes long.
+ * The last 64 bytes of a file, or fewer. Only a sample of the files is opened for the fingerprint: opening a million
+ * takes long.
  */
 function endOf(path: string): Uint8Array {
   let opened: ReturnType<typeof openRegular>;

@@ -1,6 +1,4 @@
-/**
- * The tables of labelled text: train.tsv and dev.tsv, as GLUE names them, or files whose names say it in other words.
- */
+/** The tables of labelled text: train.tsv and dev.tsv, as GLUE names them, or files with the name of a split. */
 import { basename, extname } from "node:path";
 import { unpackedName } from "../content/packing.ts";
 import { DataError } from "../data-error.ts";
@@ -50,7 +48,7 @@ export async function labelledFiles(path: string, validation?: string): Promise<
 
   function named(name: string): SizedFile[] {
     const found = files.filter((file) => nameOf(file) === name);
-    // Recipes of earlier versions have this name although nobody gave it.
+    // Earlier versions have written this name into recipes, as the default.
     if (found.length === 0 && name !== "dev.tsv")
       throw new DataError(
         `data.validation is ${name}, and there is no such file, or an empty one, in ${path}; name one of ${tables.map(nameOf).join(", ")}.`,

@@ -14,7 +14,7 @@ export type Request = { readonly id: number } & (
   | { readonly validation: readonly number[] }
 );
 
-/** `id` 0 answers the opening, before which there may be words on how far it is. */
+/** `id` 0 answers the opening. Messages on its progress may come before the answer. */
 export type Answer = { readonly id: number } & (
   | { readonly progress: string }
   | { readonly facts: SampleFacts; readonly skipped: readonly string[] }

@@ -11,7 +11,7 @@ import { headers, openTokenFile } from "../tokens/token-file.ts";
 import type { Source } from "./sources.ts";
 import { unzip } from "./unzip.ts";
 
-/** Bytes that are there, of so many if that is known. */
+/** The bytes fetched so far, and their total if it is known. */
 export type Progress = (done: number, total: number | undefined) => void;
 
 /**
@@ -30,7 +30,7 @@ export async function fetchSource(source: Source, folder: string, progress: Prog
     await rename(`${target}.partial`, target);
   } else await check(source, target);
   if (unpacked === undefined) return target;
-  // So that what an interruption leaves is not taken for the whole.
+  // Unpacks into a folder of its own first: after an interruption, a part must not pass for the whole.
   const place = await mkdtemp(join(folder, "unpacking-"));
   try {
     if (target.endsWith(".zip")) await unzip(target, source.folder!, place);
@@ -46,7 +46,7 @@ export async function fetchSource(source: Source, folder: string, progress: Prog
   return unpacked;
 }
 
-/** Appends to TARGET.partial what it lacks. */
+/** Appends the missing bytes to TARGET.partial. */
 async function download({ url }: Source, target: string, progress: Progress): Promise<void> {
   const partial = `${target}.partial`;
   const elsewhere = `fetch it on another machine, put it at ${target}, and run the same command again`;
@@ -79,7 +79,7 @@ async function download({ url }: Source, target: string, progress: Progress): Pr
   }
 }
 
-/** Throws `DataError` where the file is not the published one, or where that is not known, no whole file of tokens. */
+/** Throws `DataError` if the file is not the published one; without a checksum, if it is not a whole file of tokens. */
 async function check({ url, checksum }: Source, path: string): Promise<void> {
   if (checksum === undefined) return checkTokens(path, url);
   const [algorithm, digits] = checksum;

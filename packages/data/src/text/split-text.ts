@@ -1,5 +1,5 @@
 /**
- * Which stretches of a text are trained on, and which are held out: [begin, end) of each.
+ * The stretches of a text to train on, and those held out: [begin, end) of each.
  *
  * The text is cut into up to 64 equal stretches, and the end of each is held out. The end of the whole text alone would
  * often be files of a single package or author, and its loss would say little about the rest. The ends of many

@@ -60,7 +60,7 @@ function ofFile({ file, isText, isUtf16, problem }: Looked, asBytes: boolean, co
   const { path, form, isPacked } = file;
   const raw = asBytes && form !== "parquet";
   if (!isText && isTokens(path)) throw tokensInstead(path);
-  // As bytes any file is read; not one that would have to be unpacked first.
+  // Any file is read as bytes, except a packed one.
   if (problem !== undefined && (!raw || isPacked)) throw new DataError(`${path} is ${problem}.`);
   return {
     training: [file],
@@ -141,7 +141,7 @@ interface Looked {
   readonly file: TextFile;
   readonly isText: boolean;
   readonly isUtf16: boolean;
-  /** Why it is not read. */
+  /** The reason for which it is not read. */
   readonly problem?: string | undefined;
 }
 

@@ -40,7 +40,7 @@ export function byteLevelJson(tokens: readonly Uint8Array[], { words }: { words:
   };
 }
 
-/** The two tokens that become `name`: what the pairs before it make of its bytes. */
+/** The two tokens whose merge is `name`: the result of applying all earlier merges to its bytes. */
 function mergedLast(name: string, ids: ReadonlyMap<string, number>): string[] {
   const parts = [...name];
   while (parts.length > 2) {

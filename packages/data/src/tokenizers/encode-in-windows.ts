@@ -2,7 +2,7 @@
 import type { Encoding } from "tokenizers";
 import type { TextContext } from "../dataset.ts";
 
-/** What is asked of the library's encoding. Places are counted in code points. */
+/** The part of the library's encoding that is used here. Places are counted in code points. */
 export type Encoded = Pick<Encoding, "getIds" | "tokenToChars">;
 
 export interface WindowOptions extends Partial<TextContext> {
@@ -41,7 +41,8 @@ export async function encodeInWindows(
     if (shared === "" || shared !== next.places(low, high, 0) || to < from) {
       end = atCodePoint(text, Math.min(text.length, here.begin + 2 * (end - here.begin)));
       here = await window(here.begin, end);
-      // What was written must be what this window begins with; a text without any such place is encoded as a whole.
+      // The result so far must end where a token of this window begins. A text without any such place is encoded as a
+      // whole.
       if (joins > 0 && here.startOf(here.tokenAt(written)) !== written)
         return encodeInWindows(piece, encode, { before, after, letters: text.length });
     } else {

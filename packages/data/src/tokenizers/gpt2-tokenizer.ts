@@ -41,7 +41,7 @@ export async function gpt2Tokenizer(): Promise<Tokenizer> {
   };
 }
 
-/** A word has no white space, or nothing else. */
+/** A word is either all white space, or has none. */
 function hasLongWord(text: string): boolean {
   for (const [word] of text.matchAll(/\S+|\s+/g)) if (word.length > mostLetters) return true;
   return false;

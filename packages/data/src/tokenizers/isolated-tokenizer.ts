@@ -24,7 +24,7 @@ export interface IsolatedOptions {
   readonly limit?: (letters: number) => number; // in seconds
 }
 
-/** Its process begins with the first text, and ends when it has had none for a while. */
+/** Starts its process with the first text. The process ends when it has had no text for a while. */
 export class IsolatedTokenizer {
   readonly #options: IsolatedOptions;
   #running: { process: TokenizerProcess; loaded: Promise<unknown> } | undefined;
@@ -33,7 +33,7 @@ export class IsolatedTokenizer {
     this.#options = options;
   }
 
-  /** Begins its process. Throws `DataError` where the library refuses the file. */
+  /** Starts its process. Throws `DataError` if the library refuses the file. */
   async load(): Promise<void> {
     await this.#process();
   }
@@ -145,7 +145,7 @@ class TokenizerProcess {
     this.#waiting.clear();
   }
 
-  /** What a library in Rust says when it gives up, or else how the process ended. */
+  /** The message of the Rust library's panic, or else how the process ended. */
   #reasonOf(ending: string): string {
     const said = /panicked at [^\n]*\n(.*)/.exec(this.#errors)?.[1];
     return said ?? `its process ended with ${ending}`;

@@ -1,4 +1,4 @@
-/** What to do about what the library says of a tokenizer.json, of whose parts it names none. */
+/** What to do about an error of the library, which does not say which part of the tokenizer.json caused it. */
 const parts: Readonly<Record<string, string>> = {
   Normalizer: "normalizer",
   PreTokenizer: "pre_tokenizer",
@@ -13,7 +13,7 @@ export function remedyFor(reason: string, json: Readonly<Record<string, unknown>
   if (/^Onig: Regex search error|^it had not ended/.test(reason) && patterns.length > 0)
     return `a regular expression of it may need steps without end: ${shown(patterns)}; write it without nested repetitions`;
   if (reason.includes("SIGKILL")) return "the machine probably had no memory left: free some, or give shorter texts";
-  // It names its own type for the part, such as PreTokenizerWrapper.
+  // The error names the library's own type for the part, such as PreTokenizerWrapper.
   const part = parts[/untagged enum (\w+?)(?:Wrapper|Untagged)\b/.exec(reason)?.[1] ?? ""];
   const types = part === undefined ? [] : valuesOf({ part: json[part] }, "type");
   if (part !== undefined)

@@ -1,4 +1,4 @@
-/** A tokenizer.json of Hugging Face's tokenizers, as a file: its vocabulary, and what is wrong with it. */
+/** A tokenizer.json of Hugging Face's tokenizers as a file: reads its vocabulary, and finds what is wrong with it. */
 import { existsSync } from "node:fs";
 import { DataError } from "../data-error.ts";
 import { jsonFile } from "./json-file.ts";
@@ -62,7 +62,7 @@ function problemOf(json: unknown): string | undefined {
 
 const shown = (value: unknown) => (JSON.stringify(value) ?? "nothing").slice(0, 60);
 
-/** The largest id and one, over the model's tokens and the added ones. */
+/** The largest id plus one, over the model's tokens and the added ones. */
 export function sizeOf({ model: { vocab }, added_tokens = [] }: TokenizerJson): number {
   let size = Array.isArray(vocab) ? vocab.length : 0; // a list is in the order of ids
   if (!Array.isArray(vocab))

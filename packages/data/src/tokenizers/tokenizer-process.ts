@@ -26,7 +26,7 @@ async function load(json: string, added: readonly (readonly [content: string, id
     throw new Error(`its library does not run on this machine (${process.platform} ${process.arch}): ${error.message}`);
   });
   tokenizer = library.Tokenizer.fromString(json);
-  // A model's rows have no fixed length here: both would change a text's tokens.
+  // Truncation and padding would change a text's tokens; rows get their length elsewhere.
   tokenizer.disableTruncation();
   tokenizer.disablePadding();
   for (const [content, id] of added) {
@@ -52,7 +52,8 @@ process.on("message", async (request: Request) => {
   const answer = await answerTo(request).catch((error: Error) => ({ id: request.id, problem: error.message }));
   process.send!(answer);
 });
-// Whoever interrupts the run ends it, and the run this process: it may still need the texts that it asked for.
+// An interrupt ends the run, and the run ends this process. Until then it may still need the texts that it has asked
+// for.
 for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.on(signal, () => {});
-// A usual exit would wait for the library's threads, and one of them may never end.
+// A normal exit would wait for the library's threads, and one of them may never end.
 process.on("disconnect", () => process.kill(process.pid, "SIGKILL"));

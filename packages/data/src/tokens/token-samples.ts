@@ -43,7 +43,7 @@ export class TokenSamples implements Samples {
       itemsPerRow: blockSize,
       trainingSamples: sum(training, (each) => this.#shifted(each)),
       validationSamples: sum(validation, (each) => this.#unshifted(each)),
-      // Earlier versions cut otherwise: with another fingerprint their saves are refused.
+      // Earlier versions cut in another way. Another fingerprint makes their saves be refused.
       fingerprint: createHash("sha256").update(`${fingerprint} ${blockSize} shifted`).digest("hex"),
       prompt: prompt?.replaceAll(/^\ufffd+|\ufffd+$/g, ""), // letters that the cut leaves in part
       remarks,
@@ -75,7 +75,7 @@ export class TokenSamples implements Samples {
     return Math.max(0, Math.floor((length - 1) / this.#input.blockSize));
   }
 
-  /** The rows for which there is room with every shift; of a source that is shorter than two, one. */
+  /** The rows that fit with every shift; one for a source that is shorter than two rows. */
   #shifted(source: TokenSource): number {
     return Math.max(Math.floor(source.length / this.#input.blockSize) - 1, Math.min(1, this.#unshifted(source)));
   }

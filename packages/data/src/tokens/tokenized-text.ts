@@ -55,7 +55,9 @@ async function* inContext(pieces: AsyncIterable<Piece>): AsyncGenerator<Piece & 
   }
 }
 
-/** A line about texts that nothing separates; none where something does. `key` names a token. */
+/**
+ * A line for the user if nothing separates the texts; none otherwise. `key` names the recipe's key for such a token.
+ */
 export function withoutEnd(texts: number, { endOfText }: Tokenizer, key: string): string[] {
   if (endOfText !== undefined || texts < 2) return [];
   return [
@@ -113,7 +115,7 @@ const tooLarge = (path: string, limit: number) =>
     `The text at ${path} is too large to be tokenized in memory, where ${Math.round(limit / 1e6)} MB may be used; write tokens once with ./terse data prepare ${path}, and read those (data.name: tokens, or masked-text).`,
   );
 
-/** Tokens of which the number is not known before. */
+/** An array of tokens that grows, because their number is not known before. */
 class GrowingTokens {
   #tokens: Tokens;
   #length = 0;

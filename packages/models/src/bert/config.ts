@@ -14,7 +14,7 @@ const names = {
   eps: "layer_norm_eps",
 };
 
-/** What a config that leaves these out has, in transformers. */
+/** The values that transformers has for keys that a config leaves out. */
 const defaults: BertShape = {
   vocabulary: 29056,
   context: 512,
@@ -27,7 +27,7 @@ const defaults: BertShape = {
   eps: 1e-12,
 };
 
-/** What the model here computes, of what a config may choose. */
+/** The values of the config's choices that the model here computes. */
 const only = {
   model_type: "megatron-bert",
   hidden_act: "gelu",

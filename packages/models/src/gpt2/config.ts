@@ -16,7 +16,7 @@ const names = {
   eps: "layer_norm_epsilon",
 };
 
-/** What the model here computes, of what a config may choose. */
+/** The values of the config's choices that the model here computes. */
 const only = {
   activation_function: ["gelu_new", "gelu_pytorch_tanh"], // two names of one function
   scale_attn_weights: true,
@@ -48,7 +48,7 @@ export function toConfig(shape: Gpt2Shape): HuggingFaceConfig {
   };
 }
 
-/** What a config that leaves these out has, in transformers, where it differs from `gpt2Options`. */
+/** The values that transformers has for keys that a config leaves out, where they differ from `gpt2Options`. */
 const defaults: Gpt2Options = { dropout: 0.1, embeddingDropout: 0.1, attentionDropout: 0.1 };
 
 /** Throws `OptionsError` where the model here would compute something else. */

@@ -21,7 +21,7 @@ const typeForCifar = "terse-resnet";
 
 const names = { width: "embedding_size", channels: "num_channels", labelSmoothing: "label_smoothing" };
 
-/** What the model here computes, of what a config may choose. */
+/** The values of the config's choices that the model here computes. */
 const only = { hidden_act: "relu", downsample_in_first_stage: false, downsample_in_bottleneck: false };
 
 /** Channels that each stage gives. */
@@ -53,7 +53,7 @@ export function fromConfig({ model_type, architectures, ...config }: HuggingFace
     return checkedOptions(resnetOptions, shape, {});
   }
   requireValues(config, { ...only, ...oneClassEach });
-  // What a config leaves out is that of transformers' ResNet-50.
+  // Keys that a config leaves out have the values of transformers' ResNet-50.
   const { num_channels = 3, embedding_size = 64, depths = [3, 4, 6, 3], layer_type = "bottleneck" } = config;
   const depth = ([18, 34, 50] as const).find((depth) => {
     const { blocks, bottleneck } = stagesOf[depth];

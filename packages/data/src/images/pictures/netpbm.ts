@@ -61,7 +61,7 @@ class Words {
     return value;
   }
 
-  /** The next digit, which may have others right behind it. */
+  /** The next digit; digits need no blank between them. */
   digit(what: string): number {
     for (; ; this.at++) {
       const byte = this.#bytes[this.at];
@@ -75,7 +75,7 @@ class Words {
 
 const isDigit = (byte: number | undefined) => byte !== undefined && byte >= 48 && byte <= 57;
 
-/** Samples in text; of PBM a digit each, of which 1 is black. */
+/** Samples in text. In PBM each is one digit, and 1 is black. */
 function wordsOf(bytes: Uint8Array, { kind, most, pixelsAt }: NetpbmHeader): () => number {
   const words = new Words(bytes, pixelsAt - 1);
   return () => {

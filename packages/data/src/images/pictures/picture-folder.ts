@@ -58,7 +58,8 @@ export function pictureFolder(path: string): PictureFolder {
 }
 
 /**
- * How many classes these pictures have. Throws `DataError` where there is one: the folders below it may be the classes.
+ * The number of classes of these pictures. Throws `DataError` for a single one: then the folders below it may be the
+ * classes.
  */
 export function countClasses(path: string): number {
   const { root, classes } = pictureFolder(path);
