@@ -13,10 +13,10 @@ describe("apt", () => {
 
   it("finds a -dev package's own library, whatever its name in this release", () => {
     const debian12 = "libgloo-dev\n  Depends: libgloo0\n  Depends: libhiredis-dev\n  Depends: libibverbs-dev\n";
-    const later =
+    const newer =
       "libgloo-dev\n  Depends: libgloo0t64\n  Depends: libgloo-dev-common-dev\n |Depends: libhiredis-dev\n  Depends: <libgloo-virtual>\n";
     expect(runtimeLibraries("libgloo-dev", debian12)).toEqual(["libgloo0"]);
-    expect(runtimeLibraries("libgloo-dev", later)).toEqual(["libgloo0t64"]);
+    expect(runtimeLibraries("libgloo-dev", newer)).toEqual(["libgloo0t64"]);
     expect(runtimeLibraries("python3-pip", "python3-pip\n  Depends: python3\n")).toEqual([]);
   });
 

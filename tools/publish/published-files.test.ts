@@ -32,11 +32,11 @@ describe.each(packages)("%s", (folder) => {
 
   it("is made of all that it publishes; what only tests use is in src/testing", () => {
     const named = [...read(`${folder}/tsup.config.ts`).matchAll(/"(src\/[^"]+\.ts)"/g)].map(([, entry]) => entry!);
-    const made = importedBy(["src/index.ts", ...named].map((entry) => join(root, folder, entry)));
+    const needed = importedBy(["src/index.ts", ...named].map((entry) => join(root, folder, entry)));
     const published = globSync("src/**/*.ts", { cwd: join(root, folder) }).filter(
       (file) => !/\.(test|bench)\.ts$/.test(file) && !file.startsWith("src/testing/"),
     );
-    expect(published.filter((file) => !made.has(join(root, folder, file)))).toEqual([]);
-    expect([...made].filter((file) => file.includes("/src/testing/"))).toEqual([]);
+    expect(published.filter((file) => !needed.has(join(root, folder, file)))).toEqual([]);
+    expect([...needed].filter((file) => file.includes("/src/testing/"))).toEqual([]);
   });
 });

@@ -26,8 +26,8 @@ it("gives PyTorch's side the rows that ours takes, and the byte after each", asy
       expect(text).toContain(got);
     }
   }
-  const held = (await rowsOfBytes(ours.validation({ windows: 5, sharded: false }))).toString();
-  expect(held).toHaveLength(5 * 21);
-  expect(text.slice(1350)).toContain(held.slice(0, 21));
+  const heldOutText = (await rowsOfBytes(ours.validation({ windows: 5, sharded: false }))).toString();
+  expect(heldOutText).toHaveLength(5 * 21);
+  expect(text.slice(1350)).toContain(heldOutText.slice(0, 21));
   rmSync(folder, { recursive: true });
 });

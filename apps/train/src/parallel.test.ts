@@ -13,13 +13,13 @@ async function stateOf(ranks: number, ...overrides: string[]): Promise<number[]>
   const small = ["model.preset=nano", "model.width=32", "model.layers=1"];
   const recipe = readRecipe(defaultRecipe, [...small, ...overrides]);
   const groups = loopback(ranks);
-  const held = async (group: Group) => {
+  const stateElements = async (group: Group) => {
     await using optimizer = await buildOptimizer(recipe, new Arena(buildModel(recipe)), group);
     const { tensors } = await optimizer.state();
     return [...tensors].reduce((sum, [name, { length }]) => sum + (/^[MQ]\./.test(name) ? length : 0), 0);
   };
   try {
-    return await Promise.all(groups.map(held));
+    return await Promise.all(groups.map(stateElements));
   } finally {
     for (const group of groups) await group.close();
   }
@@ -33,7 +33,7 @@ describe("parallel", () => {
       [2, "parallel.weight=2", "parallel.data=2"],
       [4, "parallel.weight=4"],
     ] as const)
-      expect(await stateOf(4, ...dion, ...given)).toEqual(whole.map((held) => held / weight));
+      expect(await stateOf(4, ...dion, ...given)).toEqual(whole.map((elements) => elements / weight));
   });
 
   it.each([

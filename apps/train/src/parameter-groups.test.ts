@@ -180,9 +180,9 @@ describe("what an optimizer says of its options", () => {
     ],
   ])("names the recipe's key, for %j", async (given, message) => {
     const overrides = given.map((option) => `optimizer.${option}`);
-    const made = onRanks(recipeOf(...overrides), async () => {});
-    await expect(made).rejects.toThrow(OptionsError);
-    await expect(made).rejects.toThrow(new RegExp(`^${message.replaceAll(".", "\\.")}`));
+    const building = onRanks(recipeOf(...overrides), async () => {});
+    await expect(building).rejects.toThrow(OptionsError);
+    await expect(building).rejects.toThrow(new RegExp(`^${message.replaceAll(".", "\\.")}`));
   });
 
   it("names the recipe's key of what does not fit a save", () => {

@@ -118,7 +118,7 @@ describe("safetensors", () => {
     const all = Float32Array.of(0, 1, 2, 3);
     const whole = { dtype: "f32", shape: [4] } as const;
     let inUse = 0;
-    async function* later() {
+    async function* oneByOne() {
       for (let i = 0; i < 4; i++) {
         expect(inUse++).toBe(0);
         yield Float32Array.of(i);
@@ -127,7 +127,7 @@ describe("safetensors", () => {
     }
     await writeSafetensors(path, [["x", { ...whole, data: all }]]);
     const bytes = readFileSync(path);
-    for (const parts of [later, () => [all.subarray(0, 3), all.subarray(3)], () => [all, new Float32Array()]]) {
+    for (const parts of [oneByOne, () => [all.subarray(0, 3), all.subarray(3)], () => [all, new Float32Array()]]) {
       await writeSafetensors(path, [["x", { ...whole, parts }]]);
       expect(readFileSync(path)).toEqual(bytes);
     }

@@ -133,10 +133,10 @@ describe("several threads", () => {
       useThreads(threads);
       for (const codec of [codecNamed("f16"), codecNamed("int8", { block: 256 })]) {
         const wire = new Uint8Array(codec.wireBytes(n));
-        const refuse = (given: Float32Array, held: Float32Array) => {
-          const error = held.slice();
+        const refuse = (given: Float32Array, initialError: Float32Array) => {
+          const error = initialError.slice();
           expect(() => codec.encodeWithFeedback(wire, given, error)).toThrow();
-          expect(Buffer.from(error.buffer).equals(Buffer.from(held.buffer))).toBe(true);
+          expect(Buffer.from(error.buffer).equals(Buffer.from(initialError.buffer))).toBe(true);
           try {
             codec.encodeWithFeedback(wire, given, error);
           } catch (refused) {
@@ -144,10 +144,10 @@ describe("several threads", () => {
           }
         };
         for (const at of [0, 5000, 2 ** 18 + 1, n - 1]) {
-          const held = before.with(at, 3e38);
+          const initialError = before.with(at, 3e38);
           const given = small.with(at, 3e38);
-          expect(refuse(given, held)).toContain(`x[${at}] + error[${at}] is Infinity`);
-          expect(refuse(given.with(n - 1, Number.NaN), held)).toContain(`x[${n - 1}] is NaN`);
+          expect(refuse(given, initialError)).toContain(`x[${at}] + error[${at}] is Infinity`);
+          expect(refuse(given.with(n - 1, Number.NaN), initialError)).toContain(`x[${n - 1}] is NaN`);
         }
         if (codec.name === "f16") {
           expect(refuse(small.with(n - 7, 65_504), before.with(n - 7, 65_504))).toContain(`is 131008`);
@@ -159,15 +159,17 @@ describe("several threads", () => {
   it("give back what was taken away where a later block has no scale", () => {
     const codec = codecNamed("l1", { bits: 4, block: 4096 });
     const small = Float32Array.from({ length: n }, (_, i) => ((i * 7919) % 1024) - 512);
-    const held = small.slice().fill(3e38, 3 * 4096, 4 * 4096);
+    const initialError = small.slice().fill(3e38, 3 * 4096, 4 * 4096);
     for (const threads of [1, 3]) {
       useThreads(threads);
-      const error = held.slice();
+      const error = initialError.slice();
       expect(() => codec.encodeWithFeedback(new Uint8Array(codec.wireBytes(n)), small, error)).toThrow(
         /x\[\d+\] \+ error\[\d+\] is [\d.]+e\+38, which this codec cannot write/,
       );
       // What a level stands for is some hundred: sums were rounded to some 2^-16.
-      const off = error.findIndex((value, i) => Math.abs(value - held[i]!) > Math.max(2 ** -12, held[i]! * 2 ** -20));
+      const off = error.findIndex(
+        (value, i) => Math.abs(value - initialError[i]!) > Math.max(2 ** -12, initialError[i]! * 2 ** -20),
+      );
       expect(off).toBe(-1);
     }
   });

@@ -60,13 +60,13 @@ describe("a place in the queue of a group", () => {
     const before = enterQueue(group);
     if (when === "at once") before.leave();
     const place = enterQueue(group);
-    const made = Object.entries(operations).map(async ([name, given]) => {
+    const pending = Object.entries(operations).map(async ([name, given]) => {
       const operation = place[name as keyof Operations] as (...given: unknown[]) => Promise<unknown>;
       expect(await operation.apply(place, given)).toBe(name);
     });
-    expect(calls).toHaveLength(when === "at once" ? made.length : 0);
+    expect(calls).toHaveLength(when === "at once" ? pending.length : 0);
     before.leave();
-    await Promise.all(made);
+    await Promise.all(pending);
     expect(calls).toEqual(Object.entries(operations).map(([name, given]) => [name, ...given]));
     for (const [i, given] of Object.values(operations).entries())
       for (const [k, argument] of given.entries()) expect(calls[i]![k + 1]).toBe(argument); // not a copy
@@ -89,14 +89,14 @@ describe("places of one group", () => {
   it("call in the order in which they entered, not in the order of the calls", async () => {
     const { group, calls } = recorder();
     const [a, b, c] = [enterQueue(group), enterQueue(group), enterQueue(group)];
-    const made = [call(c, 5), call(b, 3), call(c, 6), call(a, 1), call(b, 4), call(a, 2)];
+    const pending = [call(c, 5), call(b, 3), call(c, 6), call(a, 1), call(b, 4), call(a, 2)];
     await settled();
     expect(ids(calls)).toEqual([1, 2]);
     a.leave();
     await settled();
     expect(ids(calls)).toEqual([1, 2, 3, 4]);
     b.leave();
-    await Promise.all(made);
+    await Promise.all(pending);
     expect(ids(calls)).toEqual([1, 2, 3, 4, 5, 6]);
   });
 
@@ -135,13 +135,13 @@ describe("places of one group", () => {
   it("make the calls of a place that leaves while it waits, and then those of the next", async () => {
     const { group, calls } = recorder();
     const [a, b, c] = [enterQueue(group), enterQueue(group), enterQueue(group)];
-    const made = [call(c, 3), call(b, 2)];
+    const pending = [call(c, 3), call(b, 2)];
     b.leave();
     await settled();
     expect([b.waits, c.waits]).toEqual([true, true]);
-    made.push(call(a, 1));
+    pending.push(call(a, 1));
     a.leave();
-    await Promise.all(made);
+    await Promise.all(pending);
     expect(ids(calls)).toEqual([1, 2, 3]);
   });
 
@@ -149,12 +149,12 @@ describe("places of one group", () => {
     const { group, calls } = recorder();
     const [a, b, c] = [enterQueue(group), enterQueue(group), enterQueue(group)];
     b.leave();
-    const made = call(c, 1);
+    const pending = call(c, 1);
     await settled();
     expect(c.waits).toBe(true);
     expect(calls).toEqual([]);
     a.leave();
-    await made;
+    await pending;
     expect(ids(calls)).toEqual([1]);
   });
 

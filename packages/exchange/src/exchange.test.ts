@@ -143,14 +143,14 @@ describe("the exchange of a step", () => {
 
   it("encodes votes of one round when it sends them, and refuses if any of them is not finite", async () => {
     const lengths = [70, 64, 200];
-    const later = (n: number, k: number, bad = false) =>
+    const lazyVotes = (n: number, k: number, bad = false) =>
       new PackedBits(n, undefined, (u, from, to) => {
         u.signs.subarray(from / 8).set(bits(n, 11 * (k + 1)).signs.subarray(from / 8, Math.ceil(to / 8)));
         if (bad) u.firstNonFinite = 3;
       });
     const results = await onRanks(3, async (group) => {
       const exchange = openExchange(group);
-      const requested = lengths.map((n, k) => exchange.majority(later(n, k), { tie: "plus" }));
+      const requested = lengths.map((n, k) => exchange.majority(lazyVotes(n, k), { tie: "plus" }));
       return (await Promise.all(requested)).map(({ wire }) => [...wire]);
     });
     for (const result of results) expect(result).toEqual(lengths.map((n, k) => [...bits(n, 11 * (k + 1)).wire]));
@@ -158,7 +158,9 @@ describe("the exchange of a step", () => {
     const errors = await onRanks(3, async (group) => {
       const exchange = openExchange(group);
       const requested = lengths.map((n, k) =>
-        exchange.majority(later(n, k, group.rank === 2 && k === 1), { tie: "plus" }).catch((error: unknown) => error),
+        exchange
+          .majority(lazyVotes(n, k, group.rank === 2 && k === 1), { tie: "plus" })
+          .catch((error: unknown) => error),
       );
       return Promise.all(requested);
     });

@@ -94,9 +94,9 @@ ${each.join("\n")}`);
   const open = async (name: string, kind: string): Promise<Model> =>
     restoreModel(await loadConfig(join(folder, name, kind)));
   const load = async (name: string, kind: string, model?: Model): Promise<Model> => {
-    const made = model ?? (await open(name, kind));
-    await loadModel(join(folder, name, kind), made.stateDict(), made);
-    return made;
+    const target = model ?? (await open(name, kind));
+    await loadModel(join(folder, name, kind), target.stateDict(), target);
+    return target;
   };
   const expectSame = (model: Model, other: Model) => {
     const tensors = new Map(other.stateDict());

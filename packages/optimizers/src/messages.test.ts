@@ -173,9 +173,11 @@ function derived(registry: object, rows: object, algorithmOf: (create: never) =>
     const algorithm = () => algorithmOf(create as never);
     const vector = { n: 64, offset: 0, segments: [{ name: "x", offset: 0, length: 64, shape: [8, 8] }], lengths: [64] };
     const θ = zeros([8, 8]);
-    const made = algorithm();
-    const state = made.init(θ, { ...vector, rank: 0, ranks: 3, owner: 0 } as never);
-    const kinds = made.messages({ ...vector, rank: 0, ranks: 3, owner: 0 } as never, 0, state).map(({ kind }) => kind);
+    const instance = algorithm();
+    const state = instance.init(θ, { ...vector, rank: 0, ranks: 3, owner: 0 } as never);
+    const kinds = instance
+      .messages({ ...vector, rank: 0, ranks: 3, owner: 0 } as never, 0, state)
+      .map(({ kind }) => kind);
     const awaits = kinds.map((kind) => awaitOf[kind] ?? "owners");
     const messages = awaits.reduce((sum, one) => sum + ofAwait[one], 0);
     return [name, algorithm, [messages, ...awaits]];

@@ -16,9 +16,9 @@ async function open(group: Group, options: OptimizerOptions) {
   const groups = [group]; // and the one that results come down over
   const split = group.split.bind(group);
   group.split = async (...given) => {
-    const made = await split(...given);
-    if (groups.length === 1) groups.push(made!);
-    return made;
+    const inner = await split(...given);
+    if (groups.length === 1) groups.push(inner!);
+    return inner;
   };
   const model = new Chain();
   const arena = new Arena(model);

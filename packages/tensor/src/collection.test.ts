@@ -8,7 +8,7 @@ it("lets the garbage collector free an unreferenced tensor that has no scope", a
   setFlagsFromString("--expose-gc");
   const collect = runInNewContext("gc") as () => void;
   const before = memory().tensors;
-  const held = ones([1000]);
+  const kept = ones([1000]);
   (() => {
     for (let i = 0; i < 50; i++) ones([1000]);
   })();
@@ -17,6 +17,6 @@ it("lets the garbage collector free an unreferenced tensor that has no scope", a
     await nextTick();
   }
   expect(memory().tensors).toBe(before + 1);
-  expect(held.sum().item()).toBe(1000);
-  held.dispose();
+  expect(kept.sum().item()).toBe(1000);
+  kept.dispose();
 });

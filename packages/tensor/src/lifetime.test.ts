@@ -86,9 +86,9 @@ describe("scope", () => {
   it("accepts a result that contains itself", () => {
     scope(() => {
       const knot = scope(() => {
-        const made: { x: Tensor; self?: unknown } = { x: ones([1]) };
-        made.self = made;
-        return made;
+        const circular: { x: Tensor; self?: unknown } = { x: ones([1]) };
+        circular.self = circular;
+        return circular;
       });
       expect(isAlive(knot.x)).toBe(true);
     });

@@ -309,12 +309,12 @@ outputs["images"] = torch.as_tensor(processor(Image.fromarray(pixels.astype("uin
           [0.229, 0.224, 0.225],
         ],
       } as const;
-      const made = [
+      const half = [
         [0.5, 0.5, 0.5],
         [0.25, 0.25, 0.25],
       ] as const;
       const [mean, deviation] =
-        (options.length === 0 || options.length > 4 ? undefined : of[name as "cifar10"]) ?? made;
+        (options.length === 0 || options.length > 4 ? undefined : of[name as "cifar10"]) ?? half;
       const side = Math.min(height, width);
       const left = Math.floor((width - side) / 2);
       const expected = Float32Array.from({ length: 3 * side * side }, (_, i) => {

@@ -61,7 +61,7 @@ describe("the lock of a folder", () => {
     const flags = ["--conditions=@terse/source", "--no-warnings", "--input-type=module", "-e", program];
     const child = spawn(process.execPath, flags, { cwd: import.meta.dirname });
     const ended = new Promise((done) => child.on("close", done));
-    await new Promise((held) => child.stdout.once("data", held));
+    await new Promise((written) => child.stdout.once("data", written));
     using lock = await lockFolder(folder, { start: "new", rank: 0 });
     expect(lock.keeper).toBe(0);
     await ended;

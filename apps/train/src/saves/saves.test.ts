@@ -342,7 +342,7 @@ describe("a save", () => {
     const content = readFileSync(path);
     content[content.length - 9]! ^= 1;
     writeFileSync(path, content);
-    const held: number[] = [];
+    const differences: number[] = [];
     const errors = await onRanks([run, run], async ({ group, arena, parts, place }) => {
       const before = await arena.parameters.toTypedArray();
       try {
@@ -351,7 +351,7 @@ describe("a save", () => {
         await restoreSave(run, manifest, parts, { reader, group });
       } catch (error) {
         expect(error).toBeInstanceOf(CheckpointError);
-        held.push(
+        differences.push(
           Buffer.compare(Buffer.from(before.buffer), Buffer.from((await arena.parameters.toTypedArray()).buffer)),
         );
         return (error as Error).message;
@@ -360,7 +360,7 @@ describe("a save", () => {
     });
     expect(errors[0]).toMatch(new RegExp(`${name.replace(".", "\\.")} (is not what was saved|was changed)`));
     expect(errors[1]).toBe(errors[0]);
-    expect(held).toEqual([0, 0]);
+    expect(differences).toEqual([0, 0]);
   });
 
   it("is refused in one line when a key of its manifest is absent or is something else", async () => {

@@ -28,8 +28,8 @@ describe("the checks of parameters", () => {
   });
 
   it("refuse a value of the wrong type, and a number that is too large", () => {
-    const made = [l1, topK, int8] as readonly ((parameters: never) => unknown)[];
-    for (const factory of made)
+    const factories = [l1, topK, int8] as readonly ((parameters: never) => unknown)[];
+    for (const factory of factories)
       expect(() => factory(null as never)).toThrow("parameters are null, and must be an object");
     expect(() => (topK as () => unknown)()).toThrow("top-k: parameters are undefined");
     expect(() => l1({ bits: 4, unscaled: "no" as never })).toThrow("l1: unscaled is no, and must be true or false");

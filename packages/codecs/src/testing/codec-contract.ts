@@ -242,12 +242,12 @@ export function codecContract({ definition, vectors, configurations }: CodecUnde
 
     it("keeps the parameters that it was made with", () => {
       const given: { -readonly [name in keyof Parameters]: unknown } = structuredClone(parameters(n));
-      const made = codecNamed(name, given as Parameters);
+      const copied = codecNamed(name, given as Parameters);
       if (Array.isArray(given.segments)) given.segments.fill(0);
       for (const each of Object.keys(given) as (keyof Parameters)[]) given[each] = undefined;
-      expect(made.parameters).toEqual(parameters(n));
-      const again = new Uint8Array(made.wireBytes(n));
-      made.encode(again, x, call(n));
+      expect(copied.parameters).toEqual(parameters(n));
+      const again = new Uint8Array(copied.wireBytes(n));
+      copied.encode(again, x, call(n));
       codec.encode(wire, x, call(n));
       expect(toHex(again)).toBe(toHex(wire));
     });

@@ -50,13 +50,13 @@ describe("tcp between machines", () => {
     const part = 100_000;
     const parts = () => [0, 1, 2].map(() => new Uint8Array(part));
     const [zero, one, two] = groups as [Group, Group, Group];
-    const early = [zero, two].map((group) => group.allToAll(parts(), parts()));
+    const firstCalls = [zero, two].map((group) => group.allToAll(parts(), parts()));
     // Rank 0 has what rank 2 sends it, and would now send to rank 2, which still waits for rank 1.
     const sent = waits ? part : 2 * part;
     while (zero.sent().bytes < sent) await sleep(1);
     await sleep(100);
     expect(zero.sent().bytes).toBe(sent);
-    await Promise.all([...early, one.allToAll(parts(), parts())]);
+    await Promise.all([...firstCalls, one.allToAll(parts(), parts())]);
     expect(groups.map((group) => group.sent().bytes)).toEqual([2 * part, 2 * part, 2 * part]);
     await Promise.all(groups.map((group) => group.close()));
   });
@@ -278,10 +278,10 @@ describe.concurrent("a rank of tcp that calls an operation late", () => {
     ]);
     const xs = [1, 2].map((value) => new Float32Array(8 << 20).fill(value));
     const add = (each: typeof zero, rank: number) => each[0].operate(kinds.allReduce, 0, -1, [xs[rank]!], [], 0);
-    const early = add(zero, 0).catch((error: Error) => error);
+    const firstCall = add(zero, 0).catch((error: Error) => error);
     await sleep(6000); // silence counts from 4 s on
     await add(one, 1);
-    expect(await early).toBeUndefined();
+    expect(await firstCall).toBeUndefined();
     expect(xs.every((x) => x.every((each) => each === 3))).toBe(true);
     await Promise.all([zero[0].close(), one[0].close()]);
   });

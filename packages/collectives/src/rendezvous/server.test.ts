@@ -62,11 +62,11 @@ describe.concurrent("the rendezvous", () => {
   it("stores values, and a get waits for its value", async () => {
     await using server = await serve();
     const [a, b] = await Promise.all([join(server, 0), join(server, 1)]);
-    const early = b.get("later");
+    const waiting = b.get("later");
     await a.set("now", { x: [1, 2] });
     expect(await b.get("now")).toEqual({ x: [1, 2] });
     await a.set("later", "ü\n∞");
-    expect(await early).toBe("ü\n∞");
+    expect(await waiting).toBe("ü\n∞");
     await Promise.all([a.close(), b.close()]);
     await server.finished;
   });
@@ -130,9 +130,9 @@ describe.concurrent("the rendezvous", () => {
       join(server, 0, { deadlineSeconds: Number.POSITIVE_INFINITY }),
       join(server, 1, { deadlineSeconds: 1e9 }),
     ]);
-    const early = a.allGather("g", [0, 1], 1);
+    const firstCall = a.allGather("g", [0, 1], 1);
     await sleep(200); // a timer that is too long for Node would fire at once
-    expect(await Promise.all([early, b.allGather("g", [0, 1], 2)])).toEqual([
+    expect(await Promise.all([firstCall, b.allGather("g", [0, 1], 2)])).toEqual([
       [1, 2],
       [1, 2],
     ]);

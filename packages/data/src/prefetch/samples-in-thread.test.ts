@@ -19,13 +19,13 @@ describe("samples in a thread", () => {
       for (let i = 0; i < count; i++)
         expect(await rowsOf(a[i]!, entry.fields)).toEqual(await rowsOf(b[i]!, entry.fields));
     }
-    const held = async (data: typeof here) => {
+    const heldOut = async (data: typeof here) => {
       const rows: string[] = [];
       for await (using batch of data.validation({ windows: 10, sharded: true }))
         rows.push(...(await rowsOf(batch, entry.fields)));
       return rows;
     };
-    expect(await held(inThread)).toEqual(await held(here));
+    expect(await heldOut(inThread)).toEqual(await heldOut(here));
     const { source, unit, item, itemsPerBatch, trainingUnits, validationUnits, fingerprint, prompt } = inThread;
     expect({ source, unit, item, itemsPerBatch, trainingUnits, validationUnits, fingerprint, prompt }).toEqual({
       source: here.source,

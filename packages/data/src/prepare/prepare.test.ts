@@ -46,10 +46,10 @@ describe("prepareTokens", () => {
     const { files, documents } = await prepareTokens(given, (done, total) => seen.push(done / total!));
     const encoded = await Promise.all(texts.map((text) => given.tokenizer.encode(text)));
     const all = encoded.flatMap((ids, i) => [...(i > 0 ? [50256] : []), ...ids]);
-    const held = Math.floor(all.length / 4);
-    expect(await tokensIn("train.bin")).toEqual(all.slice(0, -held));
-    expect(await tokensIn("val.bin")).toEqual(all.slice(-held));
-    expect([documents, files.map(({ tokens }) => tokens)]).toEqual([3, [all.length - held, held]]);
+    const heldOutTokens = Math.floor(all.length / 4);
+    expect(await tokensIn("train.bin")).toEqual(all.slice(0, -heldOutTokens));
+    expect(await tokensIn("val.bin")).toEqual(all.slice(-heldOutTokens));
+    expect([documents, files.map(({ tokens }) => tokens)]).toEqual([3, [all.length - heldOutTokens, heldOutTokens]]);
     for (const { path, bytes } of files) expect(readFileSync(path).length).toBe(bytes);
     expect(seen.at(-1)).toBe(1);
     expect(readdirSync(given.out).sort()).toEqual(["train.bin", "val.bin"]);

@@ -63,12 +63,12 @@ describe("text of bytes", () => {
         expect(start + 17).toBeLessThanOrEqual(480);
       }
     }
-    const held: string[] = [];
+    const rows: string[] = [];
     for await (using batch of a.validation({ windows: 100, sharded: false })) {
       const bytes = Buffer.from([...(await (batch as TextBatch).tokens.toTypedArray())].map(Number));
-      for (let at = 0; at < bytes.length; at += 16) held.push(bytes.toString("latin1", at, at + 16));
+      for (let at = 0; at < bytes.length; at += 16) rows.push(bytes.toString("latin1", at, at + 16));
     }
-    expect(held.join("")).toBe(text.slice(480, 480 + 112)); // (120 − 1) / 16 rows
+    expect(rows.join("")).toBe(text.slice(480, 480 + 112)); // (120 − 1) / 16 rows
   });
 
   it("holds out the ends of 64 stretches of a long text", async () => {

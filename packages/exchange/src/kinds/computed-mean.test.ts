@@ -175,7 +175,7 @@ describe("computed means of a round", () => {
       for (const [i, value] of mean.entries()) result[i] = 2 * value;
     };
     /** As many vectors as ranks, owned by one rank or by all. */
-    const carried = (ownerOf: (i: number) => number) =>
+    const doubledMeans = (ownerOf: (i: number) => number) =>
       onRanks(ranks, async (group) => {
         const exchange = openExchange(group);
         const vectors = Array.from({ length: ranks }, (_, i) => numbers(group.rank + 100 * i, n));
@@ -183,7 +183,7 @@ describe("computed means of a round", () => {
         expect(group.sent().messages).toBe((ownerOf(1) === ownerOf(2) ? 4 : 2) * (ranks - 1));
         return Buffer.concat(vectors.map(({ buffer }) => new Uint8Array(buffer)));
       });
-    const [[expected], ...others] = [await carried((i) => i), await carried(() => ranks - 1)] as const;
+    const [[expected], ...others] = [await doubledMeans((i) => i), await doubledMeans(() => ranks - 1)] as const;
     for (const results of others) for (const result of results) expect(result.equals(expected!)).toBe(true);
   });
 });

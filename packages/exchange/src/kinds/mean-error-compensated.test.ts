@@ -122,12 +122,12 @@ describe("the error-compensated mean", () => {
           const owned = serverError();
           const [begin, end] = ownedRange(n, 3, group.rank, codec);
           const mine = codec.forPart(begin, end, n);
-          const held = hold?.subarray(begin / 8, Math.ceil(end / 8));
+          const ownHold = hold?.subarray(begin / 8, Math.ceil(end / 8));
           const reduce = (all: readonly Uint8Array[], result: Uint8Array) => {
             const call = codec.takes.random && { ...draws, index: (2 * group.rank + 1) * 64 * 16 + begin };
-            for (const wire of all) mine.decodeAdd(owned, wire, { scale: 1 / 3, hold: held });
-            mine.encode(result, owned, { zero: "plus", ...call, hold: held } as never);
-            mine.decodeAdd(owned, result, { scale: -1, hold: held });
+            for (const wire of all) mine.decodeAdd(owned, wire, { scale: 1 / 3, hold: ownHold });
+            mine.encode(result, owned, { zero: "plus", ...call, hold: ownHold } as never);
+            mine.decodeAdd(owned, result, { scale: -1, hold: ownHold });
           };
           const call = { zero: "plus", ...(codec.takes.random && { ...draws, index: 2 * group.rank * 64 * 16 }) };
           const encode = (wire: Uint8Array) =>

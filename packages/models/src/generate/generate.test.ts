@@ -12,7 +12,7 @@ const families: [string, () => TextModel][] = [
 ];
 
 /** A model with random weights that are large enough to make some tokens much more likely than others. */
-function made(create: () => TextModel): TextModel {
+function withLargeWeights(create: () => TextModel): TextModel {
   manualSeed(4);
   const model = create();
   noGrad(() => {
@@ -26,7 +26,7 @@ describe.each(families)("generate, of %s", (_, create) => {
   it.each([{ temperature: 0 }, { temperature: 1 }, { temperature: 0.9, topK: 10, topP: 0.9 }])(
     "writes the same tokens with and without cache, also beyond the context: %o",
     async (sampling) => {
-      const model = made(create);
+      const model = withLargeWeights(create);
       const [with_, without] = [
         await generate(model, [3, 1, 4], { length: 40, random, ...sampling }),
         await generate(model, [3, 1, 4], { length: 40, random, cached: false, ...sampling }),
@@ -38,7 +38,7 @@ describe.each(families)("generate, of %s", (_, create) => {
   );
 
   it("gives a prompt in parts the logits of the whole", () => {
-    const model = made(create).eval();
+    const model = withLargeWeights(create).eval();
     const tokens = fromTypedArray(
       BigInt64Array.from({ length: 12 }, (_, i) => BigInt((i * 7) % 61)),
       [1, 12],
@@ -62,7 +62,7 @@ describe.each(families)("generate, of %s", (_, create) => {
   });
 
   it("leaves the model in its mode and frees what it used, and writes no token of a smaller vocabulary", async () => {
-    const model = made(create);
+    const model = withLargeWeights(create);
     const before = memory();
     const written = await generate(model, [1], { length: 30, random, vocabulary: 7 });
     expect(memory()).toEqual(before);

@@ -68,9 +68,9 @@ for (const scale of ["per-layer", "fused", "momentum-scaled"] as const) {
 
 describe("one-bit-lamb", () => {
   it("is LAMB, bit for bit, in as many steps as its warm-up has, and not after them", async () => {
-    const [same, later] = [4, 6];
+    const [same, total] = [4, 6];
     const of = (algorithm: () => Parameters<typeof trajectory>[1]) =>
-      onRanks(2, (group) => trajectory(group, algorithm(), later));
+      onRanks(2, (group) => trajectory(group, algorithm(), total));
     const plain = await of(() => lamb());
     for (const compressed of [oneBitLamb, lambBasicOneBit]) {
       const visited = await of(() => compressed({ warmup: same }));

@@ -349,9 +349,9 @@ describe("nn", () => {
       const m = new CausalSelfAttention(8, 2);
       const x = randn([1, 6, 8]);
       const y = m.forward(x);
-      const later = x.clone(); // with other values at positions 4 and 5
-      later.narrow(1, 4, 2).zero_();
-      const z = m.forward(later);
+      const changed = x.clone(); // with other values at positions 4 and 5
+      changed.narrow(1, 4, 2).zero_();
+      const z = m.forward(changed);
       expect(z.narrow(1, 0, 4).allclose(y.narrow(1, 0, 4))).toBe(true);
       expect(z.narrow(1, 4, 2).allclose(y.narrow(1, 4, 2))).toBe(false);
       expect(() => new CausalSelfAttention(8, 3)).toThrow(/width 8 does not divide into 3 heads/);

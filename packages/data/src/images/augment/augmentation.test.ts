@@ -27,12 +27,12 @@ describe.each(cases)("images with %s", (_, augment) => {
     const [changed, plain] = [await open(given), sampledData(new ImageSamples(set, { seed: 1 }), given)];
     const values = async (data: Dataset) => [...(await ((await data.next())[0] as ImageBatch).images.toTypedArray())];
     expect(await values(changed)).not.toEqual(await values(plain));
-    const held = async (data: Dataset) => {
+    const heldOut = async (data: Dataset) => {
       for await (using batch of data.validation({ windows: 64, sharded: false }))
         return [...(await (batch as ImageBatch).images.toTypedArray())];
       return [];
     };
-    expect(await held(changed)).toEqual(await held(plain));
+    expect(await heldOut(changed)).toEqual(await heldOut(plain));
   });
 });
 
