@@ -1,6 +1,7 @@
-// Part of every addon. Node's binary has its own copies of std::cout, std::cerr and std::ctype<char>::id (copy relocations). A library
-// opened with RTLD_DEEPBIND sees the originals inside libstdc++ instead, and these are never initialised: its first warning on std::cerr
-// would crash the process. So this file gives the originals the values of Node's copies.
+// Part of every addon. Node's binary has its own copies of std::cout, std::cerr and std::ctype<char>::id (copy
+// relocations). A library opened with RTLD_DEEPBIND sees the originals inside libstdc++ instead, and these are never
+// initialised: its first warning on std::cerr would crash the process. So this file gives the originals the values of
+// Node's copies.
 #include <dlfcn.h>
 
 #include <cstring>
@@ -10,7 +11,8 @@
 
 namespace {
 
-// The main program's symbol of this name. Looked up by the program's handle, because this addon's own scope has the original first.
+// The main program's symbol of this name. Looked up by the program's handle, because this addon's own scope has the
+// original first.
 void* program_symbol(const char* symbol) { return dlsym(dlopen(nullptr, RTLD_LAZY), symbol); }
 
 bool is_zero(const void* memory, size_t size) {
@@ -29,7 +31,8 @@ void adopt(std::ostream& original, const char* symbol) {
 __attribute__((constructor)) void adopt_streams() {
     adopt(std::cout, "_ZSt4cout");
     adopt(std::cerr, "_ZSt4cerr");
-    // The index of this facet in every locale, 0 until its first use. With another index std::regex does not find its character classes.
+    // The index of this facet in every locale, 0 until its first use. With another index std::regex does not find its
+    // character classes.
     std::locale::id& original = std::ctype<char>::id;
     if (const void* copy = program_symbol("_ZNSt5ctypeIcE2idE"); copy && is_zero(&original, sizeof original)) std::memcpy(static_cast<void*>(&original), copy, sizeof original);
 }

@@ -1,7 +1,7 @@
 # terse_find_nvcc(RESULT HOW) finds the CUDA compiler, 12.1 or newer, in the first of
 #   1. the PATH;  2. CUDA_HOME, CUDA_PATH or /usr/local/cuda;  3. pip's packages of python3;  4. the newest cuda-* of the toolchain folder.
-# Where there is none, RESULT is empty and HOW says why. CMake's own CUDA support is not used: it needs a whole toolkit, and pip's packages
-# are only a part of one.
+# Where there is none, RESULT is empty and HOW says why. CMake's own CUDA support is not used: it needs a whole toolkit,
+# and pip's packages are only a part of one.
 
 function(terse_find_nvcc result how)
   set(${result} "" PARENT_SCOPE)
@@ -68,8 +68,8 @@ endfunction()
 
 option(TERSE_CUDA_FAST_COMPILE "Compile the kernels for the oldest and the newest GPU only, and without expensive optimizations where nvcc can: an eighth of the time" OFF)
 
-# Machine code for every GPU generation from Ampere on that this nvcc supports (8.6 and 8.9 run the code for 8.0, 10.3 that for 10.0), and
-# PTX, which the driver compiles for other GPUs.
+# Machine code for every GPU generation from Ampere on that this nvcc supports (8.6 and 8.9 run the code for 8.0, 10.3
+# that for 10.0), and PTX, which the driver compiles for other GPUs.
 function(terse_cuda_architectures nvcc result)
   execute_process(COMMAND "${nvcc}" --list-gpu-code OUTPUT_VARIABLE known ERROR_QUIET)
   set(flags "")
@@ -89,8 +89,8 @@ function(terse_cuda_architectures nvcc result)
   set(${result} "${flags}" PARENT_SCOPE)
 endfunction()
 
-# terse_cuda_compiler() sets NVCC, empty where there is none; ARCHITECTURES and NVCC_FLAGS for every kernel; NVCC_LIBRARIES, the folder of
-# the CUDA runtime.
+# terse_cuda_compiler() sets NVCC, empty where there is none; ARCHITECTURES and NVCC_FLAGS for every kernel;
+# NVCC_LIBRARIES, the folder of the CUDA runtime.
 macro(terse_cuda_compiler)
   terse_find_nvcc(NVCC NVCC_HOW)
   if(NVCC)

@@ -1,7 +1,8 @@
 # terse_libtorch(TARGET) compiles and links TARGET against libtorch, found in the first of
 #   1. LIBTORCH, a folder with lib/ and include/;  2. the torch package of python3;  3. the newest libtorch-* of the toolchain folder.
-# find_package(Torch) is not used: with a CUDA wheel it fails where no CUDA toolkit is installed, and where a system libtorch is installed
-# too it takes the wrong libc10.so. libtorch_cuda.so is not linked: it is opened at run time, for the first CUDA device.
+# find_package(Torch) is not used: with a CUDA wheel it fails where no CUDA toolkit is installed, and where a system
+# libtorch is installed too it takes the wrong libc10.so. libtorch_cuda.so is not linked: it is opened at run time, for
+# the first CUDA device.
 
 function(terse_find_libtorch result how)
   if(DEFINED ENV{LIBTORCH} AND NOT "$ENV{LIBTORCH}" STREQUAL "")
@@ -87,11 +88,13 @@ function(terse_libtorch target)
   target_include_directories(${target} SYSTEM PRIVATE "${root}/include" "${root}/include/torch/csrc/api/include")
   target_compile_definitions(${target} PRIVATE _GLIBCXX_USE_CXX11_ABI=${abi} "TERSE_LIBTORCH_ROOT=\"${root}\"")
   target_link_libraries(${target} PRIVATE "${root}/lib/libtorch_cpu.so" "${root}/lib/libc10.so")
-  # libtorch_cpu.so needs CUDA libraries, which its own RUNPATH finds when it is loaded; they need not resolve when the addon is linked.
+  # libtorch_cpu.so needs CUDA libraries, which its own RUNPATH finds when it is loaded; they need not resolve when the
+  # addon is linked.
   target_link_options(${target} PRIVATE -Wl,--allow-shlib-undefined -Wl,--no-as-needed)
   set_target_properties(${target} PROPERTIES BUILD_RPATH "${root}/lib" SKIP_BUILD_RPATH FALSE)
 
-  # TypeScript reads this before it opens the addon, to name a libtorch that was removed; the dynamic linker's own message would not.
+  # TypeScript reads this before it opens the addon, to name a libtorch that was removed; the dynamic linker's own
+  # message would not.
   file(WRITE "${CMAKE_BINARY_DIR}/Release/build-info.json.new"
     "{\n  \"libtorch\": \"${root}\",\n  \"foundBy\": \"${how}\",\n  \"version\": \"${version}\",\n  \"cxx11Abi\": ${abi},\n  \"compiler\": \"${CMAKE_CXX_COMPILER_ID} ${CMAKE_CXX_COMPILER_VERSION}\"\n}\n")
   file(RENAME "${CMAKE_BINARY_DIR}/Release/build-info.json.new" "${CMAKE_BINARY_DIR}/Release/build-info.json")

@@ -215,8 +215,8 @@ TERSE_ROUND_FUNCTION add_round(void *context, size_t i) {
     }
 }
 
-// sum += x, and n; or nothing, and the first element whose sum would not be finite: its float would be lost. n is at most CUT, and
-// stays in the cache between the two.
+// sum += x, and n; or nothing, and the first element whose sum would not be finite: its float would be lost. n is at
+// most CUT, and stays in the cache between the two.
 static size_t add(float *sum, const float *x, size_t n) {
     adding a = {sum, x, {{0}}};
     const size_t rounds = terse_walk(n, look_round, &a);
@@ -326,8 +326,8 @@ terse_codec_status terse_codec_encode_with_feedback(const terse_codec *codec, ui
         return TERSE_CODEC_NOT_FINITE;
     }
 
-    // If elements share no scale, each piece is added, encoded and subtracted at once. If all share one scale, it is computed between the
-    // addition and the rest. With many scales decode_add runs once, because it checks all of them.
+    // If elements share no scale, each piece is added, encoded and subtracted at once. If all share one scale, it is
+    // computed between the addition and the rest. With many scales decode_add runs once, because it checks all of them.
     f.encodes = !codec->whole && !codec->prepare && !(codec->takes & TERSE_TAKES_BLOCK);
     refused = walk_pieces(&f, 1);
     if (refused == n && f.encodes) return TERSE_CODEC_OK;

@@ -1,8 +1,9 @@
 // What all kernels share: how they are launched, and how they load, store and refuse.
 //
-// A kernel's unit of work is the piece of the vector that one warp (or one thread) processes at a time. A launch has one warp (thread) per
-// unit, up to TERSE_MOST_BLOCKS blocks, which then stride over the rest. Loads of 16 bytes need addresses that are multiples of 16:
-// kernels use them if all arrays of a call allow it, and read elements one by one otherwise and at the end.
+// A kernel's unit of work is the piece of the vector that one warp (or one thread) processes at a time. A launch has
+// one warp (thread) per unit, up to TERSE_MOST_BLOCKS blocks, which then stride over the rest. Loads of 16 bytes need
+// addresses that are multiples of 16: kernels use them if all arrays of a call allow it, and read elements one by one
+// otherwise and at the end.
 #ifndef TERSE_KERNELS_CUH
 #define TERSE_KERNELS_CUH
 #include <cstdint>

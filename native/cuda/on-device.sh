@@ -1,8 +1,9 @@
 #!/bin/bash
-# Builds the kernels of codecs and optimizers and asks of them all that a machine with a GPU can: it needs cmake, g++, nvcc (on the PATH,
-# in CUDA_HOME, or from pip) and python3; no Node. Against scalar C, against the golden vectors, at odd lengths about 1 Mi; then how fast
-# they are, into RESULTS/codecs-cuda.jsonl and RESULTS/step-cuda.jsonl, as docs/results has lines; then compute-sanitizer, where there is
-# one. Goes on after a failure, and exits with 1; with 77 where no GPU is.
+# Builds the kernels of codecs and optimizers and asks of them all that a machine with a GPU can: it needs cmake, g++,
+# nvcc (on the PATH, in CUDA_HOME, or from pip) and python3; no Node. Against scalar C, against the golden vectors, at
+# odd lengths about 1 Mi; then how fast they are, into RESULTS/codecs-cuda.jsonl and RESULTS/step-cuda.jsonl, as
+# docs/results has lines; then compute-sanitizer, where there is one. Goes on after a failure, and exits with 1; with 77
+# where no GPU is.
 #   native/cuda/on-device.sh [BUILD-FOLDER [RESULTS]]
 set -uo pipefail
 native=$(cd "$(dirname "$0")/.." && pwd)

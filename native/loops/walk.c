@@ -1,7 +1,8 @@
-// Measures which order of pages is faster here, and whether prefetching is. The first long walks alternate between both ways, stretch by
-// stretch, and count which of two neighbouring stretches took less time: on the caller's own arrays, so that nothing has to be allocated or
-// read for it, and on so many pairs that another process that slows some of them down does not matter. A pair in which pages were touched for
-// the first time, as those of a new optimizer state are, does not count.
+// Measures which order of pages is faster here, and whether prefetching is. The first long walks alternate between both
+// ways, stretch by stretch, and count which of two neighbouring stretches took less time: on the caller's own arrays,
+// so that nothing has to be allocated or read for it, and on so many pairs that another process that slows some of them
+// down does not matter. A pair in which pages were touched for the first time, as those of a new optimizer state are,
+// does not count.
 #define _GNU_SOURCE
 #include "terse/walk.h"
 

@@ -1,5 +1,5 @@
-// The arguments of a call from JavaScript. Lengths, element types and devices are checked here, so that no kernel reads or writes outside
-// its arrays.
+// The arguments of a call from JavaScript. Lengths, element types and devices are checked here, so that no kernel reads
+// or writes outside its arrays.
 #pragma once
 #include <napi.h>
 

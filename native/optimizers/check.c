@@ -1,5 +1,6 @@
-// Compares every implementation of every kernel with the scalar one, for many lengths and alignments and both orders of pages: the same
-// bits, the same first bad element, and no byte outside the arrays changed. Exit status 1 if anything differs.
+// Compares every implementation of every kernel with the scalar one, for many lengths and alignments and both orders of
+// pages: the same bits, the same first bad element, and no byte outside the arrays changed. Exit status 1 if anything
+// differs.
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -71,7 +72,8 @@ static void fill(size_t n) {
 
 static int same(void) { return !memcmp(&mine, &scalars, sizeof mine); }
 
-// Compares only the margins: after a bad element the arrays are updated in part, in an order that differs between implementations.
+// Compares only the margins: after a bad element the arrays are updated in part, in an order that differs between
+// implementations.
 static int same_outside(size_t n) {
     state *both[] = {&mine, &scalars};
     for (int side = 0; side < 2; side++) {
@@ -105,7 +107,8 @@ static size_t run_lion(const terse_lion *lion, state *s, int kernel, size_t n, c
 static const char *const lion_kernels[] = {"lion vote", "lion step", "apply_signs", "apply_ternary", "apply_tally", "lion mix"};
 static const float worst[] = {NAN, -NAN, INFINITY, -INFINITY};
 
-// Walks so long that they measure both orders, and whether to prefetch: they give the same bits as the scalar kernel, and afterwards both are known.
+// Walks so long that they measure both orders, and whether to prefetch: they give the same bits as the scalar kernel,
+// and afterwards both are known.
 static void check_long_walk(const terse_lion *lion, const terse_lion *scalar) {
     enum { LENGTH = (5 << 20) + 777 };
     const terse_lion_options o = {0.01, 0.9, 0.99, 0.1, TERSE_LION_PLUS, 1};
@@ -170,7 +173,8 @@ static size_t run_adamw(const terse_adamw *adamw, state *s, size_t n, const ters
     return adamw->step(s->theta + at[0], s->m + at[1], s->v + at[2], s->g + at[3], n, o);
 }
 
-// The comparison needs finite v: the square of a large gradient would overflow, which is an error with a check of its own.
+// The comparison needs finite v: the square of a large gradient would overflow, which is an error with a check of its
+// own.
 static void fill_for_adamw(size_t n) {
     fill(n);
     for (size_t i = 0; i < n + 2 * MARGIN; i++)

@@ -1,4 +1,5 @@
-// The table of terse/optimizers_cuda.h as a JavaScript object. All floats of a call are on one CUDA device, packed signs in typed arrays.
+// The table of terse/optimizers_cuda.h as a JavaScript object. All floats of a call are on one CUDA device, packed
+// signs in typed arrays.
 #include "cuda.h"
 
 #include <dlfcn.h>

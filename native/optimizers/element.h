@@ -1,5 +1,5 @@
-// The arithmetic of one element stands in <kernels>/element.h: the loops of a CPU and the kernels of a GPU both use it, so they give the
-// same bits. Every operation is rounded to fp32 on its own.
+// The arithmetic of one element stands in <kernels>/element.h: the loops of a CPU and the kernels of a GPU both use it,
+// so they give the same bits. Every operation is rounded to fp32 on its own.
 #ifndef TERSE_ELEMENT_H
 #define TERSE_ELEMENT_H
 #include <math.h>

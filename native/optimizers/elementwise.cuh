@@ -1,10 +1,11 @@
-// The launch of kernels that work on one element at a time: element i of some arrays changes by element i of these and of others.
+// The launch of kernels that work on one element at a time: element i of some arrays changes by element i of these and
+// of others.
 #ifndef TERSE_ELEMENTWISE_CUH
 #define TERSE_ELEMENTWISE_CUH
 #include "kernels.cuh"
 
-// 256 threads with 4 elements each: a thread has 4 loads of every array in flight. Neighbouring threads have neighbouring elements, so a
-// warp reads and writes whole lines of 128 bytes at any alignment.
+// 256 threads with 4 elements each: a thread has 4 loads of every array in flight. Neighbouring threads have
+// neighbouring elements, so a warp reads and writes whole lines of 128 bytes at any alignment.
 constexpr unsigned ELEMENT_THREADS = 256, PER_THREAD = 4, ELEMENTS = ELEMENT_THREADS * PER_THREAD;
 
 // Work has  load(i), what a kernel reads of element i, and  store(i, loaded), which writes it and returns whether it is finite.

@@ -12,7 +12,8 @@
 
 namespace terse {
 
-// Sends messages to the JavaScript thread. Gradient hooks and checkpoints share it, because they may outlive the environment.
+// Sends messages to the JavaScript thread. Gradient hooks and checkpoints share it, because they may outlive the
+// environment.
 class Channel {
  public:
     struct Message {
@@ -26,7 +27,8 @@ class Channel {
     void open(napi_threadsafe_function function);
     void close();
     void send(Message message);
-    // Waits until the JavaScript thread has computed a checkpointed part again. Throws if that fails, or if the environment ends meanwhile.
+    // Waits until the JavaScript thread has computed a checkpointed part again. Throws if that fails, or if the
+    // environment ends meanwhile.
     at::Tensor recompute(double token, std::vector<at::Tensor> inputs, const ForwardState& state);
     // What `recompute` waits for. Called on the JavaScript thread.
     void answer(Recomputation& recomputation, at::Tensor result, std::string failure);
@@ -50,11 +52,12 @@ class BackwardThread {
     // When the gradient of `leaf` is complete, JavaScript's callback gets `token`. A leaf has at most one hook.
     void add_gradient_hook(const at::Tensor& leaf, double token);
     void remove_gradient_hook(const at::Tensor& leaf);
-    // The next backward writes into the memory of the leaves' gradients and does not add to them. Until it has ended they have none.
+    // The next backward writes into the memory of the leaves' gradients and does not add to them. Until it has ended
+    // they have none.
     void replace_gradients(const std::vector<at::Tensor>& leaves);
     void on_gradient_ready(napi_value callback);
-    // To compute a checkpointed part again, JavaScript's callback gets its token and the handles of its inputs, and gives the result to
-    // `recomputed`. When backward no longer needs the part, it gets the token alone.
+    // To compute a checkpointed part again, JavaScript's callback gets its token and the handles of its inputs, and
+    // gives the result to `recomputed`. When backward no longer needs the part, it gets the token alone.
     void on_recompute(napi_value callback);
     void recomputed(at::Tensor result);
     std::shared_ptr<Channel> channel() const { return channel_; }

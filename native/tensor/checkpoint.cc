@@ -42,7 +42,8 @@ void set_autocast(c10::DeviceType type, ForwardState::Autocast autocast) {
     at::autocast::set_autocast_enabled(type, autocast.enabled);
 }
 
-// The leaves, besides `inputs`, that `result` is computed from, in a fixed order. A step before `first` is not the part's.
+// The leaves, besides `inputs`, that `result` is computed from, in a fixed order. A step before `first` is not the
+// part's.
 std::vector<c10::intrusive_ptr<Node>> parameters_of(const at::Tensor& result, const std::vector<at::Tensor>& inputs, uint64_t first) {
     std::unordered_set<const Node*> seen;
     for (const at::Tensor& input : inputs)

@@ -1,5 +1,6 @@
-// Activation checkpointing, Chen et al. 2016, https://arxiv.org/abs/1604.06174: a part of the forward pass keeps its inputs only. Backward
-// asks the JavaScript thread to compute the part again, with the random numbers and the autocast of the first time.
+// Activation checkpointing, Chen et al. 2016, https://arxiv.org/abs/1604.06174: a part of the forward pass keeps its
+// inputs only. Backward asks the JavaScript thread to compute the part again, with the random numbers and the autocast
+// of the first time.
 #pragma once
 #include <condition_variable>
 #include <memory>
@@ -48,7 +49,8 @@ struct OpenCheckpoint {
 
 // Begins a part: what is computed until `end_checkpoint` is computed from the leaves that this returns.
 std::vector<at::Tensor> begin_checkpoint(Context& context, std::shared_ptr<Channel> channel, std::vector<at::Tensor> inputs, double token);
-// Ends it. Returns the result with the part as its one step for autograd, or an undefined tensor where nothing requires a gradient.
+// Ends it. Returns the result with the part as its one step for autograd, or an undefined tensor where nothing requires
+// a gradient.
 // An undefined result: the part has failed.
 at::Tensor end_checkpoint(Context& context, const at::Tensor& result);
 

@@ -1,4 +1,5 @@
-// The state of one Node environment (the main thread, or one worker), and how C++ exceptions become its JavaScript errors.
+// The state of one Node environment (the main thread, or one worker), and how C++ exceptions become its JavaScript
+// errors.
 #pragma once
 #include <memory>
 #include <string>
@@ -44,7 +45,8 @@ std::string describe(const at::Tensor& tensor);
 // The tensor of a handle. Throws TypeError for any other value, and DisposedError; both messages start with `what`.
 const at::Tensor& tensor_of(Context& context, napi_value value, const char* what);
 
-// Runs the body of an exported function and turns C++ exceptions into JavaScript ones; `where()` gives the start of the message.
+// Runs the body of an exported function and turns C++ exceptions into JavaScript ones; `where()` gives the start of the
+// message.
 template <class Where, class Body>
 napi_value guard(Context& context, Where&& where, Body&& body) {
     try {

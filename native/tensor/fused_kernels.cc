@@ -46,7 +46,8 @@ TERSE_INLINE float sum(Vector x) {
     return half[0];
 }
 
-// e^x = 2ⁿ eʳ, n the nearest integer to x / ln 2. The error of eʳ's Taylor series to r⁷ is below half a unit in the last place for |r| ≤ ln 2 / 2.
+// e^x = 2ⁿ eʳ, n the nearest integer to x / ln 2. The error of eʳ's Taylor series to r⁷ is below half a unit in the
+// last place for |r| ≤ ln 2 / 2.
 TERSE_INLINE Vector exponential(Vector x) {
     const Vector least = Vector{} - 87, most = Vector{} + 88;  // outside of them 2ⁿ is not a normal number
     x = x < least ? least : x;

@@ -1,5 +1,5 @@
-// The kernels of the fused operators: one pass over memory each. Sums use sixteen SIMD lanes on every processor, and a·b + c is never one
-// instruction, so all instruction sets give the same bits.
+// The kernels of the fused operators: one pass over memory each. Sums use sixteen SIMD lanes on every processor, and
+// a·b + c is never one instruction, so all instruction sets give the same bits.
 #pragma once
 #include <cstdint>
 
@@ -17,7 +17,8 @@ void swiglu_elements(const float* g, const float* u, float* y, int64_t n);
 // du = dy g σ(g),  dg = dy u σ(g) (1 + g (1 − σ(g)))      all (n)
 void swiglu_backward_elements(const float* dy, const float* g, const float* u, float* dg, float* du, int64_t n);
 
-// Whether no element is NaN or infinite: whether none has an exponent of all ones, as in the word `exponent`. Elements of 16, 32 or 64 bits; x (n)
+// Whether no element is NaN or infinite: whether none has an exponent of all ones, as in the word `exponent`. Elements
+// of 16, 32 or 64 bits; x (n)
 bool all_finite_16(const uint16_t* x, int64_t n, uint16_t exponent);
 bool all_finite_32(const uint32_t* x, int64_t n, uint32_t exponent);
 bool all_finite_64(const uint64_t* x, int64_t n, uint64_t exponent);

@@ -79,8 +79,8 @@ struct SwiGlu : torch::autograd::Function<SwiGlu> {
     }
 };
 
-// Under autocast libtorch's lists know the operators below but not these two. Its norm of f32 stays f32, as the fused one does; what is in a
-// lower type takes ATen's operators, each of which the lists know.
+// Under autocast libtorch's lists know the operators below but not these two. Its norm of f32 stays f32, as the fused
+// one does; what is in a lower type takes ATen's operators, each of which the lists know.
 at::Tensor rms_norm(const at::Tensor& x, const std::optional<at::Tensor>& weight, std::optional<double> ε) {
     const bool fused = is_supported(x) && weight && weight->defined() && is_supported(*weight) && weight->dim() == 1 && x.dim() > 0 && x.size(-1) == weight->size(0) && x.numel() > 0;
     if (fused) return RmsNorm::apply(x, *weight, ε.value_or(std::numeric_limits<float>::epsilon()));
@@ -93,7 +93,8 @@ at::Tensor swiglu(const at::Tensor& gate, const at::Tensor& up) {
     return at::silu(gate).mul(up);
 }
 
-// Whether no element is NaN or infinite, in one pass at the speed of memory: aminmax takes several times as long. Integers are always finite.
+// Whether no element is NaN or infinite, in one pass at the speed of memory: aminmax takes several times as long.
+// Integers are always finite.
 bool all_finite(const at::Tensor& given) {
     if (!given.is_floating_point()) return true;
     const auto type = given.scalar_type();

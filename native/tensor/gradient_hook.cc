@@ -8,7 +8,8 @@
 namespace terse {
 namespace {
 
-// Guards `place` and `taken` of every hook and the gradient of its leaf: the JavaScript thread gives them away, the backward thread gives them back.
+// Guards `place` and `taken` of every hook and the gradient of its leaf: the JavaScript thread gives them away, the
+// backward thread gives them back.
 std::mutex places;
 
 }  // namespace

@@ -28,8 +28,9 @@ void zero_unreached(const std::vector<at::Tensor>& leaves);
 // The leaf's next gradient takes the memory of this one. Throws std::invalid_argument if it has none.
 void replace_gradient(const at::Tensor& leaf);
 
-// Where an operator is to write the gradient of `leaf` that it returns, which saves the copy; undefined if it is to allocate memory for it.
-// Only the first operator of a backward gets the place. autograd adds the parts of others to it out of place.
+// Where an operator is to write the gradient of `leaf` that it returns, which saves the copy; undefined if it is to
+// allocate memory for it. Only the first operator of a backward gets the place. autograd adds the parts of others to it
+// out of place.
 at::Tensor take_place(const at::Tensor& leaf);
 
 }  // namespace terse

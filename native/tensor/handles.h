@@ -1,5 +1,6 @@
-// A handle is the number by which JavaScript names a tensor: generation * 2^24 + index, into a table of one Node environment. A slot's
-// generation grows when its tensor is disposed, so an old handle is detected and never names another tensor.
+// A handle is the number by which JavaScript names a tensor: generation * 2^24 + index, into a table of one Node
+// environment. A slot's generation grows when its tensor is disposed, so an old handle is detected and never names
+// another tensor.
 #pragma once
 #include <cstdint>
 #include <stdexcept>

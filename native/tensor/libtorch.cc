@@ -68,7 +68,8 @@ void open_cuda() {
 
 }  // namespace
 
-// at::show_config() asks for CUDA, and libtorch remembers the answer. Before libtorch_cuda.so is open the answer would be "none".
+// at::show_config() asks for CUDA, and libtorch remembers the answer. Before libtorch_cuda.so is open the answer would
+// be "none".
 std::string loaded_version() {
     const auto& options = caffe2::GetBuildOptions();
     const auto version = options.find("TORCH_VERSION");

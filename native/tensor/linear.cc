@@ -36,8 +36,8 @@ at::Tensor product(const at::Tensor& a, const at::Tensor& b, const std::optional
     return onednn()->call(a, b, bias, "none", c10::List<std::optional<at::Scalar>>(), "");
 }
 
-// By the processor's name, and not by a measurement: a run that goes on after a restart, or is repeated, must have the same bits, and a
-// busy machine measures something else once in some hundred times.
+// By the processor's name, and not by a measurement: a run that goes on after a restart, or is repeated, must have the
+// same bits, and a busy machine measures something else once in some hundred times.
 bool is_faster() {
 #if defined(__x86_64__)
     static const bool zen_5_or_later = [] {

@@ -25,7 +25,8 @@ Function* of_gnu_openmp(const char* name) {
     return reinterpret_cast<Function*>(gnu ? symbol : nullptr);
 }
 
-// Calls work(context, number) for each intra-op thread of the calling thread, on that thread. False, and nothing is called, if it is the only one.
+// Calls work(context, number) for each intra-op thread of the calling thread, on that thread. False, and nothing is
+// called, if it is the only one.
 // All threads or one: when a team changes its size, libgomp ends some workers and starts them again later.
 bool on_all_threads(void (*work)(void*, unsigned), void* context) {
     static const auto parallel = of_gnu_openmp<void(void (*)(void*), void*, unsigned, unsigned)>("GOMP_parallel");
@@ -51,8 +52,8 @@ bool on_all_threads(void (*work)(void*, unsigned), void* context) {
 
 }  // namespace
 
-// While two teams exist, libgomp counts more workers than processors. Its workers then sleep after every parallel region instead of
-// spinning until the next: measured, a GPT step of 240 ms takes 280.
+// While two teams exist, libgomp counts more workers than processors. Its workers then sleep after every parallel
+// region instead of spinning until the next: measured, a GPT step of 240 ms takes 280.
 void end_team() {
     // Only GNU's OpenMP: in other runtimes this call pauses the teams of all threads.
     has_team = false;
@@ -61,9 +62,9 @@ void end_team() {
     if (pause && at::get_num_threads() > 1) pause(soft);
 }
 
-// If the team has as many threads as there are processors, each worker is pinned to a processor of its own. Without that Linux sometimes
-// starts a worker on its master's processor and moves it only milliseconds later: measured on two processors, forward takes 35-41 ms
-// instead of 27-29. The pinning ends with the workers.
+// If the team has as many threads as there are processors, each worker is pinned to a processor of its own. Without
+// that Linux sometimes starts a worker on its master's processor and moves it only milliseconds later: measured on two
+// processors, forward takes 35-41 ms instead of 27-29. The pinning ends with the workers.
 void begin_team() {
     has_team = true;
     cpu_set_t allowed;

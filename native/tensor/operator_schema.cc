@@ -59,7 +59,8 @@ Argument argument_of(const c10::Argument& schema) {
     return argument;
 }
 
-// Index of the argument that a result is, by the alias annotation, or −1: add_.Tensor(Tensor(a!) self, …) -> Tensor(a!).
+// Index of the argument that a result is, by the alias annotation, or −1: add_.Tensor(Tensor(a!) self, …) ->
+// Tensor(a!).
 int returned_argument(const c10::FunctionSchema& schema, const c10::Argument& result) {
     const c10::AliasInfo* alias = result.alias_info();
     if (!alias || !alias->isWrite()) return -1;

@@ -1,5 +1,5 @@
-// Storages that asynchronous calls outside of libtorch use. Each stays alive, and keeps its address, until it is released, even if all of
-// its tensors are disposed: libtorch refuses to resize it meanwhile. JavaScript thread only.
+// Storages that asynchronous calls outside of libtorch use. Each stays alive, and keeps its address, until it is
+// released, even if all of its tensors are disposed: libtorch refuses to resize it meanwhile. JavaScript thread only.
 #pragma once
 #include <cstdint>
 #include <unordered_map>

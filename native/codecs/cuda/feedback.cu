@@ -64,7 +64,8 @@ terse_codec_status add_to_error(float *error, const float *x, size_t n, uint64_t
     return status != TERSE_CODEC_OK ? status : launch(aligned ? add_x<true> : add_x<false>, blocks, 256, stream, error, x, n, bad);
 }
 
-// If an element was refused earlier, the error was encoded without x. Few blocks, because there is nearly always nothing to do.
+// If an element was refused earlier, the error was encoded without x. Few blocks, because there is nearly always
+// nothing to do.
 terse_codec_status settle_error(float *error, const float *x, size_t n, uint64_t *bad, const uint64_t *refused, void *stream) {
     constexpr size_t MOST = 1024;
     const size_t blocks = divided_up(n, 8 * ADDED);

@@ -1,4 +1,5 @@
-// The fuzz targets without a fuzzer: real frames of every codec, mutated in the ways that damage and malice have, always the same.
+// The fuzz targets without a fuzzer: real frames of every codec, mutated in the ways that damage and malice have,
+// always the same.
 //
 //     codecs_mutate [MUTATIONS]       feeds so many (100000), and prints what became of them
 //     codecs_mutate --seeds FOLDER    writes the frames, one a file, for a fuzzer to begin with

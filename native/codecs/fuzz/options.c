@@ -76,7 +76,8 @@ static outcome run(const terse_codec *codec, size_t n, size_t bytes, const float
 
 static void clear(outcome *o) { free(o->wire), free(o->wire_fed_back), free(o->error), free(o->sum), free(o->scales); }
 
-// Bit for bit, but for which NaN it is: infinities may meet in a sum, and which operand's NaN survives is nobody's promise.
+// Bit for bit, but for which NaN it is: infinities may meet in a sum, and which operand's NaN survives is nobody's
+// promise.
 static int same_floats(const float *a, const float *b, size_t n) {
     if (!memcmp(a, b, n * sizeof *a)) return 1;
     for (size_t i = 0; i < n; i++)

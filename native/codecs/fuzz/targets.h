@@ -24,7 +24,8 @@ static inline void require(int good, const char *what, const terse_codec *codec)
     abort();
 }
 
-// Exactly so many bytes, so that a step too far is seen; one where there are none, since malloc may return NULL for those.
+// Exactly so many bytes, so that a step too far is seen; one where there are none, since malloc may return NULL for
+// those.
 static inline void *room_for(size_t bytes) {
     void *room = malloc(bytes ? bytes : 1);
     require(room != NULL, "out of memory", NULL);

@@ -17,8 +17,8 @@ export type Floats = Float32Array | NativeBuffer;
 export type Sign = "plus" | "minus";
 
 /**
- * The parameters that determine a wire format, the same on every rank. Each codec takes some of them and refuses the others. Names and
- * meanings are those of `terse_codec_options` in `terse/codecs.h`.
+ * The parameters that determine a wire format, the same on every rank. Each codec takes some of them and refuses the
+ * others. Names and meanings are those of `terse_codec_options` in `terse/codecs.h`.
  */
 export interface Parameters {
   readonly bits?: number | undefined;
@@ -58,22 +58,33 @@ export interface CodecKernel {
   /** Bytes for n floats. */
   wireBytes(n: number, parameters: Parameters): number;
   /**
-   * Fills `wire` (exactly wireBytes(n) bytes) and returns n; or returns the index of the first element that it refuses (NaN, an
-   * infinity, a number that does not fit), `wire` undefined.
+   * Fills `wire` (exactly wireBytes(n) bytes) and returns n; or returns the index of the first element that it refuses
+   * (NaN, an infinity, a number that does not fit), `wire` undefined.
    */
   encode(wire: Uint8Array, x: Floats, parameters: Parameters, call: EncodeCall): number;
-  /** error += x, wire = encode(error), error −= decode(wire). Absent from definitions: the three steps are done one by one. */
+  /**
+   * error += x, wire = encode(error), error −= decode(wire). Absent from definitions: the three steps are done one by
+   * one.
+   */
   encodeWithFeedback?(wire: Uint8Array, x: Floats, error: Floats, parameters: Parameters, call: EncodeCall): number;
-  /** sum += scale · decode(wire), the product rounded to fp32. False, and nothing added: no encoder writes such a wire. */
+  /**
+   * sum += scale · decode(wire), the product rounded to fp32. False, and nothing added: no encoder writes such a wire.
+   */
   decodeAdd(sum: Floats, wire: Uint8Array, parameters: Parameters, call: DecodeCall): boolean;
-  /** scales[r] = the scale of scale group r, as encode writes it; returns what `encode` returns. Absent if the codec has no scales. */
+  /**
+   * scales[r] = the scale of scale group r, as encode writes it; returns what `encode` returns. Absent if the codec has
+   * no scales.
+   */
   scales?(scales: Float32Array, x: Floats, parameters: Parameters): number;
 }
 
 /** The vote of one rank: its packed signs, or null if the rank is absent and not counted. */
 export type Vote = Uint8Array | null;
 
-/** One way to count packed votes of n elements. Every array holds exactly ceil(n/8) bytes. 1 to 1024 votes, not all of them null. */
+/**
+ * One way to count packed votes of n elements. Every array holds exactly ceil(n/8) bytes. 1 to 1024 votes, not all of
+ * them null.
+ */
 export interface VoteKernel {
   readonly name: string; // "vote"
   readonly implementation: string;
@@ -94,16 +105,25 @@ interface CodecsAddon {
 /** The TERSE_CODECS_ABI of the C library inside the addon. */
 export const abi = (): number => open().abi;
 
-/** The instruction levels that this machine can run, best first; "scalar" is the last. Throws NativeMissingError without the addon. */
+/**
+ * The instruction levels that this machine can run, best first; "scalar" is the last. Throws NativeMissingError without
+ * the addon.
+ */
 export const levels = (): readonly string[] => open().implementations();
 
 /** x[i], also where x is memory behind a pointer. Throws NativeMissingError without the addon. */
 export const floatAt = (x: Floats, i: number): number => open().floatAt(x, i);
 
-/** How many threads share a long encode or decodeAdd, the caller's included; 1 at first. Throws NativeMissingError without the addon. */
+/**
+ * How many threads share a long encode or decodeAdd, the caller's included; 1 at first. Throws NativeMissingError
+ * without the addon.
+ */
 export const useThreads = (threads: number): void => open().useThreads(threads);
 
-/** Every codec implementation that this machine can run, best first within a codec. Throws NativeMissingError without the addon. */
+/**
+ * Every codec implementation that this machine can run, best first within a codec. Throws NativeMissingError without
+ * the addon.
+ */
 export const codecs = (): readonly CodecKernel[] => (listed ??= open().codecs());
 let listed: readonly CodecKernel[] | undefined; // cached: every new codec needs the list
 

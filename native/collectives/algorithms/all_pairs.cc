@@ -1,5 +1,5 @@
-// Reduction of small vectors: every rank sends to every rank, and each adds in rank order, so all ranks that add the same chunks
-// get the same bits. One round instead of the ring's 2n − 2, for at least (n − 1)/2 times its bytes.
+// Reduction of small vectors: every rank sends to every rank, and each adds in rank order, so all ranks that add the
+// same chunks get the same bits. One round instead of the ring's 2n − 2, for at least (n − 1)/2 times its bytes.
 #include <cstring>
 
 #include "algorithms/algorithms.h"

@@ -1,5 +1,5 @@
-// parts[r] goes to rank r and arrives in its incoming[this rank]. Each pair of ranks may have another length, also 0: then the
-// header still goes, with the caller's note.
+// parts[r] goes to rank r and arrives in its incoming[this rank]. Each pair of ranks may have another length, also 0:
+// then the header still goes, with the caller's note.
 #include <cstring>
 
 #include "algorithms/algorithms.h"

@@ -1,5 +1,5 @@
-// Dissemination barrier: in round k a rank sends to rank + 2ᵏ and receives from rank − 2ᵏ. After ⌈log₂ n⌉ rounds every rank has
-// heard from all others, directly or through another rank. A message is a header without payload.
+// Dissemination barrier: in round k a rank sends to rank + 2ᵏ and receives from rank − 2ᵏ. After ⌈log₂ n⌉ rounds every
+// rank has heard from all others, directly or through another rank. A message is a header without payload.
 #include "algorithms/algorithms.h"
 
 namespace terse::collectives {

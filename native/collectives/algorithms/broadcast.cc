@@ -1,6 +1,6 @@
-// Sends the root's x to every rank. One segment or less goes down a binomial tree in log₂ n rounds. A longer x goes down a chain,
-// segment by segment: every link carries x once, and all links work at the same time. The root sends before it checks the root
-// agreement, so the check delays the other ranks by one hop at most.
+// Sends the root's x to every rank. One segment or less goes down a binomial tree in log₂ n rounds. A longer x goes
+// down a chain, segment by segment: every link carries x once, and all links work at the same time. The root sends
+// before it checks the root agreement, so the check delays the other ranks by one hop at most.
 #include <algorithm>
 
 #include "algorithms/root_agreement.h"

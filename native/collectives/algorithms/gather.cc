@@ -1,5 +1,5 @@
-// Every rank sends its part directly to the root. Lengths may differ, and may be 0. Only the root knows all of them, so it compares
-// each sender's header with its room for that rank.
+// Every rank sends its part directly to the root. Lengths may differ, and may be 0. Only the root knows all of them, so
+// it compares each sender's header with its room for that rank.
 #include <cstring>
 
 #include "algorithms/root_agreement.h"

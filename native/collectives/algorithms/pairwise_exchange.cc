@@ -1,11 +1,11 @@
-// Pairwise exchange: every rank sends a payload directly to each other rank. Headers, and short payloads with them, go to all ranks
-// at once. Longer payloads go in rounds: in round d rank r sends to r + d. So each link carries one stream out and one in. If all
-// ranks sent to all at once, more data would meet at one rank's link than a switch can buffer. A round begins when all but the tail
-// of the previous one has arrived, so the link stays busy whatever the latency.
+// Pairwise exchange: every rank sends a payload directly to each other rank. Headers, and short payloads with them, go
+// to all ranks at once. Longer payloads go in rounds: in round d rank r sends to r + d. So each link carries one stream
+// out and one in. If all ranks sent to all at once, more data would meet at one rank's link than a switch can buffer. A
+// round begins when all but the tail of the previous one has arrived, so the link stays busy whatever the latency.
 //
-// Ranks that begin at different times would still meet at a link. So behind a switch a long payload waits, from the second round on,
-// until its receiver lets it go ahead: when all but the tail of the receiver's own previous round has arrived. Four ranks on links of
-// 10 Mbit/s lost a tenth of their packets without it.
+// Ranks that begin at different times would still meet at a link. So behind a switch a long payload waits, from the
+// second round on, until its receiver lets it go ahead: when all but the tail of the receiver's own previous round has
+// arrived. Four ranks on links of 10 Mbit/s lost a tenth of their packets without it.
 #include <algorithm>
 
 #include "algorithms/algorithms.h"
@@ -48,8 +48,8 @@ void exchange_pairwise(Wire& wire, const std::function<Payload(int)>& outgoing, 
         on_header(from(distance), in.back());
     };
     const auto post = [&](int distance) { in_pieces(incoming(from(distance)).buffer, [&](uint8_t* data, size_t bytes) { in[distance - 1].post(data, bytes); }); };
-    // Both ranks know the sizes of both payloads. Nothing waits where the payload that comes back leaves out of its round: a go-ahead
-    // would follow it that its receiver expects first.
+    // Both ranks know the sizes of both payloads. Nothing waits where the payload that comes back leaves out of its
+    // round: a go-ahead would follow it that its receiver expects first.
     const auto needs_go_ahead = [&](int distance, int peer, size_t bytes, size_t back) {
         return distance > 1 && bytes > long_bytes && wire.engine.is_behind_switch(peer) && (back <= inline_bytes || back > short_bytes);
     };
@@ -68,7 +68,8 @@ void exchange_pairwise(Wire& wire, const std::function<Payload(int)>& outgoing, 
         if (needs_go_ahead(distance, receiver, mine.bytes(), bytes_from(receiver))) wire.wait_for_go_ahead(receiver);
         if (lets_go_ahead) post(distance);
         if (mine.bytes() > short_bytes) push(out[distance - 1], mine);
-        // If the sender waits for room, the message that announces it would wait behind a round's payload on a busy link.
+        // If the sender waits for room, the message that announces it would wait behind a round's payload on a busy
+        // link.
         while (expected < (wire.engine.waits_for_room() ? n - 1 : distance)) {
             wait_for_header(++expected);
             post(expected);

@@ -24,8 +24,8 @@ Brain narrow_brain(float x) {
 }
 
 float widen(Half x) {
-    // After the shift the exponent is 112 too small. The product corrects it, for subnormals too. Infinity and NaN are handled
-    // below.
+    // After the shift the exponent is 112 too small. The product corrects it, for subnormals too. Infinity and NaN are
+    // handled below.
     const uint32_t magnitude = static_cast<uint32_t>(x.bits & 0x7fff) << 13;
     const float scaled = std::bit_cast<float>(magnitude) * 0x1p112f;
     const uint32_t special = magnitude | 0x7f800000;

@@ -1,8 +1,9 @@
 // Checks that all ranks of a broadcast, gather or scatter name the same root.
 //
-// If ranks name different roots, one of them could wait for a payload that is never sent. So every rank first sends the next rank a
-// header with its root. The header is bare, unless a rank sends payload to the next one at once anyway. The first thing that a rank
-// waits for is the header of the rank before it. If roots differ, two neighbours differ, and one of them sees it.
+// If ranks name different roots, one of them could wait for a payload that is never sent. So every rank first sends the
+// next rank a header with its root. The header is bare, unless a rank sends payload to the next one at once anyway. The
+// first thing that a rank waits for is the header of the rank before it. If roots differ, two neighbours differ, and
+// one of them sees it.
 #pragma once
 #include <optional>
 

@@ -1,5 +1,5 @@
-// From one rank to another. Each peer and direction has a thread of its own, so these operations wait only for earlier ones of the
-// same kind.
+// From one rank to another. Each peer and direction has a thread of its own, so these operations wait only for earlier
+// ones of the same kind.
 #include "algorithms/algorithms.h"
 
 namespace terse::collectives {

@@ -1,5 +1,5 @@
-// A communicator as a JavaScript object. Each operation is a promise. One thread-safe function delivers results, and keeps Node
-// alive only while an operation is pending.
+// A communicator as a JavaScript object. Each operation is a promise. One thread-safe function delivers results, and
+// keeps Node alive only while an operation is pending.
 #pragma once
 #include <napi.h>
 

@@ -9,7 +9,8 @@
 namespace terse::collectives::binding {
 namespace {
 
-// endWithParent(): prctl(2), PR_SET_PDEATHSIG. It ends processes too that are stopped, or that do not come back from a call.
+// endWithParent(): prctl(2), PR_SET_PDEATHSIG. It ends processes too that are stopped, or that do not come back from a
+// call.
 void end_with_parent(const Napi::CallbackInfo&) {
     if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0) throw std::system_error(errno, std::generic_category(), "prctl(PR_SET_PDEATHSIG)");
 }

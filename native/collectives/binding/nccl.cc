@@ -100,7 +100,8 @@ Napi::Object make_communicator(Napi::Env env, const std::shared_ptr<nccl::Device
     return CommunicatorObject::make(env, {make, false});
 }
 
-// nccl(device, rank, size, uniqueId, config, timeoutSeconds, connectSeconds) → communicator; its connect() joins the other ranks
+// nccl(device, rank, size, uniqueId, config, timeoutSeconds, connectSeconds) → communicator; its connect() joins the
+// other ranks
 Napi::Value make_nccl(const Napi::CallbackInfo& info) {
     const auto bytes = info[3].As<Napi::Uint8Array>();
     nccl::UniqueId id;
@@ -109,8 +110,8 @@ Napi::Value make_nccl(const Napi::CallbackInfo& info) {
     return make_communicator(info.Env(), device_of(info[0]), info[1].ToNumber(), info[2].ToNumber(), id, info[4], info[5], info[6]);
 }
 
-// ncclSplit(pending split, color, key, rank, size, config, timeoutSeconds, connectSeconds) → communicator, usable when the split
-// has ended; undefined for color −1
+// ncclSplit(pending split, color, key, rank, size, config, timeoutSeconds, connectSeconds) → communicator, usable when
+// the split has ended; undefined for color −1
 Napi::Value nccl_split(const Napi::CallbackInfo& info) {
     const PendingSplit& pending = *info[0].As<Napi::External<PendingSplit>>().Data();
     const int color = info[1].ToNumber(), key = info[2].ToNumber();

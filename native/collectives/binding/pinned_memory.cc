@@ -1,6 +1,6 @@
-// A reference of Node-API keeps an ArrayBuffer object, but not its memory, which another ArrayBuffer gets when it is transferred. Only
-// V8 gives a share of the memory itself. The one function that is needed is declared here as in v8-array-buffer.h: its name and type have
-// been the same in all versions since Node 14.
+// A reference of Node-API keeps an ArrayBuffer object, but not its memory, which another ArrayBuffer gets when it is
+// transferred. Only V8 gives a share of the memory itself. The one function that is needed is declared here as in
+// v8-array-buffer.h: its name and type have been the same in all versions since Node 14.
 #include "binding/pinned_memory.h"
 
 namespace v8 {

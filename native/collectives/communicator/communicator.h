@@ -1,5 +1,5 @@
-// A rank's membership of a group, in the states ready → failed → closed. WireCommunicator runs the algorithms of this folder over
-// an engine; NcclCommunicator gives the operations to NCCL.
+// A rank's membership of a group, in the states ready → failed → closed. WireCommunicator runs the algorithms of this
+// folder over an engine; NcclCommunicator gives the operations to NCCL.
 //
 // After the first failure every pending and later operation fails with it. Only `stop` blocks.
 #pragma once

@@ -10,8 +10,8 @@
 
 namespace terse::collectives {
 namespace {
-// Longer than the rendezvous needs to say which rank is lost. A rank whose JavaScript is too busy to hear it must not delay the
-// others.
+// Longer than the rendezvous needs to say which rank is lost. A rank whose JavaScript is too busy to hear it must not
+// delay the others.
 constexpr auto blame_timeout = std::chrono::seconds(3);
 }  // namespace
 
@@ -57,8 +57,8 @@ void WireCommunicator::submit(Operation operation) {
     changed_.notify_all();
 }
 
-// A send starts when its thread takes it from the queue and sends the header; a receive starts when that header arrives. A
-// collective cannot be cancelled, because the other ranks count on it from the moment of the call.
+// A send starts when its thread takes it from the queue and sends the header; a receive starts when that header
+// arrives. A collective cannot be cancelled, because the other ranks count on it from the moment of the call.
 CancelOutcome WireCommunicator::cancel(uint64_t id) {
     std::lock_guard lock(mutex_);
     const auto cancel_in = [&](Queue& queue, bool collective) -> std::optional<CancelOutcome> {
@@ -178,10 +178,10 @@ std::optional<Failure> WireCommunicator::attempt(Wire& wire, const Operation& op
     }
 }
 
-// Runs until the group is closed or stopped. The collectives' thread also owns the engine: after a failure it closes the
-// connections, so that the other ranks notice, and at the end it releases the engine. If a connection broke, it first waits until
-// all ranks have been told which rank failed. Without that wait the others would see their connections to this rank end and blame
-// this rank.
+// Runs until the group is closed or stopped. The collectives' thread also owns the engine: after a failure it closes
+// the connections, so that the other ranks notice, and at the end it releases the engine. If a connection broke, it
+// first waits until all ranks have been told which rank failed. Without that wait the others would see their
+// connections to this rank end and blame this rank.
 void WireCommunicator::run(Queue& queue, uint32_t channel) {
     const bool owner = &queue == &collectives_;
     pthread_setname_np(pthread_self(), owner ? "terse-wire" : "terse-p2p");

@@ -1,7 +1,7 @@
 // A communicator that runs the algorithms of this folder over an engine.
 //
-// Collectives run in program order on one wire thread. Sends and receives run beside it, in program order for each peer and
-// direction, on threads that start when they are first needed.
+// Collectives run in program order on one wire thread. Sends and receives run beside it, in program order for each peer
+// and direction, on threads that start when they are first needed.
 #pragma once
 #include <condition_variable>
 #include <deque>

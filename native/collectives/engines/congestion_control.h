@@ -14,10 +14,10 @@ constexpr uint32_t near_us = 10000;  // round trips to a nearby machine are shor
 
 // bbr measures a path and paces its sends. That is wrong in two cases:
 //  - between ranks of one machine, where memory is never congested: bbr would take up to half of the time;
-//  - to a machine nearby: bbr keeps the rate that a stream had when it was alone, but the streams of an all-to-all take turns, so it sends
-//    too fast, loses many packets at once, and then waits.
-// The kernel never ends pacing once it has begun on a connection. So reno is set before a socket connects, and the machine's own
-// algorithm is set again on connections to machines farther away.
+//  - to a machine nearby: bbr keeps the rate that a stream had when it was alone, but the streams of an all-to-all take
+//    turns, so it sends too fast, loses many packets at once, and then waits.
+// The kernel never ends pacing once it has begun on a connection. So reno is set before a socket connects, and the
+// machine's own algorithm is set again on connections to machines farther away.
 using CongestionControl = std::array<char, 16>;
 constexpr CongestionControl unpaced = {"reno"};
 

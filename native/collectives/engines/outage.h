@@ -1,4 +1,5 @@
-// How long a link may be down without ending the run, and what the kernel is told for that. Everything here follows from one number.
+// How long a link may be down without ending the run, and what the kernel is told for that. Everything here follows
+// from one number.
 #pragma once
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -13,8 +14,8 @@ namespace terse::collectives {
 
 using Outage = std::chrono::steady_clock::duration;
 
-// TCP sends unacknowledged data again after pauses of which each is twice as long as the one before it, so the first try after an outage
-// may come as late as the outage was long. From Linux 6.15 on the longest pause can be set.
+// TCP sends unacknowledged data again after pauses of which each is twice as long as the one before it, so the first
+// try after an outage may come as late as the outage was long. From Linux 6.15 on the longest pause can be set.
 constexpr int rto_max_ms = 44;  // TCP_RTO_MAX_MS
 constexpr int longest_pause_ms = 2000;
 

@@ -1,7 +1,7 @@
-// A CUDA driver without a device, for tests, with 16 devices. Device memory is CPU memory, and a stream is a thread. It refuses
-// what the real driver refuses: calls without a context, addresses that it has not allocated, and freeing memory that a
-// communicator has registered. Freeing memory and allocating pinned memory wait for everything that runs on the device, as they may
-// on a real one.
+// A CUDA driver without a device, for tests, with 16 devices. Device memory is CPU memory, and a stream is a thread. It
+// refuses what the real driver refuses: calls without a context, addresses that it has not allocated, and freeing
+// memory that a communicator has registered. Freeing memory and allocating pinned memory wait for everything that runs
+// on the device, as they may on a real one.
 #include <algorithm>
 #include <atomic>
 #include <condition_variable>
@@ -104,7 +104,8 @@ bool owns(const std::map<uintptr_t, size_t>& map, const void* memory, size_t byt
 #define NEEDS_CONTEXT \
     if (current.empty()) return invalid_context
 
-// With FAKE_CUDA_ANY_MEMORY the device's memory is all of the CPU's: tests take a tensor of the CPU for one of the device.
+// With FAKE_CUDA_ANY_MEMORY the device's memory is all of the CPU's: tests take a tensor of the CPU for one of the
+// device.
 EXPORT bool fake_cuda_owns(const void* memory, size_t bytes) { return std::getenv("FAKE_CUDA_ANY_MEMORY") || owns(allocations, memory, bytes); }
 EXPORT void fake_cuda_synchronize(int device) {
     std::unique_lock lock(loads[device].mutex);
@@ -257,8 +258,8 @@ EXPORT int cuMemcpyHtoDAsync_v2(uintptr_t to, const void* from, size_t bytes, CU
     of(stream).enqueue([=] { std::memcpy(reinterpret_cast<void*>(to), from, bytes); });
     return success;
 }
-// A copy into memory that the driver did not allocate returns only when the copy and everything before it is done, as in the real
-// driver.
+// A copy into memory that the driver did not allocate returns only when the copy and everything before it is done, as
+// in the real driver.
 EXPORT int cuMemcpyDtoHAsync_v2(void* to, uintptr_t from, size_t bytes, CUstream_st* stream) {
     NEEDS_CONTEXT;
     if (!fake_cuda_owns(reinterpret_cast<void*>(from), bytes)) return invalid_value;

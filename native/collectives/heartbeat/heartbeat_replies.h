@@ -1,5 +1,5 @@
-// The rendezvous server's replies to heartbeats, on a thread that JavaScript cannot block: a line every so often on each
-// connection.
+// The rendezvous server's replies to heartbeats, on a thread that JavaScript cannot block: a line every so often on
+// each connection.
 #pragma once
 #include <chrono>
 #include <cstdint>

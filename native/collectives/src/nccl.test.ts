@@ -94,8 +94,8 @@ describe.skipIf(!packages)("NCCL itself (skipped where the tests' Python has no 
 #include <type_traits>
 #include "engines/nccl/config.h"
 using namespace terse::nccl;
-// One of our pointers may call NVIDIA's function if result and arguments have the same kinds and sizes: enums and handles differ only in
-// name.
+// One of our pointers may call NVIDIA's function if result and arguments have the same kinds and sizes: enums and
+// handles differ only in name.
 template <typename A, typename B> constexpr bool same = sizeof(A) == sizeof(B) && std::is_pointer_v<A> == std::is_pointer_v<B> && std::is_class_v<A> == std::is_class_v<B>;
 template <typename R, typename... A, typename S, typename... B>
 constexpr bool fits(R (*)(A...), S (*)(B...)) { if constexpr (sizeof...(A) == sizeof...(B)) return same<R, S> && (same<A, B> && ...); else return false; }

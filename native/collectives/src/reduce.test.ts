@@ -15,7 +15,8 @@ function reduce16(op: keyof typeof reductions, dtype: DType, a: Uint16Array, b: 
   return into;
 }
 
-// The formats by their definition (IEEE 754-2019 §3.4), in exact double arithmetic. `encode` searches for the nearest representable number.
+// The formats by their definition (IEEE 754-2019 §3.4), in exact double arithmetic. `encode` searches for the nearest
+// representable number.
 function decode(bits: number, exponentBits: number): number {
   const fractionBits = 15 - exponentBits;
   const sign = bits >> 15 ? -1 : 1;

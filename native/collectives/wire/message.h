@@ -8,7 +8,8 @@
 
 namespace terse::collectives {
 
-// Sends the header at once, or after the payload (`header_last`). Payload is pushed in order and must not change until `finish`.
+// Sends the header at once, or after the payload (`header_last`). Payload is pushed in order and must not change until
+// `finish`.
 class Outgoing {
 public:
     Outgoing(Wire& wire, int peer, const Message& message, bool header_last = false);
@@ -26,8 +27,8 @@ private:
     std::vector<std::unique_ptr<Transfer>> posted_;
 };
 
-// Waits for the header and throws Reason::mismatch unless it is the expected one. Then receives are posted in order, for pieces of
-// the same sizes as the sender pushes.
+// Waits for the header and throws Reason::mismatch unless it is the expected one. Then receives are posted in order,
+// for pieces of the same sizes as the sender pushes.
 class Incoming {
 public:
     Incoming(Wire& wire, int peer, const Message& expected);

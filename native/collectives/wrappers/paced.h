@@ -1,11 +1,12 @@
-// An emulated link: an engine in front of another one, which delays messages by a link's rate and latency. It measures on one
-// machine what a network would do, without root.
+// An emulated link: an engine in front of another one, which delays messages by a link's rate and latency. It measures
+// on one machine what a network would do, without root.
 //
-// Every rank has one full-duplex link, which all its groups share. All bytes, headers too, leave one after the other in the order
-// of the sends, whatever their destination; but a message of one packet does not wait for messages of other streams, as where the
-// kernel's queue is fair (fq_codel, Linux distributions' default). A stream is what a group sends to a peer. A transfer reaches the
-// engine below when its last byte would have arrived. On the receiver, payload from all peers shares the link's rate. A small
-// message, which travels with its header, takes time on the sender's link only.
+// Every rank has one full-duplex link, which all its groups share. All bytes, headers too, leave one after the other in
+// the order of the sends, whatever their destination; but a message of one packet does not wait for messages of other
+// streams, as where the kernel's queue is fair (fq_codel, Linux distributions' default). A stream is what a group sends
+// to a peer. A transfer reaches the engine below when its last byte would have arrived. On the receiver, payload from
+// all peers shares the link's rate. A small message, which travels with its header, takes time on the sender's link
+// only.
 #pragma once
 #include <memory>
 #include <mutex>
@@ -23,8 +24,8 @@ public:
     Clock::time_point send(size_t bytes);
     // The same before earlier sends, after those of this kind.
     Clock::time_point send_first(size_t bytes);
-    // Reserves time on the incoming direction, not before `posted`, when the receive was posted. Returns when the last byte has
-    // arrived.
+    // Reserves time on the incoming direction, not before `posted`, when the receive was posted. Returns when the last
+    // byte has arrived.
     Clock::time_point receive(size_t bytes, Clock::time_point posted);
     Clock::duration time_of(size_t bytes) const;
 

@@ -1,8 +1,10 @@
-// The part of CUDA that the kernels use, on the CPU: found instead of NVIDIA's <cuda_runtime.h>, it lets the very same .cu files compile
-// as C++. It is for tests: the order of all threads is drawn anew each time, so that a missing barrier shows, and what CUDA leaves
-// undefined ends the program with a sentence (lanes that disagree about a shuffle, a barrier that a thread never reaches).
+// The part of CUDA that the kernels use, on the CPU: found instead of NVIDIA's <cuda_runtime.h>, it lets the very same
+// .cu files compile as C++. It is for tests: the order of all threads is drawn anew each time, so that a missing
+// barrier shows, and what CUDA leaves undefined ends the program with a sentence (lanes that disagree about a shuffle,
+// a barrier that a thread never reaches).
 //
-// The threads of a block are fibers of one thread of the CPU; they change places only in collectives (shuffles, votes, barriers).
+// The threads of a block are fibers of one thread of the CPU; they change places only in collectives (shuffles, votes,
+// barriers).
 #ifndef TERSE_EMULATED_CUDA_RUNTIME_H
 #define TERSE_EMULATED_CUDA_RUNTIME_H
 #include <cmath>

@@ -51,7 +51,8 @@ size_t random_below(size_t n) {
     return (random_state >> 33) % n;
 }
 
-// A fiber runs one thread after another: making a new one for each thread of each block takes as long as most threads run.
+// A fiber runs one thread after another: making a new one for each thread of each block takes as long as most threads
+// run.
 void live() {
     arrived(nullptr, &scheduler_stack, &scheduler_bytes);
     for (;;) {

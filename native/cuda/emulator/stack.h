@@ -1,5 +1,6 @@
-// Two stacks that one thread of the CPU goes back and forth between. swapcontext would do, and does where the processor is another one:
-// but it asks the kernel for the signal mask each time, and a check changes fibers some ten million times.
+// Two stacks that one thread of the CPU goes back and forth between. swapcontext would do, and does where the processor
+// is another one: but it asks the kernel for the signal mask each time, and a check changes fibers some ten million
+// times.
 #ifndef TERSE_EMULATOR_STACK_H
 #define TERSE_EMULATOR_STACK_H
 #include <cstddef>

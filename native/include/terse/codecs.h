@@ -1,8 +1,8 @@
 // Codecs: wire formats for vectors of floats, and majority votes over packed signs.
 //
-// Every wire is little-endian, least significant bit first; bit 1 means plus; pad bits are 0. Sizes are in elements, unless a
-// name says bytes. No function prints or exits, and only the number of threads is global state. Only l1 allocates memory, while it
-// encodes a long vector, and works without if there is none.
+// Every wire is little-endian, least significant bit first; bit 1 means plus; pad bits are 0. Sizes are in elements,
+// unless a name says bytes. No function prints or exits, and only the number of threads is global state. Only l1
+// allocates memory, while it encodes a long vector, and works without if there is none.
 //
 //     const terse_codec *qsgd;
 //     terse_codec_find(&qsgd, "qsgd", NULL);
@@ -70,9 +70,9 @@ typedef enum terse_zero { TERSE_ZERO_UNSET = 0, TERSE_ZERO_MINUS = 1, TERSE_ZERO
 // The levels of linf (Lion Cub: section 2; section 4.2 and Figure 5).
 typedef enum terse_levels { TERSE_LEVELS_UNIFORM = 0, TERSE_LEVELS_WITHOUT_ZERO = 1, TERSE_LEVELS_LOGARITHMIC = 2 } terse_levels;
 
-// Start from TERSE_CODEC_OPTIONS. The options above the line determine the wire format, and must be the same on every rank. A codec refuses
-// those of them that it does not take, and a mask or units (TERSE_CODEC_NOT_TAKEN); it ignores zero, seed and step. Its README lists what
-// it takes.
+// Start from TERSE_CODEC_OPTIONS. The options above the line determine the wire format, and must be the same on every
+// rank. A codec refuses those of them that it does not take, and a mask or units (TERSE_CODEC_NOT_TAKEN); it ignores
+// zero, seed and step. Its README lists what it takes.
 typedef struct terse_codec_options {
     size_t size;             // sizeof(terse_codec_options): the version of this struct
     uint32_t bits;           // bits per float before summing
@@ -120,10 +120,10 @@ enum {
 
 // One implementation of one codec. All implementations of a codec write the same bytes and add the same floats.
 //
-// The functions of the table do not check their arguments; call them through terse_codec_encode and its siblings, which do.
-// encode and decode_add work on the elements [begin, end) of the whole wire and the whole vector, so that several threads can share a
-// vector: begin is a multiple of 64, end is one too or n. If `whole` is set, one call gets all elements. If a block of a transform is
-// longer than 64 elements, a call processes the blocks that begin in its range.
+// The functions of the table do not check their arguments; call them through terse_codec_encode and its siblings, which
+// do. encode and decode_add work on the elements [begin, end) of the whole wire and the whole vector, so that several
+// threads can share a vector: begin is a multiple of 64, end is one too or n. If `whole` is set, one call gets all
+// elements. If a block of a transform is longer than 64 elements, a call processes the blocks that begin in its range.
 typedef struct terse_codec {
     const char *name;            // "sign"
     const char *implementation;  // "scalar", "avx2", ...
@@ -132,25 +132,29 @@ typedef struct terse_codec {
     // The checks of options that only this codec knows. NULL: none.
     terse_codec_status (*check)(size_t n, const terse_codec_options *options);
     size_t (*wire_bytes)(size_t n, const terse_codec_options *options);
-    // Runs before encode: writes the scales. Returns n, or the index of the first element that it refuses. NULL: nothing to prepare.
-    // It may leave scales of small blocks to encode, which may then refuse an element itself.
+    // Runs before encode: writes the scales. Returns n, or the index of the first element that it refuses. NULL:
+    // nothing to prepare. It may leave scales of small blocks to encode, which may then refuse an element itself.
     size_t (*prepare)(uint8_t *wire, const float *x, size_t n, const terse_codec_options *options);
-    // Returns end, or the index of the first element that it refuses (NaN, an infinity, or what does not fit), the wire undefined.
+    // Returns end, or the index of the first element that it refuses (NaN, an infinity, or what does not fit), the wire
+    // undefined.
     size_t (*encode)(uint8_t *wire, const float *x, size_t n, const terse_codec_options *options, size_t begin, size_t end);
-    // Runs before decode_add: whether the wire is valid in this range. NULL: decode_add checks it, or every wire is valid.
+    // Runs before decode_add: whether the wire is valid in this range. NULL: decode_add checks it, or every wire is
+    // valid.
     int (*is_good)(const uint8_t *wire, size_t n, const terse_codec_options *options, size_t begin, size_t end);
-    // sum += scale * decode(wire), the product rounded to fp32 before it is added. Any bytes may arrive: TERSE_CODEC_BAD_WIRE
-    // for bytes that no encoder writes, if they would give an index outside of sum, NaN or infinity; then nothing is added.
+    // sum += scale * decode(wire), the product rounded to fp32 before it is added. Any bytes may arrive:
+    // TERSE_CODEC_BAD_WIRE for bytes that no encoder writes, if they would give an index outside of sum, NaN or
+    // infinity; then nothing is added.
     terse_codec_status (*decode_add)(float *sum, const uint8_t *wire, size_t n, const terse_codec_options *options, size_t begin, size_t end);
-    // The scale of each scale group, one fp32 at any address. Returns n, or the index of the first element that it refuses. NULL: no scales.
+    // The scale of each scale group, one fp32 at any address. Returns n, or the index of the first element that it
+    // refuses. NULL: no scales.
     size_t (*scales)(uint8_t *scales, const float *x, size_t n, const terse_codec_options *options);
-    // prepare and encode in one call, on all threads, for an x that is one scale group with its own scale; returns what they return. For
-    // codecs that then read memory less often. NULL: prepare, then encode.
+    // prepare and encode in one call, on all threads, for an x that is one scale group with its own scale; returns what
+    // they return. For codecs that then read memory less often. NULL: prepare, then encode.
     size_t (*encode_at_once)(uint8_t *wire, const float *x, size_t n, const terse_codec_options *options);
 } terse_codec;
 
-// The best implementation that this machine can run. `implementation` forces one. NULL: the one that the environment variable
-// TERSE_IMPLEMENTATION names (or the next plainer one, if the codec has none of that name), else the best.
+// The best implementation that this machine can run. `implementation` forces one. NULL: the one that the environment
+// variable TERSE_IMPLEMENTATION names (or the next plainer one, if the codec has none of that name), else the best.
 // *codec is set only on TERSE_CODEC_OK.
 TERSE_API terse_codec_status terse_codec_find(const terse_codec **codec, const char *name, const char *implementation);
 
@@ -163,14 +167,14 @@ TERSE_API const char *terse_implementation_at(size_t i);
 // *bytes = the bytes that n floats take.
 TERSE_API terse_codec_status terse_codec_wire_bytes(const terse_codec *codec, size_t n, const terse_codec_options *options, size_t *bytes);
 
-// Writes x to the wire. On TERSE_CODEC_NOT_FINITE and TERSE_CODEC_DOES_NOT_FIT *bad is the index of the first such element and the
-// wire is undefined; on any other failure nothing was written. bad may be NULL.
+// Writes x to the wire. On TERSE_CODEC_NOT_FINITE and TERSE_CODEC_DOES_NOT_FIT *bad is the index of the first such
+// element and the wire is undefined; on any other failure nothing was written. bad may be NULL.
 TERSE_API terse_codec_status terse_codec_encode(const terse_codec *codec, uint8_t *wire, size_t wire_bytes, const float *x, size_t n,
                                                 const terse_codec_options *options, size_t *bad);
 
 // Error feedback (Seide et al. 2014; Karimireddy et al. 2019): error += x, wire = encode(error), error -= decode(wire).
-// On TERSE_CODEC_NOT_FINITE and TERSE_CODEC_DOES_NOT_FIT error keeps its old values: exactly, if an element of x is not finite; up to the
-// rounding of an addition and a subtraction, if a sum is refused.
+// On TERSE_CODEC_NOT_FINITE and TERSE_CODEC_DOES_NOT_FIT error keeps its old values: exactly, if an element of x is not
+// finite; up to the rounding of an addition and a subtraction, if a sum is refused.
 TERSE_API terse_codec_status terse_codec_encode_with_feedback(const terse_codec *codec, uint8_t *wire, size_t wire_bytes, const float *x,
                                                               float *error, size_t n, const terse_codec_options *options, size_t *bad);
 
@@ -178,11 +182,13 @@ TERSE_API terse_codec_status terse_codec_encode_with_feedback(const terse_codec 
 TERSE_API terse_codec_status terse_codec_decode_add(const terse_codec *codec, float *sum, size_t n, const uint8_t *wire, size_t wire_bytes,
                                                     const terse_codec_options *options);
 
-// scales[r] = the scale of scale group r of x, as encode writes it; `count` scale groups. On failure as terse_codec_encode.
+// scales[r] = the scale of scale group r of x, as encode writes it; `count` scale groups. On failure as
+// terse_codec_encode.
 TERSE_API terse_codec_status terse_codec_scales(const terse_codec *codec, float *scales, size_t count, const float *x, size_t n,
                                                  const terse_codec_options *options, size_t *bad);
 
-// Sets how many threads share a long encode or decode_add, including the caller's; 1 at the start. The bytes do not depend on it.
+// Sets how many threads share a long encode or decode_add, including the caller's; 1 at the start. The bytes do not
+// depend on it.
 TERSE_API void terse_codecs_use_threads(unsigned threads);
 
 // A frame: a wire with a header that names its codec and options, and a checksum. docs/wire-formats.md has the picture.
@@ -205,17 +211,18 @@ TERSE_API terse_codec_status terse_frame_bytes(const terse_codec *codec, size_t 
 TERSE_API terse_codec_status terse_frame_write(const terse_codec *codec, uint8_t *frame, size_t frame_bytes, const uint8_t *wire, size_t wire_bytes,
                                                size_t n, const terse_codec_options *options);
 
-// Reads the frame at the beginning of `bytes`, which may be any bytes. `segments` has room for `room` of them, and may be NULL if
-// `room` is 0; on TERSE_FRAME_NO_ROOM, frame->options.segment_count says how many there are. On TERSE_CODEC_OK the whole of
-// *frame is set, and frame->wire has the length that its codec gives n floats. Other failures: an unknown codec, or
-// the codec's status for n and the parameters.
+// Reads the frame at the beginning of `bytes`, which may be any bytes. `segments` has room for `room` of them, and may
+// be NULL if `room` is 0; on TERSE_FRAME_NO_ROOM, frame->options.segment_count says how many there are. On
+// TERSE_CODEC_OK the whole of *frame is set, and frame->wire has the length that its codec gives n floats. Other
+// failures: an unknown codec, or the codec's status for n and the parameters.
 TERSE_API terse_codec_status terse_frame_read(terse_frame *frame, const uint8_t *bytes, size_t length, size_t *segments, size_t room);
 
 enum { TERSE_VOTE_MAX_RANKS = 1024 };
 
-// Majority votes over packed signs: votes[r] holds the (n + 7) / 8 bytes of rank r, or is NULL if rank r is absent and not counted.
-// If all ranks are absent, nothing is written (TERSE_CODEC_BAD_RANKS). Pad bits of the votes are ignored, those of the results are 0.
-// A result may be one of the votes; TERSE_CODEC_OVERLAP if it overlaps a vote partly, or another result.
+// Majority votes over packed signs: votes[r] holds the (n + 7) / 8 bytes of rank r, or is NULL if rank r is absent and
+// not counted. If all ranks are absent, nothing is written (TERSE_CODEC_BAD_RANKS). Pad bits of the votes are ignored,
+// those of the results are 0. A result may be one of the votes; TERSE_CODEC_OVERLAP if it overlaps a vote partly, or
+// another result.
 typedef struct terse_vote {
     const char *implementation;
     // out = 1 where plus has more votes than minus; a tie counts as `tie`.

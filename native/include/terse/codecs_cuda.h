@@ -1,9 +1,9 @@
 // The codecs of terse/codecs.h on an NVIDIA GPU: the same bytes and the same sums, bit for bit.
 //
-// Every call enqueues its work on a stream and returns: no call waits, allocates, or reads device memory on the host. wire, x, error, sum,
-// hold, votes, workspace and bad are device memory. options, its segments and units (in pageable memory) and the lists of votes and planes
-// are read on the host before the call returns. The library, libterse_codecs_cuda.so, links no driver: open it if
-// dlopen("libcuda.so.1") succeeds.
+// Every call enqueues its work on a stream and returns: no call waits, allocates, or reads device memory on the host.
+// wire, x, error, sum, hold, votes, workspace and bad are device memory. options, its segments and units (in pageable
+// memory) and the lists of votes and planes are read on the host before the call returns. The library,
+// libterse_codecs_cuda.so, links no driver: open it if dlopen("libcuda.so.1") succeeds.
 //
 //     const terse_codec_cuda *sign;
 //     terse_codec_cuda_find(&sign, "sign");
@@ -34,8 +34,8 @@ TERSE_API const char *terse_codecs_cuda_error(void);
 // The value of *bad if nothing was refused.
 #define TERSE_CODEC_CUDA_GOOD UINT64_MAX
 
-// One codec. The functions of the table do not check their arguments; call them through terse_codec_cuda_encode and its siblings.
-// `stream` is a cudaStream_t, `options` has its segments and units on the host.
+// One codec. The functions of the table do not check their arguments; call them through terse_codec_cuda_encode and its
+// siblings. `stream` is a cudaStream_t, `options` has its segments and units on the host.
 typedef struct terse_codec_cuda {
     const terse_codec *definition;  // its scalar implementation: name, what it takes, how long its wires are
     size_t (*workspace_bytes)(size_t n, const terse_codec_options *options);  // NULL: it needs none
@@ -55,25 +55,26 @@ TERSE_API const terse_codec_cuda *terse_codec_cuda_at(size_t i);
 // *bytes = the bytes that n floats take on the wire.
 TERSE_API terse_codec_status terse_codec_cuda_wire_bytes(const terse_codec_cuda *codec, size_t n, const terse_codec_options *options, size_t *bytes);
 
-// *bytes = the device memory, a multiple of 8 from an address that is one, that encode, encode_with_feedback and decode_add work in.
+// *bytes = the device memory, a multiple of 8 from an address that is one, that encode, encode_with_feedback and
+// decode_add work in.
 TERSE_API terse_codec_status terse_codec_cuda_workspace_bytes(const terse_codec_cuda *codec, size_t n, const terse_codec_options *options, size_t *bytes);
 
-// Writes x to the wire. When the stream has finished, *bad is TERSE_CODEC_CUDA_GOOD, or the index of the first refused element (x[*bad] is
-// not finite, or does not fit) and the wire is undefined. With any status but TERSE_CODEC_OK nothing was enqueued; after
-// TERSE_CODEC_UNAVAILABLE, an error of CUDA, a part may have been.
+// Writes x to the wire. When the stream has finished, *bad is TERSE_CODEC_CUDA_GOOD, or the index of the first refused
+// element (x[*bad] is not finite, or does not fit) and the wire is undefined. With any status but TERSE_CODEC_OK
+// nothing was enqueued; after TERSE_CODEC_UNAVAILABLE, an error of CUDA, a part may have been.
 TERSE_API terse_codec_status terse_codec_cuda_encode(const terse_codec_cuda *codec, uint8_t *wire, size_t wire_bytes, const float *x,
                                                      size_t n, const terse_codec_options *options, void *workspace,
                                                      size_t workspace_bytes, uint64_t *bad, void *stream);
 
-// Error feedback: error += x, wire = encode(error), error -= decode(wire). *bad as in encode. If an element is refused, error
-// keeps its old values, up to the rounding of an addition and a subtraction if error[*bad] + x[*bad] is finite. Elements of x that are
-// not finite are reported first, then sums that are not finite, then sums that do not fit.
+// Error feedback: error += x, wire = encode(error), error -= decode(wire). *bad as in encode. If an element is refused,
+// error keeps its old values, up to the rounding of an addition and a subtraction if error[*bad] + x[*bad] is finite.
+// Elements of x that are not finite are reported first, then sums that are not finite, then sums that do not fit.
 TERSE_API terse_codec_status terse_codec_cuda_encode_with_feedback(const terse_codec_cuda *codec, uint8_t *wire, size_t wire_bytes,
                                                                    const float *x, float *error, size_t n, const terse_codec_options *options,
                                                                    void *workspace, size_t workspace_bytes, uint64_t *bad, void *stream);
 
-// sum += scale * decode(wire). When the stream has finished, *bad is TERSE_CODEC_CUDA_GOOD; any other value: the wire was bad
-// (TERSE_CODEC_BAD_WIRE), and sum keeps its old values.
+// sum += scale * decode(wire). When the stream has finished, *bad is TERSE_CODEC_CUDA_GOOD; any other value: the wire
+// was bad (TERSE_CODEC_BAD_WIRE), and sum keeps its old values.
 TERSE_API terse_codec_status terse_codec_cuda_decode_add(const terse_codec_cuda *codec, float *sum, size_t n, const uint8_t *wire,
                                                          size_t wire_bytes, const terse_codec_options *options, void *workspace,
                                                          size_t workspace_bytes, uint64_t *bad, void *stream);

@@ -1,12 +1,12 @@
 // Fused optimizer kernels. Each reads every array once; the signs that are sent are packed in the same pass.
 //
-// All arithmetic is fp32, in the order written here, without fused multiply-add except where it says fma: all implementations give the same bits. A double is
-// rounded to fp32 once; 1 - beta is computed in double before that. Sizes are in elements. Packed signs are as in terse/codecs.h: least
-// significant bit first, 1 = plus. No function allocates, prints or exits, and no result depends on earlier calls. The arrays of one call must
-// not overlap.
+// All arithmetic is fp32, in the order written here, without fused multiply-add except where it says fma: all
+// implementations give the same bits. A double is rounded to fp32 once; 1 - beta is computed in double before that.
+// Sizes are in elements. Packed signs are as in terse/codecs.h: least significant bit first, 1 = plus. No function
+// allocates, prints or exits, and no result depends on earlier calls. The arrays of one call must not overlap.
 //
-// A kernel that returns size_t returns n. If an element is NaN or infinite, it returns the index of the first such element; the output
-// arrays are then updated in part, in no fixed order, and must not be used any more.
+// A kernel that returns size_t returns n. If an element is NaN or infinite, it returns the index of the first such
+// element; the output arrays are then updated in part, in no fixed order, and must not be used any more.
 #ifndef TERSE_OPTIMIZERS_H
 #define TERSE_OPTIMIZERS_H
 #include <stddef.h>
@@ -40,7 +40,8 @@ typedef struct terse_lion_options {
 
 enum { TERSE_TALLY_MAX_RANKS = 1024 };
 
-// Lion (Chen et al. 2023, Algorithm 2): the whole step, and the two halves of Lion Cub's step, between which the ranks vote.
+// Lion (Chen et al. 2023, Algorithm 2): the whole step, and the two halves of Lion Cub's step, between which the ranks
+// vote.
 typedef struct terse_lion {
     const char *implementation;  // "scalar", "avx2", ...
 
@@ -76,9 +77,9 @@ typedef struct terse_adamw {
     const char *implementation;
 
     // g = g gradient_scale;  m = beta1 m + (1 - beta1) g;  v = beta2 v + ((1 - beta2) g) g
-    // theta = theta keep - (rate m) / (sqrt(v) + epsilon)
-    // where keep = 1 - lr weight_decay, b1 = 1 - beta1^step, b2 = 1 - beta2^step, rate = lr sqrt(b2) / b1, epsilon = eps sqrt(b2):
-    // PyTorch's lr / b1 m / (sqrt(v) / sqrt(b2) + eps) with numerator and denominator multiplied by sqrt(b2), which saves a division.
+    // theta = theta keep - (rate m) / (sqrt(v) + epsilon) where keep = 1 - lr weight_decay, b1 = 1 - beta1^step, b2 = 1
+    // - beta2^step, rate = lr sqrt(b2) / b1, epsilon = eps sqrt(b2): PyTorch's lr / b1 m / (sqrt(v) / sqrt(b2) + eps)
+    // with numerator and denominator multiplied by sqrt(b2), which saves a division.
     size_t (*step)(float *theta, float *m, float *v, const float *g, size_t n, const terse_adamw_options *options);
 } terse_adamw;
 
@@ -103,8 +104,8 @@ typedef struct terse_moments_options {
     float gradient_scale;  // as in terse_lion_options
 } terse_moments_options;
 
-// u = (m first) / (sqrt(v) second + eps) + weight_decay theta. Adam's corrections are first = 1 / (1 - beta1^t), second = 1 / sqrt(1 - beta2^t);
-// without corrections both are 1.
+// u = (m first) / (sqrt(v) second + eps) + weight_decay theta. Adam's corrections are first = 1 / (1 - beta1^t), second
+// = 1 / sqrt(1 - beta2^t); without corrections both are 1.
 typedef struct terse_adam_update {
     double first, second, eps, weight_decay;
 } terse_adam_update;
@@ -114,7 +115,8 @@ typedef struct terse_refresh_options {
     int root;  // whether the ratio is that of the square roots
 } terse_refresh_options;
 
-// A momentum of one magnitude: scale where the bit is 1, -scale where it is 0, 0 where that of hold is 1. (n + 7) / 8 bytes each; hold may be NULL.
+// A momentum of one magnitude: scale where the bit is 1, -scale where it is 0, 0 where that of hold is 1. (n + 7) / 8
+// bytes each; hold may be NULL.
 typedef struct terse_packed_momentum {
     const uint8_t *signs, *hold;
     float scale;
@@ -127,29 +129,32 @@ typedef struct terse_moments {
     // g = g gradient_scale;  m = beta1 m + (1 - beta1) g;  v = beta2 v + ((1 - beta2) g) g
     size_t (*accumulate)(float *m, float *v, const float *g, size_t n, const terse_moments_options *options);
 
-    // sums = the sums of theta^2 and of u^2 in fp64: partial sum j adds the elements i with i mod 16 = j, and a tree adds these
+    // sums = the sums of theta^2 and of u^2 in fp64: partial sum j adds the elements i with i mod 16 = j, and a tree
+    // adds these
     void (*squares)(const float *theta, const float *m, const float *v, size_t n, const terse_adam_update *update, double sums[2]);
 
     // accumulate, and squares of the new m and v
     size_t (*accumulate_and_squares)(const float *theta, float *m, float *v, const float *g, size_t n, const terse_moments_options *options, const terse_adam_update *update, double sums[2]);
 
-    // What a rank has to send, x, and its signs. Before, error is the x of the step before, of which +-sent has been sent:
+    // What a rank has to send, x, and its signs. Before, error is the x of the step before, of which +-sent has been
+    // sent:
     //   error = fma(add, g, fma(keep, m, error - sent sign(error)));  signs = error >= 0                   signs: (n + 7) / 8 bytes, pads 0
-    // Returns the sum of error^2 in fp64, which is not finite if an element is not: partial sum j adds the elements i with i mod 16 = j, and
-    // a tree adds these. Elements whose bit of hold is 1 send nothing: their sign bit is 0, they do not count in the sum, and nothing was sent of
-    // them. hold: (n + 7) / 8 bytes, or NULL.
+    // Returns the sum of error^2 in fp64, which is not finite if an element is not: partial sum j adds the elements i
+    // with i mod 16 = j, and a tree adds these. Elements whose bit of hold is 1 send nothing: their sign bit is 0, they
+    // do not count in the sum, and nothing was sent of them. hold: (n + 7) / 8 bytes, or NULL.
     double (*carry)(float *error, uint8_t *signs, const float *m, const float *g, const uint8_t *hold, size_t n, float keep, float add, float sent);
 
-    // The same for the owner of a chunk, who adds what all ranks sent: error = error - sent sign(error), then + scales[r] where the bit of
-    // wires[r] is 1, - scales[r] where it is 0, for r = 0, 1, ... Elements whose bit of hold is 1 stay as they are.
+    // The same for the owner of a chunk, who adds what all ranks sent: error = error - sent sign(error), then +
+    // scales[r] where the bit of wires[r] is 1, - scales[r] where it is 0, for r = 0, 1, ... Elements whose bit of hold
+    // is 1 stay as they are.
     double (*carry_mean)(float *error, uint8_t *signs, const uint8_t *const *wires, const float *scales, size_t ranks, const uint8_t *hold, size_t n, float sent);
 
     // theta = theta - rate u. With a packed momentum m = that first.
     void (*apply)(float *theta, float *m, const float *v, size_t n, const terse_adam_update *update, float rate, const terse_packed_momentum *packed);
 
     // g = (m - beta1 last) / (1 - beta1);  fresh = beta2 fresh + ((1 - beta2) g) g
-    // With a packed momentum m is the last one, and becomes the packed one.
-    // Returns the largest (frozen + eps) / (fresh + eps), or with `root` (sqrt(frozen) + eps) / (sqrt(fresh) + eps); 0 for n = 0.
+    // With a packed momentum m is the last one, and becomes the packed one. Returns the largest (frozen + eps) / (fresh
+    // + eps), or with `root` (sqrt(frozen) + eps) / (sqrt(fresh) + eps); 0 for n = 0.
     float (*refresh)(float *fresh, const float *frozen, float *m, const float *last, size_t n, const terse_refresh_options *options, const terse_packed_momentum *packed);
 } terse_moments;
 
@@ -164,28 +169,31 @@ typedef struct terse_low_rank {
     // x (m, n) = x keep + (p q^T) scale, p (m, r): a sum is sum = fma(p[i][k], q[j][k], sum) for k = 0, 1, ...
     void (*add)(float *x, const float *p, const float *packed, size_t m, size_t n, size_t r, float keep, float scale);
 
-    // The columns of `columns` (n, r) get the norm 1, and are copied to q (n, r); those of at most `threshold` times the largest norm become
-    // 0, and q keeps its own. Norms are added in fp64 in the order of rows; `norms` has room for r of them.
+    // The columns of `columns` (n, r) get the norm 1, and are copied to q (n, r); those of at most `threshold` times
+    // the largest norm become 0, and q keeps its own. Norms are added in fp64 in the order of rows; `norms` has room
+    // for r of them.
     void (*normalize)(float *q, float *columns, size_t n, size_t r, double threshold, double *norms);
 } terse_low_rank;
 
 typedef struct terse_reductions {
     const char *implementation;
 
-    // Sum of x[i]^2 in fp64. Partial sum j adds the elements i with i mod 16 = j: of every whole 4096 elements, 64 of each quarter in turn,
-    // then the rest in order. A tree then adds the 16 partial sums. The order depends on n alone. NaN and infinities propagate.
+    // Sum of x[i]^2 in fp64. Partial sum j adds the elements i with i mod 16 = j: of every whole 4096 elements, 64 of
+    // each quarter in turn, then the rest in order. A tree then adds the 16 partial sums. The order depends on n alone.
+    // NaN and infinities propagate.
     double (*sum_of_squares)(const float *x, size_t n);
 } terse_reductions;
 
-// Sum of x[i]^2 in fp64: the sums of chunks of TERSE_REDUCTION_CHUNK elements, added in order. It does not depend on the number of threads.
+// Sum of x[i]^2 in fp64: the sums of chunks of TERSE_REDUCTION_CHUNK elements, added in order. It does not depend on
+// the number of threads.
 enum { TERSE_REDUCTION_CHUNK = 1 << 16 };
 double terse_sum_of_squares(const terse_reductions *reductions, const float *x, size_t n);
 
 // A 64-bit hash of the bits of x and their order, the same on every machine. Ranks compare their parameters by it.
 uint64_t terse_fingerprint(const float *x, size_t n);
 
-// The implementation of this name; with NULL, the one that the environment variable TERSE_IMPLEMENTATION names, else the best that this
-// machine can run. The pointer is set only on TERSE_OPTIMIZER_OK.
+// The implementation of this name; with NULL, the one that the environment variable TERSE_IMPLEMENTATION names, else
+// the best that this machine can run. The pointer is set only on TERSE_OPTIMIZER_OK.
 terse_optimizer_status terse_lion_find(const terse_lion **lion, const char *implementation);
 terse_optimizer_status terse_adamw_find(const terse_adamw **adamw, const char *implementation);
 terse_optimizer_status terse_sgd_find(const terse_sgd **sgd, const char *implementation);

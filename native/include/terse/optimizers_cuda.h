@@ -1,11 +1,12 @@
 // The kernels of terse/optimizers.h on an NVIDIA GPU, with the same bits.
 //
-// Floats are in the memory of CUDA device `device`. Packed signs are in host memory, from where ranks send them; they are a 32nd of the
-// floats' bytes. Kernels run in the device's default stream, as libtorch's do. The library, libterse_optimizers_cuda.so, does not link the
-// driver: open it only where dlopen("libcuda.so.1") succeeds.
+// Floats are in the memory of CUDA device `device`. Packed signs are in host memory, from where ranks send them; they
+// are a 32nd of the floats' bytes. Kernels run in the device's default stream, as libtorch's do. The library,
+// libterse_optimizers_cuda.so, does not link the driver: open it only where dlopen("libcuda.so.1") succeeds.
 //
-// A call that returns a number or writes signs waits for the device. A call that applies votes or an update does not wait; it has read the
-// votes when it returns. Do not make two calls at the same time. A status other than TERSE_OPTIMIZER_OK means that CUDA failed; `error` says how.
+// A call that returns a number or writes signs waits for the device. A call that applies votes or an update does not
+// wait; it has read the votes when it returns. Do not make two calls at the same time. A status other than
+// TERSE_OPTIMIZER_OK means that CUDA failed; `error` says how.
 #ifndef TERSE_OPTIMIZERS_CUDA_H
 #define TERSE_OPTIMIZERS_CUDA_H
 #include "terse/optimizers.h"

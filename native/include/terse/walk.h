@@ -1,19 +1,21 @@
 // The order in which kernels walk long arrays. Internal to the kernels, not part of the ABI.
 //
-// A walk goes in rounds of 64 elements, through one page of 4 KiB after the other, or through four pages in turn. A processor's own
-// prefetching ends where a page ends; with four pages in flight it waits less there, but four streams at once can be worse for it
-// elsewhere. So no order is best everywhere, and the first long walks of a process measure which one is faster (walk.c). The results do
-// not depend on the order. 64 Mi floats, 4 KiB pages, one thread, time of four pages in turn / time in order:
+// A walk goes in rounds of 64 elements, through one page of 4 KiB after the other, or through four pages in turn. A
+// processor's own prefetching ends where a page ends; with four pages in flight it waits less there, but four streams
+// at once can be worse for it elsewhere. So no order is best everywhere, and the first long walks of a process measure
+// which one is faster (walk.c). The results do not depend on the order. 64 Mi floats, 4 KiB pages, one thread, time of
+// four pages in turn / time in order:
 //
 //                       one array              two arrays           three arrays
 //                       theta keep +- scale    momentum and sign    a Lion step
 //   Sapphire Rapids     0.8                    0.9                  1.0             neither with terse_prefetch
 //   Zen 5               2.0                    1.7                  1.5             both with terse_prefetch
 //
-// A kernel of one array prefetches a group ahead. One of two or three prefetches only a few lines ahead (TERSE_NEAR): arrays of one model
-// often lie a page apart, modulo a large power of two, and what is prefetched a page ahead in one then evicts what the next one is about to
-// use: a Lion step on Zen 5, 4 KiB pages 42 ms with it and 36 without, 2 MiB pages 36 and 27. Whether prefetching a few lines ahead is faster is
-// measured too, for walks that can go without. Shares of the streaming speed without and with it:
+// A kernel of one array prefetches a group ahead. One of two or three prefetches only a few lines ahead (TERSE_NEAR):
+// arrays of one model often lie a page apart, modulo a large power of two, and what is prefetched a page ahead in one
+// then evicts what the next one is about to use: a Lion step on Zen 5, 4 KiB pages 42 ms with it and 36 without, 2 MiB
+// pages 36 and 27. Whether prefetching a few lines ahead is faster is measured too, for walks that can go without.
+// Shares of the streaming speed without and with it:
 //
 //                       a Lion step     momentum and sign    theta keep +- scale    AdamW
 //   Xeon, 260 MB of L3  0.91, 1.03      0.88, 0.99
@@ -52,7 +54,8 @@ size_t terse_walk_way(terse_walk_trial *trial, size_t n, int *fetches);
 // Whether the next stretch of a walk in order prefetches.
 int terse_walk_fetching_next(terse_walk_trial *trial, size_t n);
 
-// All walks of the process take this many pages in turn, 1 or 4, and prefetch or not; 0 pages: they measure both again. For tests.
+// All walks of the process take this many pages in turn, 1 or 4, and prefetch or not; 0 pages: they measure both again.
+// For tests.
 void terse_walk_use(unsigned pages, int fetches);
 
 // How many pages walks take in turn; 0 as long as it is being measured.
@@ -61,8 +64,8 @@ unsigned terse_walk_order(void);
 // Whether walks prefetch that can go without: 0 or 1; -1 as long as it is being measured.
 int terse_walk_fetches(void);
 
-// Calls round(context, i) once for every whole round of n elements; i is the index of its first element. Returns the index of the first
-// element after the whole rounds. Always inlined, so that the context stays in registers.
+// Calls round(context, i) once for every whole round of n elements; i is the index of its first element. Returns the
+// index of the first element after the whole rounds. Always inlined, so that the context stays in registers.
 static inline __attribute__((always_inline)) size_t terse_walk(size_t n, void (*round)(void *context, size_t i), void *context) {
     terse_walk_trial trial = {0};
     size_t i = 0;
@@ -94,7 +97,8 @@ static inline __attribute__((always_inline)) size_t terse_walk_fetching(size_t n
     return i;
 }
 
-// Calls stretch(context, from, to, fetches) for one stretch of n elements after the other: for sums, whose order is part of the result.
+// Calls stretch(context, from, to, fetches) for one stretch of n elements after the other: for sums, whose order is
+// part of the result.
 static inline __attribute__((always_inline)) void terse_walk_in_order(size_t n, void (*stretch)(void *context, size_t from, size_t to, int fetches), void *context) {
     terse_walk_trial trial = {0};
     for (size_t from = 0; from < n; from += TERSE_WALK_STRETCH) {
@@ -104,15 +108,16 @@ static inline __attribute__((always_inline)) void terse_walk_in_order(size_t n, 
     }
 }
 
-// Prefetches the 64 floats at x; x may be past the end of the array. A round prefetches its own floats of the next group, whatever the
-// order: that hides most of the wait at the end of a page.
+// Prefetches the 64 floats at x; x may be past the end of the array. A round prefetches its own floats of the next
+// group, whatever the order: that hides most of the wait at the end of a page.
 // Always inlined: gcc removes calls of a function that only prefetches.
 static inline __attribute__((always_inline)) void terse_prefetch(const float *x) {
 #pragma GCC unroll 4
     for (size_t line = 0; line < TERSE_ROUND; line += 16) __builtin_prefetch(x + line);
 }
 
-// The same for `bytes` of the wire, where a round uses whole cache lines of it. A line that is written is read from memory first too.
+// The same for `bytes` of the wire, where a round uses whole cache lines of it. A line that is written is read from
+// memory first too.
 static inline __attribute__((always_inline)) void terse_prefetch_wire(const uint8_t *wire, size_t bytes) {
 #pragma GCC unroll 4
     for (size_t line = 0; line < bytes; line += 64) __builtin_prefetch(wire + line);

@@ -1,7 +1,8 @@
 /**
- * How many processors this process may use. Its affinity says on which cores it may run (a launcher or a cpuset has bound it), and the CPU
- * quota of its control group says for how much of their time: containers with `--cpus` or `limits.cpu` see all cores of the machine.
- * cgroups(7); Linux Documentation/scheduler/sched-bwc.rst and admin-guide/cgroup-v2.rst. Imports no package, because tools use it too.
+ * How many processors this process may use. Its affinity says on which cores it may run (a launcher or a cpuset has
+ * bound it), and the CPU quota of its control group says for how much of their time: containers with `--cpus` or
+ * `limits.cpu` see all cores of the machine. cgroups(7); Linux Documentation/scheduler/sched-bwc.rst and
+ * admin-guide/cgroup-v2.rst. Imports no package, because tools use it too.
  */
 import { readFileSync, statSync } from "node:fs";
 import { availableParallelism } from "node:os";
@@ -21,7 +22,10 @@ export interface ProcessorLimits {
   readonly quotas: readonly Quota[];
 }
 
-/** A whole number, 1 or more. Half a processor is no thread: one thread more than the quota allows makes all of them wait. */
+/**
+ * A whole number, 1 or more. Half a processor is no thread: one thread more than the quota allows makes all of them
+ * wait.
+ */
 export function availableProcessors({ cores, quotas } = processorLimits()): number {
   return Math.max(1, Math.floor(Math.min(cores.length, ...quotas.map(({ processors }) => processors)) + 1e-6));
 }
@@ -74,8 +78,8 @@ function quotaOfVersionOne(folder: string): number | undefined {
 const ratio = (quota = Number.NaN, period = Number.NaN) => (quota > 0 && period > 0 ? quota / period : undefined);
 
 /**
- * The folders of a group and of those above it, below the mount point, which shows the group `of`. Where a container has no view of its
- * own path, as without a cgroup namespace, the mount point is its group.
+ * The folders of a group and of those above it, below the mount point, which shows the group `of`. Where a container
+ * has no view of its own path, as without a cgroup namespace, the mount point is its group.
  */
 function foldersUp(path: string, of: string): string[] {
   const below = relative(of, path);

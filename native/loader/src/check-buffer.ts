@@ -30,9 +30,9 @@ const arrays: Readonly<Record<string, DType>> = {
 const mostBytes = 2 ** 48; // of one buffer; a process has no more addresses
 
 /**
- * Checks one argument of a call: a typed array that still has its memory, or an object whose pointer, length, dtype and device can be
- * right. Returns its dtype; unsigned integers count as signed ones, except u8. Throws TypeError or RangeError; `where` and `what` name the
- * call and the argument: "allReduce", "the memory".
+ * Checks one argument of a call: a typed array that still has its memory, or an object whose pointer, length, dtype and
+ * device can be right. Returns its dtype; unsigned integers count as signed ones, except u8. Throws TypeError or
+ * RangeError; `where` and `what` name the call and the argument: "allReduce", "the memory".
  */
 export function checkBuffer(where: string, what: string, x: BufferLike): DType {
   const name = `${where}: ${what}`;

@@ -8,11 +8,11 @@ import { NativeMissingError } from "./native-missing-error.ts";
 export type Addon = Record<string, unknown>;
 
 /**
- * Opens the addon of the package that contains `moduleUrl` (pass `import.meta.url`): `build/Release/<name>.node`, or else the prebuilt
- * `dist/prebuilt/<platform>-<architecture>/<name>.node`. Throws NativeMissingError.
+ * Opens the addon of the package that contains `moduleUrl` (pass `import.meta.url`): `build/Release/<name>.node`, or
+ * else the prebuilt `dist/prebuilt/<platform>-<architecture>/<name>.node`. Throws NativeMissingError.
  *
- * RTLD_DEEPBIND: symbols are looked up in the addon and its libraries first. Node exports its own OpenSSL, zlib and libuv, and libtorch
- * must not use these instead of its own. `TERSE_DEEPBIND=0` turns it off, for sanitizers.
+ * RTLD_DEEPBIND: symbols are looked up in the addon and its libraries first. Node exports its own OpenSSL, zlib and
+ * libuv, and libtorch must not use these instead of its own. `TERSE_DEEPBIND=0` turns it off, for sanitizers.
  */
 export function loadAddon(name: string, moduleUrl: string): Addon {
   const file = addonFile(name, moduleUrl);

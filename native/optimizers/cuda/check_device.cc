@@ -1,5 +1,5 @@
-// Checks the kernels on a GPU against scalar C, at odd lengths and alignments; or times them and a copy on the same device, and prints
-// JSON lines for docs/results.
+// Checks the kernels on a GPU against scalar C, at odd lengths and alignments; or times them and a copy on the same
+// device, and prints JSON lines for docs/results.
 //   optimizers_cuda_check check|bench      exit status 77: there is no driver or no device
 #include <algorithm>
 #include <cmath>

@@ -1,4 +1,5 @@
-// The host side of terse/optimizers_cuda.h: copies signs between host memory and a scratch buffer on the device, and launches the kernels.
+// The host side of terse/optimizers_cuda.h: copies signs between host memory and a scratch buffer on the device, and
+// launches the kernels.
 #include "terse/optimizers_cuda.h"
 
 #include <vector>
@@ -23,7 +24,8 @@ terse_optimizer_status status_of(cudaError_t error) {
     return TERSE_OPTIMIZER_UNAVAILABLE;
 }
 
-// One scratch buffer per device. It grows and is never freed. Work in the stream runs in order, so the next call may overwrite it.
+// One scratch buffer per device. It grows and is never freed. Work in the stream runs in order, so the next call may
+// overwrite it.
 struct scratch { uint8_t *at; size_t bytes; } scratches[MAX_DEVICES];
 
 cudaError_t scratch_of(int device, size_t bytes, uint8_t **at) {
@@ -85,8 +87,8 @@ terse_optimizer_status step(int device, float *theta, float *m, const float *g, 
     return refusing(device, n, accepted, [&](uint64_t *bad) { return lion_step(theta, m, g, n, options, bad, STREAM); });
 }
 
-// Copies planes of signs from the host into the scratch buffer, one after the other. The driver stages pageable memory, so the planes have
-// been read when this returns.
+// Copies planes of signs from the host into the scratch buffer, one after the other. The driver stages pageable memory,
+// so the planes have been read when this returns.
 cudaError_t put_signs(int device, const uint8_t *const *planes, size_t count, size_t n, uint8_t **at) {
     cudaError_t error = scratch_of(device, SIGNS + count * stride_of_signs(n), at);
     *at += SIGNS;

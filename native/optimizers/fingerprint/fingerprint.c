@@ -1,6 +1,6 @@
-// A 64-bit hash of a vector's bits and their order, to compare ranks. It is not safe against an adversary. Eight independent accumulators
-// of xxHash's 64-bit round (Collet, "xxHash fast digest algorithm", description of the XXH64 format), so that multiplications overlap and
-// the hash runs at memory speed.
+// A 64-bit hash of a vector's bits and their order, to compare ranks. It is not safe against an adversary. Eight
+// independent accumulators of xxHash's 64-bit round (Collet, "xxHash fast digest algorithm", description of the XXH64
+// format), so that multiplications overlap and the hash runs at memory speed.
 #include <string.h>
 
 #include "terse/optimizers.h"

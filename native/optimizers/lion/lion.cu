@@ -1,6 +1,8 @@
-// Lion and the two halves of Lion Cub's step on a GPU, in the arithmetic of lion.c. theta, m, g (n); votes: one bit per element.
+// Lion and the two halves of Lion Cub's step on a GPU, in the arithmetic of lion.c. theta, m, g (n); votes: one bit per
+// element.
 //
-//   A warp takes 512 floats of each array = 4 tiles of 128. In each tile, lane l has floats 4 l .. 4 l + 3: one nibble of a word.
+//   A warp takes 512 floats of each array = 4 tiles of 128. In each tile, lane l has floats 4 l .. 4 l + 3: one nibble
+//   of a word.
 #include "lion.cuh"
 
 #include "../elementwise.cuh"
@@ -14,7 +16,8 @@ __device__ inline mixed mix(float m, float g, const lion_weights &w) {
     return {w.m_in_c * m + w.g_in_c * scaled, w.m_in_m * m + w.g_in_m * scaled};
 }
 
-// An element votes plus if c >= least. least = 0: zeros vote plus. least = 2^-149, the smallest denormal: zeros vote minus.
+// An element votes plus if c >= least. least = 0: zeros vote plus. least = 2^-149, the smallest denormal: zeros vote
+// minus.
 template <bool ALIGNED>
 __global__ void __launch_bounds__(THREADS) vote_kernel(uint8_t *wire, float *m, const float *g, size_t n, lion_weights w, float least, uint64_t *bad) {
     const unsigned lane = lane_of_warp();
@@ -106,7 +109,8 @@ __global__ void __launch_bounds__(THREADS) step_kernel(float *theta, float *m, c
     }
 }
 
-// The results of a vote: `four` loads the bits of four neighbours, `one` those of one element (k = 0), `moved` gives the new theta.
+// The results of a vote: `four` loads the bits of four neighbours, `one` those of one element (k = 0), `moved` gives
+// the new theta.
 struct voted_signs {
     struct bits { unsigned plus; };
     const uint8_t *plus;

@@ -1,5 +1,5 @@
-// Lion's kernels. All arrays are on the device. Set *bad to UINT64_MAX before; afterwards it is the index of the first element whose c is
-// not finite, if there is one. These functions do not wait for the device.
+// Lion's kernels. All arrays are on the device. Set *bad to UINT64_MAX before; afterwards it is the index of the first
+// element whose c is not finite, if there is one. These functions do not wait for the device.
 #ifndef TERSE_LION_CUH
 #define TERSE_LION_CUH
 #include "packed_signs.cuh"

@@ -1,11 +1,12 @@
-// Products of factors of rank r on a GPU, with the bits of low_rank.h: every sum is a chain of fused multiply-adds in the order of k, and
-// norms are added in fp64 in the order of rows. x (m, n), p (m, r), q (n, r)
+// Products of factors of rank r on a GPU, with the bits of low_rank.h: every sum is a chain of fused multiply-adds in
+// the order of k, and norms are added in fp64 in the order of rows. x (m, n), p (m, r), q (n, r)
 #include "low_rank.cuh"
 
 constexpr unsigned SIDE = 64, DEPTH = 16, EDGE = 16, PER_EDGE = SIDE / EDGE, THREADS = EDGE * EDGE;
 
-// A block has a tile of 64 x 64 elements of x, a thread 4 x 4 of them, 16 apart, with their sums in registers. 16 columns of p and q at a time
-// are in shared memory: 8 KiB, from which a warp reads without conflicts, for the threads of a row of the tile read neighbouring floats.
+// A block has a tile of 64 x 64 elements of x, a thread 4 x 4 of them, 16 apart, with their sums in registers. 16
+// columns of p and q at a time are in shared memory: 8 KiB, from which a warp reads without conflicts, for the threads
+// of a row of the tile read neighbouring floats.
 __global__ void __launch_bounds__(THREADS) add_kernel(float *x, const float *p, const float *q, size_t m, size_t n, size_t r, float keep, float scale) {
     __shared__ float ps[DEPTH][SIDE + 1], qs[DEPTH][SIDE + 1];
     const unsigned down = threadIdx.x / EDGE, across = threadIdx.x % EDGE;

@@ -1,4 +1,5 @@
-// Products of factors of rank r on a GPU. All arrays are on the device, row by row. These functions do not wait for the device.
+// Products of factors of rank r on a GPU. All arrays are on the device, row by row. These functions do not wait for the
+// device.
 #ifndef TERSE_LOW_RANK_CUH
 #define TERSE_LOW_RANK_CUH
 #include "kernels.cuh"

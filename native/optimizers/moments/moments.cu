@@ -1,4 +1,5 @@
-// Adam's moments on a GPU, in the arithmetic of moments.h. All arrays (n). Bytes per element: accumulate 20, squares 12, apply 16, refresh 20.
+// Adam's moments on a GPU, in the arithmetic of moments.h. All arrays (n). Bytes per element: accumulate 20, squares
+// 12, apply 16, refresh 20.
 #include "moments.cuh"
 
 #include "../elementwise.cuh"
@@ -34,7 +35,8 @@ struct apply_work {
 
 constexpr unsigned PARTIALS = 16, SQUARES_THREADS = 64, IN_FLIGHT = 4;
 
-// A half-warp walks a chunk; each of its 16 lanes has one partial sum of either kind. Blocks are small because there are few chunks.
+// A half-warp walks a chunk; each of its 16 lanes has one partial sum of either kind. Blocks are small because there
+// are few chunks.
 __global__ void __launch_bounds__(SQUARES_THREADS) squares_kernel(double *sums, const float *theta, const float *m, const float *v, size_t n, adam_form form) {
     const unsigned j = threadIdx.x % PARTIALS, half = 0xffffu << (lane_of_warp() & 16);
     const size_t chunks = divided_up(n, TERSE_REDUCTION_CHUNK);

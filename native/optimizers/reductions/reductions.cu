@@ -1,5 +1,5 @@
-// Sums of squares on a GPU, with the bits of reductions.c. A half-warp walks a chunk in the order of reductions.h; each of its 16 lanes has
-// one partial sum. x (n) -> one sum for each chunk of 64 Ki elements.
+// Sums of squares on a GPU, with the bits of reductions.c. A half-warp walks a chunk in the order of reductions.h; each
+// of its 16 lanes has one partial sum. x (n) -> one sum for each chunk of 64 Ki elements.
 #include "reductions.cuh"
 #include "terse/walk.h"
 

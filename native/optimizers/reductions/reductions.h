@@ -7,8 +7,9 @@ extern const terse_reductions terse_reductions_scalar, terse_reductions_avx2;
 
 enum { PARTIALS = 16 };  // partial sums: enough to hide the latency of four vector adds
 
-// The order of the additions, which defines the sum: through groups of four pages, a round of each page in turn. Returns the index of the
-// first element after the whole rounds. Memory is read in order all the same: the next group is prefetched so.
+// The order of the additions, which defines the sum: through groups of four pages, a round of each page in turn.
+// Returns the index of the first element after the whole rounds. Memory is read in order all the same: the next group
+// is prefetched so.
 static inline __attribute__((always_inline)) size_t reductions_walk(const float *x, size_t n, void (*round)(void *context, size_t i), void *context) {
     size_t i = 0;
     for (; i + TERSE_WALK_GROUP <= n; i += TERSE_WALK_GROUP)

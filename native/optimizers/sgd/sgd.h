@@ -1,5 +1,5 @@
-// The kernel of terse/optimizers.h for SGD, in loops that a compiler turns into vector instructions: sgd.c and sgd_avx2.c compile it for
-// different instructions, with the same bits.
+// The kernel of terse/optimizers.h for SGD, in loops that a compiler turns into vector instructions: sgd.c and
+// sgd_avx2.c compile it for different instructions, with the same bits.
 #ifndef TERSE_SGD_H
 #define TERSE_SGD_H
 #include "element.h"

@@ -56,7 +56,10 @@ export interface MomentsOptions {
   gradientScale?: number;
 }
 
-/** u = (m · first) / (√v · second + ε) + λ θ. Adam's corrections are first = 1/(1 − β₁ᵗ) and second = 1/√(1 − β₂ᵗ); without them both are 1. */
+/**
+ * u = (m · first) / (√v · second + ε) + λ θ. Adam's corrections are first = 1/(1 − β₁ᵗ) and second = 1/√(1 − β₂ᵗ);
+ * without them both are 1.
+ */
 export interface AdamUpdate {
   first: number;
   second: number;
@@ -85,7 +88,10 @@ export interface RefreshOptions {
   root: boolean; // whether the ratio is that of the square roots
 }
 
-/** One implementation, as in `terse/optimizers.h`. A kernel returns n, or the index of the first element that is not finite. */
+/**
+ * One implementation, as in `terse/optimizers.h`. A kernel returns n, or the index of the first element that is not
+ * finite.
+ */
 export interface LionKernels {
   readonly implementation: string; // "avx2", "scalar"
   vote(wire: Uint8Array, m: BufferLike, g: BufferLike, options: LionVoteOptions): number;
@@ -209,8 +215,8 @@ export function open(): OptimizersAddon {
 let cudaKernels: CudaKernels | undefined;
 
 /**
- * Opens the GPU kernels, once: the library that TERSE_OPTIMIZERS_CUDA names, else the one built in the repository. Throws
- * NativeMissingError where there is none.
+ * Opens the GPU kernels, once: the library that TERSE_OPTIMIZERS_CUDA names, else the one built in the repository.
+ * Throws NativeMissingError where there is none.
  */
 export function openCuda(): CudaKernels {
   if (cudaKernels) return cudaKernels;
@@ -229,8 +235,8 @@ export function openCuda(): CudaKernels {
 export const onCuda = (buffer: BufferLike): boolean => "device" in buffer && buffer.device.startsWith("cuda");
 
 /**
- * The best of `kernels`, or the implementation that TERSE_IMPLEMENTATION names. Kernels without that implementation use their next
- * simpler one. A name that no kernels have is an Error that lists the known names.
+ * The best of `kernels`, or the implementation that TERSE_IMPLEMENTATION names. Kernels without that implementation use
+ * their next simpler one. A name that no kernels have is an Error that lists the known names.
  */
 export function choose<K extends { readonly implementation: string }>(
   kernels: readonly K[],

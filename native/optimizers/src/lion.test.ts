@@ -8,7 +8,8 @@ const betas = { beta1: 0.9, beta2: 0.99 };
 const rates = { lr: 0.01, weightDecay: 0.1, ...betas };
 const change = { keep: 1 - 0.01 * 0.1, scale: -0.01 };
 
-// Lion in float64 from the paper's formula, three steps; equal to lion-pytorch to the last digit. Element 3 never leaves zero.
+// Lion in float64 from the paper's formula, three steps; equal to lion-pytorch to the last digit. Element 3 never
+// leaves zero.
 const golden = {
   gradients: [
     [0.5, -0.25, 0, 0, 1],
@@ -100,7 +101,9 @@ interface Side {
   wire: Uint8Array;
 }
 
-/** Gradients; some cancel the momentum: β₁ m + (1 − β₁) g is exactly zero for g = m = 0, and nearly zero for g = −9 m. */
+/**
+ * Gradients; some cancel the momentum: β₁ m + (1 − β₁) g is exactly zero for g = m = 0, and nearly zero for g = −9 m.
+ */
 function cancelling(n: number): Float32Array {
   const m = anyFloats(n, n + 1);
   const next = random(n);

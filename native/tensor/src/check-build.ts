@@ -17,8 +17,8 @@ export function readBuildInfo(packageRoot: string): BuildInfo | undefined {
 }
 
 /**
- * Checks the addon's libtorch before the addon is opened. Throws NativeMissingError if that libtorch was removed, or if LIBTORCH names
- * another one.
+ * Checks the addon's libtorch before the addon is opened. Throws NativeMissingError if that libtorch was removed, or if
+ * LIBTORCH names another one.
  */
 export function checkBuild(packageRoot: string, environment: NodeJS.ProcessEnv = process.env): void {
   const info = readBuildInfo(packageRoot);

@@ -1,4 +1,7 @@
-/** An error of libtorch or of the binding. The message names the operator and its tensors; `cause` is the C++ trace, if there is one. */
+/**
+ * An error of libtorch or of the binding. The message names the operator and its tensors; `cause` is the C++ trace, if
+ * there is one.
+ */
 export class TensorError extends Error {
   override name = "TensorError";
 

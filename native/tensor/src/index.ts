@@ -14,8 +14,8 @@ export type { Handle, Native, OperatorId, OperatorResult } from "./native.ts";
 export const packageRoot = dirname(dirname(fileURLToPath(import.meta.url)));
 
 /**
- * The addon: libtorch's dispatcher. It is opened at its first use, not at the import: a launcher or a `--help` knows the models without
- * the quarter of a second and the 100 MB that libtorch costs. Throws NativeMissingError then.
+ * The addon: libtorch's dispatcher. It is opened at its first use, not at the import: a launcher or a `--help` knows
+ * the models without the quarter of a second and the 100 MB that libtorch costs. Throws NativeMissingError then.
  */
 export const native: Native = openedAtFirstUse();
 
@@ -48,9 +48,9 @@ function open(): Native {
 }
 
 /**
- * Shortens the time that libgomp's workers spin between parallel regions from about 15 ms to half a millisecond. On a shared machine the
- * long spin makes a step four times as slow; on an idle machine both are equally fast. libgomp reads the variable when it is loaded. It is
- * removed afterwards, so that child processes do not inherit it.
+ * Shortens the time that libgomp's workers spin between parallel regions from about 15 ms to half a millisecond. On a
+ * shared machine the long spin makes a step four times as slow; on an idle machine both are equally fast. libgomp reads
+ * the variable when it is loaded. It is removed afterwards, so that child processes do not inherit it.
  */
 function withShortSpin<T>(open: () => T): T {
   if (process.env["GOMP_SPINCOUNT"] !== undefined || process.env["OMP_WAIT_POLICY"] !== undefined) return open();

@@ -15,8 +15,8 @@ type ErrorClass = new (message: string, trace?: string) => Error;
 export interface Native {
   find(name: string): OperatorId;
   /**
-   * Arguments in schema order: handles for tensors, undefined for the default, null for None. A result that is one of the arguments is
-   * returned as undefined.
+   * Arguments in schema order: handles for tensors, undefined for the default, null for None. A result that is one of
+   * the arguments is returned as undefined.
    */
   // biome-ignore lint/suspicious/noExplicitAny: the result's type depends on the operator's schema
   call(operator: OperatorId, ...values: unknown[]): any;
@@ -53,7 +53,10 @@ export interface Native {
 
   /** Returns the previous setting. */
   setGradEnabled(enabled: boolean): boolean;
-  /** Returns the previous dtype of this thread for `leaveAutocast`, null where autocast was off. A dtype of null turns it off. */
+  /**
+   * Returns the previous dtype of this thread for `leaveAutocast`, null where autocast was off. A dtype of null turns
+   * it off.
+   */
   enterAutocast(deviceType: string, dtype: DType | null): DType | null;
   leaveAutocast(deviceType: string, previous: DType | null): void;
   manualSeed(seed: number | bigint): void;
@@ -69,24 +72,34 @@ export interface Native {
   backward(root: Handle, gradient: Handle | undefined, retainGraph: boolean): Promise<void>;
   /** Waits for the running backward, and starts no other. */
   stop(): void;
-  /** Whenever a backward has completed this leaf's gradient, the callback of `onGradientReady` gets `token`. One hook per leaf. */
+  /**
+   * Whenever a backward has completed this leaf's gradient, the callback of `onGradientReady` gets `token`. One hook
+   * per leaf.
+   */
   addGradientHook(leaf: Handle, token: number): void;
   removeGradientHook(leaf: Handle): void;
   onGradientReady(callback: (token: number) => void): void;
   /**
-   * The next backward writes into the memory of these leaves' gradients and does not add to it. Until that has ended, a leaf it has not
-   * reached yet has no gradient, and the memory holds old values; then a leaf that it did not reach has a gradient of 0.
+   * The next backward writes into the memory of these leaves' gradients and does not add to it. Until that has ended, a
+   * leaf it has not reached yet has no gradient, and the memory holds old values; then a leaf that it did not reach has
+   * a gradient of 0.
    */
   replaceGradients(leaves: readonly Handle[]): void;
 
   /**
-   * Begins a part of the forward pass of which backward keeps only the inputs. Returns the tensors to compute it from. The callback of
-   * `onRecompute` knows the part by its token.
+   * Begins a part of the forward pass of which backward keeps only the inputs. Returns the tensors to compute it from.
+   * The callback of `onRecompute` knows the part by its token.
    */
   beginCheckpoint(inputs: readonly Handle[], token: number): Handle[];
-  /** Ends the innermost part. Returns its result for autograd, or null where that needs no gradient. `null`: the part has failed. */
+  /**
+   * Ends the innermost part. Returns its result for autograd, or null where that needs no gradient. `null`: the part
+   * has failed.
+   */
   endCheckpoint(result: Handle | null): Handle | null;
-  /** To compute a part again, the callback gives `recomputed` the result for these inputs. Without inputs it forgets the part. */
+  /**
+   * To compute a part again, the callback gives `recomputed` the result for these inputs. Without inputs it forgets the
+   * part.
+   */
   onRecompute(callback: (token: number, inputs?: Handle[]) => void): void;
   recomputed(result: Handle): void;
 

@@ -74,7 +74,8 @@ describe("a process", () => {
   });
 
   it("prints a warning of libtorch and continues", () => {
-    // The standard deviation of one number. libtorch warns on std::cerr, of which Node and libtorch have different copies.
+    // The standard deviation of one number. libtorch warns on std::cerr, of which Node and libtorch have different
+    // copies.
     const { status, signal, stdout, stderr } = run(`
       const x = native.call(native.find("aten::ones"), [1], "f32");
       console.log(native.item(native.call(native.find("aten::std.correction"), x)));`);

@@ -18,8 +18,8 @@ void require(bool holds, const char* what);
 // One world: its ranks run operations and end. Every result is checked.
 void check_world(uint64_t seed);
 
-// One operation that receives changed headers: it succeeds, or throws a Failure that names rank 1, and touches only its own memory.
-// True if it succeeded.
+// One operation that receives changed headers: it succeeds, or throws a Failure that names rank 1, and touches only its
+// own memory. True if it succeeded.
 bool check_headers(uint64_t seed);
 
 }  // namespace terse::collectives::check

@@ -102,8 +102,8 @@ std::vector<std::unique_ptr<Engine>> engines_of(bool tcp, bool apart, int n) {
     return engines;
 }
 
-// What one rank does. All ranks call the same collectives, sends and receives, chosen by the seed, and then end in one of four
-// ways.
+// What one rank does. All ranks call the same collectives, sends and receives, chosen by the seed, and then end in one
+// of four ways.
 void run_rank(Rank& self, int rank, int n, uint64_t seed, bool tcp) {
     Random random(seed), own(seed * 31 + rank);
     const auto require_success = [](const std::optional<Failure>& failure) { require(!failure, failure ? failure->what() : ""); };

@@ -1,7 +1,7 @@
 #!/bin/bash
-# Builds and runs the checks of the NCCL engine on a machine with a GPU, cmake and g++. It needs no Node. If there is Node, and ./terse setup
-# has run, it runs the device tests of packages/collectives too. NCCL is found as the engine finds it (TERSE_NCCL names a file). The check
-# with libtorch's streams needs LIBTORCH, or a torch in python3.
+# Builds and runs the checks of the NCCL engine on a machine with a GPU, cmake and g++. It needs no Node. If there is
+# Node, and ./terse setup has run, it runs the device tests of packages/collectives too. NCCL is found as the engine
+# finds it (TERSE_NCCL names a file). The check with libtorch's streams needs LIBTORCH, or a torch in python3.
 #   native/collectives/checks/nccl/on-device.sh [BUILD-FOLDER]
 set -euo pipefail
 sources=$(cd "$(dirname "$0")" && pwd)

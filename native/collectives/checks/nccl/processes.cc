@@ -42,8 +42,8 @@ struct Ended {
     std::string output;
 };
 
-// NCCL refuses several ranks on one device. From 2.30 on a variable allows them. Before that each rank pretends to be on a host of
-// its own, and the ranks use sockets: slow, and good only to check correctness. NVLS cannot be shared.
+// NCCL refuses several ranks on one device. From 2.30 on a variable allows them. Before that each rank pretends to be
+// on a host of its own, and the ranks use sockets: slow, and good only to check correctness. NVLS cannot be shared.
 std::vector<std::string> environment_of(const Library& nccl, const Driver& cuda, int rank, int size) {
     if (size == 1) return {"NCCL_RAS_ENABLE=0", "NCCL_SOCKET_IFNAME=lo"};
     std::vector<std::string> words{"NCCL_RAS_ENABLE=0", "NCCL_NVLS_ENABLE=0", "NCCL_MAX_CTAS=2", "NCCL_SOCKET_IFNAME=lo"};

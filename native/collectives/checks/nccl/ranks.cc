@@ -54,8 +54,8 @@ bool is_failure(const char* name, const std::string& message, const std::string&
 
 }  // namespace
 
-// Rank 0 calls operations that the others do not call, in two groups at once. An abort and a deadline end them, although ending one
-// waits for the device.
+// Rank 0 calls operations that the others do not call, in two groups at once. An abort and a deadline end them,
+// although ending one waits for the device.
 bool run_hang(Group& group) {
     auto inner = group.device->nccl.CommSplit ? split(group, 0, 0, group.rank(), group.size()) : nullptr;
     if (group.rank() != 0) {

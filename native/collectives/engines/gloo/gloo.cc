@@ -1,15 +1,17 @@
 // Uses Gloo's pairs and unbound buffers only: Gloo's own collectives abort the process when sizes differ.
 //
 // Faults of Gloo (2022-05, Debian 12) that this file works around:
-//  - When a connection breaks, Gloo wakes transfers that have not begun, but not one that is half done. So a watcher thread waits for receives
-//    that never begin, and wakes (abortWaitSend, abortWaitRecv) the transfers with the same peer.
+//  - When a connection breaks, Gloo wakes transfers that have not begun, but not one that is half done. So a watcher
+//    thread waits for receives that never begin, and wakes (abortWaitSend, abortWaitRecv) the transfers with the same
+//    peer.
 //  - Gloo never gives up a connection on which nothing arrives, not even its end. So the kernel is told to.
 //  - Closing a pair does not wake its waiters. So abort comes first.
 //  - A timeout inside Gloo closes all pairs. So it ends the communicator like any other failure.
-//  - A connection that is reset before Gloo's thread has accepted it ends the process (getpeername fails on that thread). So until every
-//    rank is connected, connections are closed with a FIN only.
-//  - While a thread sends on a connection that has data to read, Gloo's thread polls its lock, and a sender that loses its processor to
-//    that thread holds the lock for 3 ms. So Gloo's thread runs as SCHED_BATCH, which preempts no other thread.
+//  - A connection that is reset before Gloo's thread has accepted it ends the process (getpeername fails on that
+//    thread). So until every rank is connected, connections are closed with a FIN only.
+//  - While a thread sends on a connection that has data to read, Gloo's thread polls its lock, and a sender that loses
+//    its processor to that thread holds the lock for 3 ms. So Gloo's thread runs as SCHED_BATCH, which preempts no
+//    other thread.
 //  - Bytes that no rank sends end the process. Here only the error message is better.
 #include "engines/gloo/gloo.h"
 
@@ -61,8 +63,8 @@ std::string without_source_line(const std::string& what) {
     return end == std::string::npos ? what : what.substr(end + 2);
 }
 
-// Uncaught exceptions of Gloo come from its own thread. That thread holds locks that other threads need, so the process must end.
-// It ends with a message and an exit code, and the rendezvous names this rank to the others.
+// Uncaught exceptions of Gloo come from its own thread. That thread holds locks that other threads need, so the process
+// must end. It ends with a message and an exit code, and the rendezvous names this rank to the others.
 std::terminate_handler previous_terminate_handler;
 [[noreturn]] void terminate_with_message() {
     const auto end = [](const char* cause) {
@@ -83,7 +85,8 @@ std::terminate_handler previous_terminate_handler;
     std::abort();
 }
 
-// One end of a connection as a string to compare: of a socket, or of the sockaddr with which Gloo's address bytes begin.
+// One end of a connection as a string to compare: of a socket, or of the sockaddr with which Gloo's address bytes
+// begin.
 std::string place_of(const sockaddr_storage& at) {
     if (at.ss_family == AF_INET) {
         const auto& in = reinterpret_cast<const sockaddr_in&>(at);
@@ -98,7 +101,8 @@ std::string place_of(const std::string& address) {
     return place_of(at);
 }
 
-// Lets the kernel end a connection whose other side has acknowledged nothing for so long, whether this side sends or waits.
+// Lets the kernel end a connection whose other side has acknowledged nothing for so long, whether this side sends or
+// waits.
 void limit_silence(int fd, Clock::duration outage) {
     const auto most = std::chrono::duration_cast<std::chrono::milliseconds>(silence_limit_of(outage)).count();
     const int milliseconds = static_cast<int>(std::min<int64_t>(most, 1 << 30));
@@ -246,8 +250,8 @@ private:
         return found == broken_.end() ? std::string() : found->second;
     }
 
-    // Gloo wakes a receive that has not begun when its connection breaks. Posting such a receive again tells which connection it
-    // was.
+    // Gloo wakes a receive that has not begun when its connection breaks. Posting such a receive again tells which
+    // connection it was.
     void watch() {
         pthread_setname_np(pthread_self(), "terse-watch");
         char nothing;
@@ -312,8 +316,9 @@ private:
         }
     }
 
-    // Ends the wait of connect(). If this rank listens for the peer, a connection from this process ends it as well as the peer's
-    // would. If it calls the peer and gets no answer, closing the pair is safe: there is no connection yet that could be reset.
+    // Ends the wait of connect(). If this rank listens for the peer, a connection from this process ends it as well as
+    // the peer's would. If it calls the peer and gets no answer, closing the pair is safe: there is no connection yet
+    // that could be reset.
     void wake(int peer) noexcept {
         sockaddr_storage here{};
         std::memcpy(&here, addresses_[peer].data(), std::min(sizeof here, addresses_[peer].size()));

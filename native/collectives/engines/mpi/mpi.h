@@ -1,7 +1,7 @@
 // MPI's point-to-point messages as an Engine.
 //
-// Only a module beside the addon (mpi.cc) is linked to libmpi. open_mpi.cc opens it on demand, so a process that does not use MPI
-// does not load its libraries. If the build found no MPI, no_mpi.cc takes the place of open_mpi.cc.
+// Only a module beside the addon (mpi.cc) is linked to libmpi. open_mpi.cc opens it on demand, so a process that does
+// not use MPI does not load its libraries. If the build found no MPI, no_mpi.cc takes the place of open_mpi.cc.
 #pragma once
 #include <memory>
 #include <string>
@@ -25,8 +25,8 @@ public:
     // After start. One rank of a group; a process may have several ranks.
     virtual std::unique_ptr<RendezvousEngine> make(int rank, int size) = 0;
 
-    // After start. An engine of all processes of the job that needs no addresses: over it they exchange the address of the
-    // rendezvous. `round` counts from 0, with the same number in every process.
+    // After start. An engine of all processes of the job that needs no addresses: over it they exchange the address of
+    // the rendezvous. `round` counts from 0, with the same number in every process.
     virtual std::unique_ptr<Engine> make_bootstrap(int round) = 0;
 
     // At the end of the process, when all engines are destroyed.

@@ -1,5 +1,5 @@
-// Opens the module beside the addon, with RTLD_GLOBAL: plugins of some builds of Open MPI look for libmpi's symbols in the
-// process's global scope.
+// Opens the module beside the addon, with RTLD_GLOBAL: plugins of some builds of Open MPI look for libmpi's symbols in
+// the process's global scope.
 #include <dlfcn.h>
 
 #include <atomic>

@@ -1,5 +1,5 @@
-// The parts of NCCL's API that this engine uses, declared here so that the build needs no nccl.h. As of 2.30.7; the numbers have
-// not changed since 2.18. The second table lists newer functions, which may be absent.
+// The parts of NCCL's API that this engine uses, declared here so that the build needs no nccl.h. As of 2.30.7; the
+// numbers have not changed since 2.18. The second table lists newer functions, which may be absent.
 #pragma once
 #include <cstddef>
 #include <cstdint>

@@ -7,8 +7,8 @@
 
 namespace terse::nccl {
 
-// The fields that users may set. `blocking` is not one of them, because this engine polls; nor are fields of calls that it never
-// makes.
+// The fields that users may set. `blocking` is not one of them, because this engine polls; nor are fields of calls that
+// it never makes.
 const std::vector<ConfigField>& config_fields() {
     static const auto* fields = new std::vector<ConfigField>{
         {"cgaClusterSize", 21700, offsetof(Config, cga_cluster_size), false},

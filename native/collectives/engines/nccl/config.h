@@ -1,7 +1,7 @@
 // ncclConfig_t in the layout of NCCL 2.30.7.
 //
-// A library reads only as many bytes of it as it knows, and resets fields newer than `version` to their defaults. So an older
-// library silently ignores newer fields; `set` refuses them instead.
+// A library reads only as many bytes of it as it knows, and resets fields newer than `version` to their defaults. So an
+// older library silently ignores newer fields; `set` refuses them instead.
 #pragma once
 #include <climits>
 #include <cstddef>

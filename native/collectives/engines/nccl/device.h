@@ -1,12 +1,12 @@
 // One CUDA device, and the one thread that makes a rank's NCCL calls on it.
 //
-// All communicators of a rank share this thread, so their operations start in the order of the calls, which must be the same on
-// every rank: kernels of two communicators that start in different orders can wait for each other for ever.
+// All communicators of a rank share this thread, so their operations start in the order of the calls, which must be the
+// same on every rank: kernels of two communicators that start in different orders can wait for each other for ever.
 //
-// The thread never blocks in a call. An NCCL call that answers "in progress" is polled, work on the device ends with an event that
-// is queried, and between two rounds the thread sleeps for some microseconds. So it always sees a deadline or an abort. Calls that
-// may wait for every kernel on the device (freeing memory, ending a communicator) run on other threads: one of those kernels may
-// only end because this thread sees its deadline pass.
+// The thread never blocks in a call. An NCCL call that answers "in progress" is polled, work on the device ends with an
+// event that is queried, and between two rounds the thread sleeps for some microseconds. So it always sees a deadline
+// or an abort. Calls that may wait for every kernel on the device (freeing memory, ending a communicator) run on other
+// threads: one of those kernels may only end because this thread sees its deadline pass.
 #pragma once
 #include <condition_variable>
 #include <deque>
@@ -29,8 +29,8 @@ struct Call {
     CUevent ready = nullptr;  // recorded on the caller's stream at the call
 };
 
-// A split takes its place in the order of operations when it is called. Its color and key follow when the ranks have exchanged
-// them.
+// A split takes its place in the order of operations when it is called. Its color and key follow when the ranks have
+// exchanged them.
 struct Split {
     collectives::Clock::time_point deadline;  // for the other ranks' calls
     bool settled = false;                     // color and key are known
@@ -65,8 +65,8 @@ public:
 
     // Memory that NCCL can register, if the library allocates such memory. Any thread.
     void* allocate(size_t bytes);
-    // The same for callers outside of this engine. `free_buffer` returns at once; the memory is freed when no communicator has it
-    // registered.
+    // The same for callers outside of this engine. `free_buffer` returns at once; the memory is freed when no
+    // communicator has it registered.
     void* allocate_buffer(size_t bytes);
     void free_buffer(void* memory);
 

@@ -50,7 +50,8 @@ void Device::free_buffer(void* memory) {
     changed.notify_all();
 }
 
-// Passes freed memory that is no longer registered to the reclaimer. True if some must still wait. The caller holds the mutex.
+// Passes freed memory that is no longer registered to the reclaimer. True if some must still wait. The caller holds the
+// mutex.
 bool Device::reclaim() {
     std::erase_if(freed_, [&](const auto& freed) {
         const auto& [memory, bytes] = freed;

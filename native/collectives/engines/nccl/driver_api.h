@@ -1,5 +1,5 @@
-// The parts of the CUDA driver API that this engine uses. A symbol's suffix is the version of its arguments; these versions are of
-// CUDA 3.2 to 4.1 and stay available.
+// The parts of the CUDA driver API that this engine uses. A symbol's suffix is the version of its arguments; these
+// versions are of CUDA 3.2 to 4.1 and stay available.
 #pragma once
 #include <cstddef>
 #include <cstdint>

@@ -32,18 +32,20 @@ struct Driver {
     std::string path;
 };
 
-// Each file is opened once and never closed: both libraries start threads, which would then run in unmapped code. `reason` says why
-// `library` is null.
+// Each file is opened once and never closed: both libraries start threads, which would then run in unmapped code.
+// `reason` says why `library` is null.
 template <typename T>
 struct Opened {
     const T* library = nullptr;
     std::string reason;
 };
 
-// `path` names the file. If it is empty: TERSE_NCCL, a library that is already open, the system's, pip's package beside libtorch.
+// `path` names the file. If it is empty: TERSE_NCCL, a library that is already open, the system's, pip's package beside
+// libtorch.
 Opened<Library> open_library(const std::string& path);
 
-// `path` names the file. If it is empty: TERSE_CUDA_DRIVER, libcuda.so.1. Initialises the driver and counts its devices.
+// `path` names the file. If it is empty: TERSE_CUDA_DRIVER, libcuda.so.1. Initialises the driver and counts its
+// devices.
 Opened<Driver> open_driver(const std::string& path);
 
 }  // namespace terse::nccl

@@ -58,7 +58,8 @@ void NcclComm::abandon() {
     fail(Failure(Reason::aborted, -1, "the group was left"));
 }
 
-// Results for CPU memory are copied out of scratch only after the operation. Until then no other operation may use the scratch.
+// Results for CPU memory are copied out of scratch only after the operation. Until then no other operation may use the
+// scratch.
 bool NcclComm::may_start(const GroupCall& group_call) const {
     const Kind kind = group_call.calls[0].operation.kind;
     if (kind == Kind::connect) return !failure;

@@ -17,8 +17,8 @@ using collectives::Clock;
 using collectives::Failure;
 using collectives::Reason;
 
-// One piece of CUDA work, or one group of NCCL calls. The next step may start when NCCL has taken this one: until then nothing else
-// may be put on the stream.
+// One piece of CUDA work, or one group of NCCL calls. The next step may start when NCCL has taken this one: until then
+// nothing else may be put on the stream.
 using Step = std::function<Result()>;
 
 struct CopyToCpu {
@@ -44,7 +44,8 @@ struct Work {
     Clock::time_point deadline;
 };
 
-// Shared with the thread that ends a communicator. Aborting or destroying one waits for everything that runs on the device.
+// Shared with the thread that ends a communicator. Aborting or destroying one waits for everything that runs on the
+// device.
 struct Shutdown {
     std::atomic<bool> hurry = false;  // do not wait for the other ranks
     std::atomic<bool> quiet = false;  // nothing touches the callers' memory or the communicator any more

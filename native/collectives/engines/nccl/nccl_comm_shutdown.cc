@@ -10,7 +10,8 @@ constexpr auto poll_pause = std::chrono::microseconds(50);
 constexpr auto finalize_timeout = std::chrono::seconds(30), drain_timeout = std::chrono::seconds(5);
 constexpr auto abort_timeout = std::chrono::seconds(30);  // then pending promises reject even if the abort still hangs
 
-// All ranks finalize, then each destroys its communicator. False: another rank did not take part, and only an abort is left.
+// All ranks finalize, then each destroys its communicator. False: another rank did not take part, and only an abort is
+// left.
 bool finalize(const Library& nccl, Comm comm, const std::vector<void*>& handles, Clock::time_point deadline, const Shutdown& shutdown) {
     for (void* handle : handles) nccl.CommDeregister(comm, handle);
     Result result = nccl.CommFinalize(comm);
@@ -39,7 +40,8 @@ bool drain(const Driver& cuda, CUstream stream) {
 
 }  // namespace
 
-// Finalizing, destroying and aborting may wait for the device. A thread of its own does that and owns the communicator from now on.
+// Finalizing, destroying and aborting may wait for the device. A thread of its own does that and owns the communicator
+// from now on.
 void NcclComm::shut_down(bool in_order) {
     shutdown_ = std::make_shared<Shutdown>();
     const auto time_to_finalize = std::min<Clock::duration>(timeout_, finalize_timeout);

@@ -101,7 +101,8 @@ void NcclCommunicator::abort(const std::string& why) {
     comm_->fail(Failure(Reason::aborted, -1, why));
 }
 
-// An operation that NCCL has taken cannot be taken back. A collective never can: the other ranks count on its place in the order.
+// An operation that NCCL has taken cannot be taken back. A collective never can: the other ranks count on its place in
+// the order.
 CancelOutcome NcclCommunicator::cancel(uint64_t id) {
     std::lock_guard lock(device_->mutex);
     if (comm_->started.contains(id)) return CancelOutcome::started;

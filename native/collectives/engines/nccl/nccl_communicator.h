@@ -16,8 +16,8 @@ public:
     void submit(collectives::Operation operation) override;
     void flush();
 
-    // Queues a split, which completes as `id`. It runs after every rank has called `join` with its color, or with no_color; `child`
-    // is this rank's communicator in the new group.
+    // Queues a split, which completes as `id`. It runs after every rank has called `join` with its color, or with
+    // no_color; `child` is this rank's communicator in the new group.
     std::shared_ptr<Split> split(uint64_t id);
     void join(const std::shared_ptr<Split>& split, int color, int key, const NcclCommunicator* child);
     const std::shared_ptr<Device>& device() const { return device_; }

@@ -66,7 +66,8 @@ void Plan::copy(CUdeviceptr to, CUdeviceptr from, size_t bytes) {
     add_step([&comm = comm_, to, from, bytes] { comm.device_.check(comm.device_.cuda.copy(to, from, bytes, comm.stream_), "cuMemcpyDtoDAsync"); });
 }
 
-// The buffers' memory on the device. CPU buffers get scratch: copied there first (`in`), and copied back afterwards (`out`).
+// The buffers' memory on the device. CPU buffers get scratch: copied there first (`in`), and copied back afterwards
+// (`out`).
 std::vector<Plan::Span> Plan::stage(const std::vector<BufferView>& list, bool in, bool out, bool on_host) {
     std::vector<Span> spans;
     size_t total = 0;

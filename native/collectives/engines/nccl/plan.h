@@ -1,7 +1,8 @@
 // The NCCL calls that make one operation.
 //
-// All ranks must make the same calls, or they wait for ever. So the choice depends only on what is equal on every rank, such as the
-// lengths of the parts. Whether parts are contiguous in memory may differ between ranks; parts that are not are copied to scratch.
+// All ranks must make the same calls, or they wait for ever. So the choice depends only on what is equal on every rank,
+// such as the lengths of the parts. Whether parts are contiguous in memory may differ between ranks; parts that are not
+// are copied to scratch.
 #pragma once
 #include "engines/nccl/nccl_comm.h"
 

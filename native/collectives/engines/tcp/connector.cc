@@ -149,8 +149,8 @@ void Connector::dial(Attempt& attempt) const {
     attempt.retry_at = Clock::now() + retry_interval;
 }
 
-// The kernel has connected this rank's call, or the listener has answered. False when the connection is made. A call that breaks is
-// made again: the listener may have had too many unknown callers.
+// The kernel has connected this rank's call, or the listener has answered. False when the connection is made. A call
+// that breaks is made again: the listener may have had too many unknown callers.
 bool Connector::continue_dialing(Attempt& attempt) const {
     const auto retry = [&](const std::string& error) {
         attempt.error = error;

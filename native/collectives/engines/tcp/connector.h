@@ -1,7 +1,8 @@
 // Makes the connections between this rank and all others.
 //
-// The higher rank dials the lower one and proves who it is with the secret that the lower rank gave it through the rendezvous. An
-// unknown caller is dropped at no cost to the others. A call that breaks before it is answered is made again.
+// The higher rank dials the lower one and proves who it is with the secret that the lower rank gave it through the
+// rendezvous. An unknown caller is dropped at no cost to the others. A call that breaks before it is answered is made
+// again.
 //
 //   0        4      8         12                       28
 //   | magic  | rank | channel | secret of the listener |       → the listener answers with one byte
@@ -24,15 +25,16 @@ enum Channel { collectives_channel, point_to_point_channel, keepalive_channel, c
 
 class Connector {
 public:
-    // Listens. An address that cannot be reached is tried again for as long as an outage may take. Throws std::runtime_error.
+    // Listens. An address that cannot be reached is tried again for as long as an outage may take. Throws
+    // std::runtime_error.
     Connector(int rank, int size, const std::string& address, Clock::duration outage);
 
     std::vector<std::string> addresses() const;
     void set_peers(const std::vector<std::string>& addresses);
 
     using Connected = std::function<void(Descriptor socket, int peer, int channel)>;
-    // Calls `connected` for every peer and channel; a second call for the same one replaces the socket. Throws Failure at the
-    // deadline, when `aborted` is set (after `wake`), or when a connection cannot be made.
+    // Calls `connected` for every peer and channel; a second call for the same one replaces the socket. Throws Failure
+    // at the deadline, when `aborted` is set (after `wake`), or when a connection cannot be made.
     void connect(Clock::time_point deadline, const WakeEvent& wake, const std::atomic<bool>& aborted, const Connected& connected);
     void stop_listening() { listener_ = Descriptor(); }
     bool is_on_this_machine(int peer) const { return same_machine(peers_[peer], here_); }

@@ -1,5 +1,5 @@
-// One send or receive. The thread that waits for it moves all streams of its group until it is done, so data is read by the thread
-// that uses it next.
+// One send or receive. The thread that waits for it moves all streams of its group until it is done, so data is read by
+// the thread that uses it next.
 #pragma once
 #include <atomic>
 

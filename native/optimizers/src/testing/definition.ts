@@ -1,8 +1,9 @@
 /**
  * The definition of every kernel, in plain loops. The tests compare all implementations with it.
  *
- * The arithmetic is fp32: every operation is rounded (`r`). A double holds the exact product of two fp32 numbers, and their sum in double
- * rounds to the same fp32 as the exact sum, so Math.fround gives IEEE fp32. `inDoubles` is the same arithmetic in fp64.
+ * The arithmetic is fp32: every operation is rounded (`r`). A double holds the exact product of two fp32 numbers, and
+ * their sum in double rounds to the same fp32 as the exact sum, so Math.fround gives IEEE fp32. `inDoubles` is the same
+ * arithmetic in fp64.
  */
 import type {
   AdamUpdate,
@@ -24,7 +25,9 @@ type Floats = Float32Array | Float64Array;
 
 let r: (x: number) => number = Math.fround;
 
-/** Runs the definitions in fp64, on Float64Arrays, beside formulas in fp64: what still differs is no rounding to fp32. */
+/**
+ * Runs the definitions in fp64, on Float64Arrays, beside formulas in fp64: what still differs is no rounding to fp32.
+ */
 export function inDoubles(run: () => void): void {
   r = (x) => x;
   try {

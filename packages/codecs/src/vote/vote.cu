@@ -1,7 +1,8 @@
-// vote on a GPU: P ranks' signs (P, n) -> one sign, or a count, per element. The signs stay packed; the counters of vote.h are in registers.
+// vote on a GPU: P ranks' signs (P, n) -> one sign, or a count, per element. The signs stay packed; the counters of
+// vote.h are in registers.
 //
-//   a thread's 128 elements of every rank = 16 bytes, four 32-bit words; plane[k] = bit k of start + the number of plus votes
-//   the majority overflows into plane[top] exactly where the count reaches its threshold
+//   a thread's 128 elements of every rank = 16 bytes, four 32-bit words; plane[k] = bit k of start + the number of plus
+//   votes the majority overflows into plane[top] exactly where the count reaches its threshold
 #include "launch.cuh"
 #include "vote.h"
 
@@ -129,8 +130,8 @@ static terse_codec_status launch_for(const results &out, size_t outs, const uint
     for (size_t r = 0, p = 0; p < c.ranks; r++)
         if (votes[r]) present.of[p++] = votes[r], aligned = aligned && multiples_of(16, votes[r]);
     for (size_t k = 0; k < outs; k++) aligned = aligned && multiples_of(16, out.of[k]);
-    // 256 threads with at most 255 registers each; 8 loads of 16 bytes a thread are on their way at once, far more than it takes to
-    // keep the memory busy even at a quarter of the occupancy.
+    // 256 threads with at most 255 registers each; 8 loads of 16 bytes a thread are on their way at once, far more than
+    // it takes to keep the memory busy even at a quarter of the occupancy.
     const auto kernel = aligned ? vote_elect<PLANES, ROOM, true> : vote_elect<PLANES, ROOM, false>;
     return launch(kernel, divided_up(n, 256 * ELEMENTS), 256, stream, out, present, n, c);
 }

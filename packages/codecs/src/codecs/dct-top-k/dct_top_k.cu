@@ -1,11 +1,13 @@
-// dct-top-k on a GPU: of each chunk of x the transform, in fp64 and in the order of dct_top_k.h; of that the k largest, to the wire.
+// dct-top-k on a GPU: of each chunk of x the transform, in fp64 and in the order of dct_top_k.h; of that the k largest,
+// to the wire.
 //
 //   a chunk of up to 256 floats    a warp, as many chunks at once as 256 numbers are; warps do not wait for each other
 //   a longer one, up to 4096       a block, likewise
 //   a square of more               a block, 4096 numbers at a time; the square itself waits in the workspace
 //
-// Those at once lie in shared memory, 8 for each thread. A level of Lee's transform is one sum or difference for each pair: a thread
-// reads its 4 pairs, and writes them back to where the next level looks for them once everybody has read.
+// Those at once lie in shared memory, 8 for each thread. A level of Lee's transform is one sum or difference for each
+// pair: a thread reads its 4 pairs, and writes them back to where the next level looks for them once everybody has
+// read.
 #include "cosine.h"
 #include "dct_top_k.h"
 #include "launch.cuh"
@@ -73,8 +75,9 @@ struct block_team {
     }
 };
 
-// Division by a number that is known before, mostly a power of two: a GPU has no instruction for any other. Of x up to 2^18, value up to
-// 2^14: with reciprocal = (2^32 + r) / odd, r < odd, x reciprocal / 2^32 is less than x 2^-32 <= 1 / odd beyond x / odd.
+// Division by a number that is known before, mostly a power of two: a GPU has no instruction for any other. Of x up to
+// 2^18, value up to 2^14: with reciprocal = (2^32 + r) / odd, r < odd, x reciprocal / 2^32 is less than x 2^-32 <= 1 /
+// odd beyond x / odd.
 struct divisor {
     unsigned value, shift, reciprocal;  // value = odd 2^shift; 0: odd is 1
     static __host__ __device__ divisor by(unsigned value) {
@@ -122,13 +125,15 @@ __global__ void __launch_bounds__(THREADS) dct_put_basis(double *factors, unsign
     }
 }
 
-// Lines of c numbers in shared memory. Rows: one behind the other. Columns: of squares `width` wide, one square behind the other.
+// Lines of c numbers in shared memory. Rows: one behind the other. Columns: of squares `width` wide, one square behind
+// the other.
 template <bool COLUMNS>
 struct lines {
     unsigned count;
     divisor c, width;  // width is 1 for rows
 
-    // Where number 0 of pair (or number) `e` of all lies; *e becomes its place in its line, of which there are `of_line`.
+    // Where number 0 of pair (or number) `e` of all lies; *e becomes its place in its line, of which there are
+    // `of_line`.
     __device__ unsigned begin(unsigned *e, const divisor &of_line) const {
         const unsigned across = COLUMNS ? width.quotient(*e) : *e, line = of_line.quotient(across);
         const unsigned column = COLUMNS ? width.rest(*e) : 0;
@@ -138,7 +143,8 @@ struct lines {
     __device__ unsigned step() const { return COLUMNS ? width.value : 1; }
 };
 
-// Returns the same number, but the compiler cannot know it: otherwise it keeps the places of all pairs at all levels, and runs out of registers.
+// Returns the same number, but the compiler cannot know it: otherwise it keeps the places of all pairs at all levels,
+// and runs out of registers.
 __device__ inline unsigned anew(unsigned number) {
 #ifdef __CUDA_ARCH__
     asm volatile("" : "+r"(number));
@@ -255,7 +261,8 @@ __device__ inline void backward(double *tile, const lines<COLUMNS> &l, const bas
     }
 }
 
-// Do magnitudes of at most `most` add up to a finite fp32? Nearly always so many of the largest would; else they are added in order.
+// Do magnitudes of at most `most` add up to a finite fp32? Nearly always so many of the largest would; else they are
+// added in order.
 template <class Magnitude>
 __device__ inline bool fit(unsigned most, unsigned k, const Magnitude &magnitude) {
     if (most >= INFINITE) return false;
@@ -265,7 +272,8 @@ __device__ inline bool fit(unsigned most, unsigned k, const Magnitude &magnitude
     return sum <= LARGEST;
 }
 
-// The k largest of a chunk, coefficient j at x[STRIDE j], to the wire. False where they do not fit. `chosen` has room for k.
+// The k largest of a chunk, coefficient j at x[STRIDE j], to the wire. False where they do not fit. `chosen` has room
+// for k.
 template <class Team, unsigned STRIDE>
 __device__ inline bool write_largest(uint8_t *wire, const float *x, const alike &a, uint16_t *chosen) {
     const unsigned rank = Team::rank(), n = a.length.value, k = a.k.value;
@@ -367,7 +375,8 @@ __global__ void __launch_bounds__(Team::BLOCK, Team::BLOCKS) dct_encode(uint8_t 
     }
 }
 
-// A square of more than AT_ONCE: its rows, then its columns, some at a time. The coefficients overwrite the first half of each number.
+// A square of more than AT_ONCE: its rows, then its columns, some at a time. The coefficients overwrite the first half
+// of each number.
 __global__ void __launch_bounds__(THREADS, 2) dct_encode_large(uint8_t *wire, const float *x, alike a, basis b, double *planes, uint64_t *bad, uint64_t *misfit) {
     __shared__ double tile[AT_ONCE];
     using team = block_team;
@@ -500,7 +509,8 @@ static alike chunks_alike(size_t chunks, size_t length, size_t side, size_t k, s
     return {chunks, index_bytes + 4 * kept, at_once, by(length), by(side), by(kept), by(terse_index_bits(length)), (unsigned)index_bytes, begin, wire_begin};
 }
 
-// Whole chunks, and what is left behind them, with what lies where in the workspace: a word for what does not fit | bases | planes
+// Whole chunks, and what is left behind them, with what lies where in the workspace: a word for what does not fit |
+// bases | planes
 struct plan {
     bool squares;
     alike whole, rest;
@@ -525,8 +535,8 @@ static terse_codec_status put_basis(basis *b, double *factors, const alike &a, v
     return a.chunks ? launch(dct_put_basis, divided_up(side + 1, THREADS), THREADS, stream, factors, side, odd) : TERSE_CODEC_OK;
 }
 
-// Two or three blocks fit a multiprocessor, and one computes while another waits for memory. More numbers a thread would need more
-// registers than there are.
+// Two or three blocks fit a multiprocessor, and one computes while another waits for memory. More numbers a thread
+// would need more registers than there are.
 template <class Team>
 static size_t blocks_of(const alike &a) {
     return a.chunks ? divided_up(divided_up(a.chunks, a.at_once.value), Team::BLOCK / Team::SIZE) : 0;

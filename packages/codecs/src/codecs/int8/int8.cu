@@ -1,5 +1,5 @@
-// int8 on a GPU: scale = max |x|, q = round half even(x 127 / scale) in two's complement. x (n) -> scales (scale groups), bytes (n).
-// Fields of 8 bits, and linf's scales.
+// int8 on a GPU: scale = max |x|, q = round half even(x 127 / scale) in two's complement. x (n) -> scales (scale
+// groups), bytes (n). Fields of 8 bits, and linf's scales.
 #include "shared/levels/levels.cuh"
 #include "int8.h"
 

@@ -1,4 +1,5 @@
-// l1 on a GPU: scale = fp32(sum |x| / M), q = clamp(round half even((x s) / (2 scale)), -s, s). x (n) -> scales (scale groups), fields (n).
+// l1 on a GPU: scale = fp32(sum |x| / M), q = clamp(round half even((x s) / (2 scale)), -s, s). x (n) -> scales (scale
+// groups), fields (n).
 #include "shared/levels/levels.cuh"
 #include "l1.h"
 

@@ -2,9 +2,10 @@
 //
 //   scale = fp32(sum |x| / M), M the elements of the scale group        q = clamp(round half even((x s) / (2 scale)), -s, s)
 //
-// With units, q = clamp(round half even(x / unit), -s, s). An x halfway between two levels must give exactly a half, as the division does in
-// fp64: its operands are exact. A product with a rounded factor is a few 2^-45 off, so it is first rounded to a multiple of 2^-36. That is the
-// half where the quotient is; and no other x comes nearer than 2^-32 to halfway, because x and scale have 24 bits and s has 7.
+// With units, q = clamp(round half even(x / unit), -s, s). An x halfway between two levels must give exactly a half, as
+// the division does in fp64: its operands are exact. A product with a rounded factor is a few 2^-45 off, so it is first
+// rounded to a multiple of 2^-36. That is the half where the quotient is; and no other x comes nearer than 2^-32 to
+// halfway, because x and scale have 24 bits and s has 7.
 #ifndef TERSE_L1_H
 #define TERSE_L1_H
 #include "../../shared/levels/levels.h"
@@ -17,7 +18,8 @@ enum { TERSE_L1_TAKES = TERSE_TAKES_BITS | TERSE_TAKES_SIDE | TERSE_TAKES_FIELDS
 // Levels per unit of x. With units, `scale` is the unit.
 static inline double terse_l1_factor(const terse_codec_options *o, float scale) { return o->units ? 1.0 / scale : terse_levels_a_side(o) / (TERSE_L1_REACH * scale); }
 
-// Added to a level: the first rounds it to a multiple of 2^-36, the second the sum to a whole number, ties to even, in the low 32 bits.
+// Added to a level: the first rounds it to a multiple of 2^-36, the second the sum to a whole number, ties to even, in
+// the low 32 bits.
 #define TERSE_L1_MEND 0x1.8p16
 #define TERSE_L1_ROUND (0x1.8p52 - TERSE_L1_MEND)
 

@@ -82,8 +82,8 @@ static void read_part(void *context, size_t begin, size_t end) {
     }
 }
 
-// Rounding and clamping are monotone: if a lower and an upper factor give x the same level, every factor between them does,
-// and -x gets the negative level. The bounds are wider than the rounding error of fp32.
+// Rounding and clamping are monotone: if a lower and an upper factor give x the same level, every factor between them
+// does, and -x gets the negative level. The bounds are wider than the rounding error of fp32.
 static int lies_between(const terse_l1_guess *g, double factor) { return g->low <= factor * (1 - 0x1p-20) && factor * (1 + 0x1p-20) <= g->high; }
 
 // The field of an undecided element, in fp32, for one SIMD register at a time.

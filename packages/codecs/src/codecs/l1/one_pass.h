@@ -1,5 +1,6 @@
-// One pass over memory instead of two. A sample gives a lower and an upper bound of the factor s / (2 scale), and fields are written while
-// the magnitudes are summed. Most fields are the same for both bounds; the others are written when the scale is known.
+// One pass over memory instead of two. A sample gives a lower and an upper bound of the factor s / (2 scale), and
+// fields are written while the magnitudes are summed. Most fields are the same for both bounds; the others are written
+// when the scale is known.
 #ifndef TERSE_ONE_PASS_H
 #define TERSE_ONE_PASS_H
 #include "l1.h"
@@ -11,8 +12,8 @@ enum {
     TERSE_L1_SAMPLE = 256,                     // elements per place: the latency of a page costs more than a few of its lines
 };
 
-// The length of a stretch, each of which gives one sample; 0: x is too short. A change of the factor moves a float of level q by |q| times
-// as much, so finer levels need more samples.
+// The length of a stretch, each of which gives one sample; 0: x is too short. A change of the factor moves a float of
+// level q by |q| times as much, so finer levels need more samples.
 static inline size_t terse_l1_stretch(size_t n, unsigned s) {
     const size_t enough = (size_t)16000 * s * s, most = 64, least = 6, part = n / enough;
     return n < TERSE_L1_LONG || part < least ? 0 : TERSE_L1_SAMPLE * (part < most ? part : most);
@@ -37,14 +38,14 @@ typedef struct terse_l1_undecided {
 typedef struct terse_l1_kernel {
     const terse_reductions *reductions;
     void (*quantise)(uint8_t *fields, const float *x, const terse_codec_options *o, float scale, size_t from, size_t to);
-    // For one group: the sums of its chunks, as in reductions.h; its fields for both factors; and the elements, in any order, whose fields
-    // differ. Returns how many differ, even if there is no room for all of them.
+    // For one group: the sums of its chunks, as in reductions.h; its fields for both factors; and the elements, in any
+    // order, whose fields differ. Returns how many differ, even if there is no room for all of them.
     size_t (*read_group)(double of_chunks[4], uint8_t *fields, terse_l1_undecided *undecided, const float *x, const terse_l1_guess *guess);
 } terse_l1_kernel;
 extern const terse_l1_kernel terse_l1_kernel_avx2, terse_l1_kernel_avx512;
 
-// Walks a group, its chunks side by side as terse_walk does pages: round(context, c, i) reads and writes the 64 elements from i on,
-// which lie in chunk c, and returns one bit per element: 1 if it is undecided.
+// Walks a group, its chunks side by side as terse_walk does pages: round(context, c, i) reads and writes the 64
+// elements from i on, which lie in chunk c, and returns one bit per element: 1 if it is undecided.
 static inline __attribute__((always_inline)) size_t terse_l1_walk_group(terse_l1_undecided *undecided, const float *x,
                                                                         uint64_t (*round)(void *context, size_t c, size_t i), void *context) {
     size_t count = 0;

@@ -1,4 +1,5 @@
-// qsgd on a GPU: scale = fp32(sqrt(sum x^2)), levels drawn as stochastic.h says. x (n) -> scales (scale groups), fields (n).
+// qsgd on a GPU: scale = fp32(sqrt(sum x^2)), levels drawn as stochastic.h says. x (n) -> scales (scale groups), fields
+// (n).
 #include "shared/levels/stochastic.cuh"
 #include "qsgd.h"
 

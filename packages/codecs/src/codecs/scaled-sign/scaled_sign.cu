@@ -1,7 +1,8 @@
 // scaled-sign on a GPU: one scale per scale group, the root of its mean square, then the bits of sign.
 // x (n) -> scales (scale groups) and bits (ceil(n / 8) bytes).
 //
-// Partial sums of squares, in the order of reductions.h -> scales; sign's kernel writes the bits; those of scale groups whose scale is 0 are cleared.
+// Partial sums of squares, in the order of reductions.h -> scales; sign's kernel writes the bits; those of scale groups
+// whose scale is 0 are cleared.
 #include "shared/reductions/reductions.cuh"
 #include "scaled_sign.h"
 #include "shared/signs/signs.cuh"

@@ -3,7 +3,8 @@
 //
 //   | scale of group 0 | scale of group 1 | ... | bits of x[0] .. x[7] | ...
 //
-// The bits are those of sign. Either the reduction of squares writes them, or sign's kernels; see terse_scaled_sign_at_once.
+// The bits are those of sign. Either the reduction of squares writes them, or sign's kernels; see
+// terse_scaled_sign_at_once.
 #ifndef TERSE_SCALED_SIGN_H
 #define TERSE_SCALED_SIGN_H
 #include <math.h>
@@ -24,8 +25,8 @@ static inline unsigned terse_16_bits(const uint8_t *mask, size_t i) {
     return i % 8 ? (two | (unsigned)at[2] << 16) >> i % 8 & 0xffff : two;
 }
 
-// The sum of squares of x[begin] .. x[end - 1], in the order of reductions.h; masked elements count as 0. *count: elements that are not
-// masked. A NaN or an infinity makes the sum not finite, masked or not.
+// The sum of squares of x[begin] .. x[end - 1], in the order of reductions.h; masked elements count as 0. *count:
+// elements that are not masked. A NaN or an infinity makes the sum not finite, masked or not.
 static inline double terse_spoken_squares(const float *x, const uint8_t *hold, size_t begin, size_t end, size_t *count) {
     double all = 0;
     *count = 0;
@@ -48,8 +49,8 @@ static inline double terse_spoken_squares(const float *x, const uint8_t *hold, s
     return all;
 }
 
-// Whether every byte of bits belongs to one scale group, and no element is masked: then one pass over x writes the bits and computes the
-// scales.
+// Whether every byte of bits belongs to one scale group, and no element is masked: then one pass over x writes the bits
+// and computes the scales.
 static inline int terse_scaled_sign_at_once(size_t n, const terse_codec_options *o) {
     if (o->hold || o->block % 8) return 0;
     for (size_t s = 0; s < o->segment_count; s++)

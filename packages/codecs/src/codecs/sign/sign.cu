@@ -1,6 +1,7 @@
 // sign on a GPU: bit i of the wire = x[i] > 0, or x[i] = 0 and zeros count as plus. x (n) -> wire (ceil(n / 8) bytes).
 //
-//   a warp's 1024 floats = 8 tiles of 128; in each, lane l has floats 4 l .. 4 l + 3, one nibble of the word of lanes 8 (l / 8) .. + 7
+//   a warp's 1024 floats = 8 tiles of 128; in each, lane l has floats 4 l .. 4 l + 3, one nibble of the word of lanes 8
+//   (l / 8) .. + 7
 #include "shared/signs/signs.cuh"
 #include "sign.h"
 
@@ -61,8 +62,8 @@ __global__ void __launch_bounds__(256) sign_decode_add(float *sum, const uint8_t
     }
 }
 
-// 256 threads: 8 warps a block, 8 blocks fill the 2048 threads of a multiprocessor; a block moves 32 KiB and goes, so that the last
-// wave of blocks is a small part of the whole.
+// 256 threads: 8 warps a block, 8 blocks fill the 2048 threads of a multiprocessor; a block moves 32 KiB and goes, so
+// that the last wave of blocks is a small part of the whole.
 static terse_codec_status encode(uint8_t *wire, const float *x, size_t n, const terse_codec_options *o, void *, uint64_t *bad, void *stream) {
     const float least = o->zero == TERSE_ZERO_PLUS ? 0.0f : 0x1p-149f;
     const auto kernel = multiples_of(16, x) && multiples_of(4, wire, o->hold) ? sign_encode<true> : sign_encode<false>;

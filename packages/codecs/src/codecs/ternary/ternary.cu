@@ -1,4 +1,5 @@
-// ternary on a GPU: plus = x > 0, nonzero = x != 0, a bit each. x (n) -> two planes (2, ceil(n / 8) bytes). As sign.cu, with two words.
+// ternary on a GPU: plus = x > 0, nonzero = x != 0, a bit each. x (n) -> two planes (2, ceil(n / 8) bytes). As sign.cu,
+// with two words.
 #include "shared/signs/signs.cuh"
 #include "ternary.h"
 

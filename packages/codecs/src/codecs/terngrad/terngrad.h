@@ -1,10 +1,11 @@
-// terngrad: one fp32 per scale group, then two bits per float, the code t + 1 of t = -1, 0 or +1. n floats -> 4 scale groups + ceil(n / 4) bytes.
+// terngrad: one fp32 per scale group, then two bits per float, the code t + 1 of t = -1, 0 or +1. n floats -> 4 scale
+// groups + ceil(n / 4) bytes.
 //
 //   bits of byte j    7 6             5 4             3 2          1 0            Q = ceil(n / 4)
 //                     code[3 Q + j]   code[2 Q + j]   code[Q + j]  code[j]        0 past the end
 //
-// So neighbouring elements are far apart on the wire. A range [begin, end) means the bytes begin / 4 .. end / 4 and all elements in them:
-// threads share the bytes.
+// So neighbouring elements are far apart on the wire. A range [begin, end) means the bytes begin / 4 .. end / 4 and all
+// elements in them: threads share the bytes.
 #ifndef TERSE_TERNGRAD_H
 #define TERSE_TERNGRAD_H
 #include "../../shared/reductions/reductions.h"

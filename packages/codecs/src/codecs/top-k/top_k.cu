@@ -1,4 +1,5 @@
-// top-k on a GPU: the k largest magnitudes of x (n), the earlier of equal ones -> k indices of ceil(log2 n) bits, k floats.
+// top-k on a GPU: the k largest magnitudes of x (n), the earlier of equal ones -> k indices of ceil(log2 n) bits, k
+// floats.
 //
 //   sample   at most 2^16 magnitudes in 2048 ranges: where the k-th largest probably lies
 //   count    all magnitudes, in 2048 ranges of what is in sight; the last block to end picks the range that holds the k-th. Once
@@ -6,8 +7,8 @@
 //   choose   a tile of 4096 at a time: those above the k-th, and the first that equal it, to their places in the wire
 //   pack     their indices
 //
-// Three readings of x: two to count and one to choose, as long as the sample is right. How often to count is known on the device
-// only, so all four rounds that it can take are launched, and those that are not needed return at once.
+// Three readings of x: two to count and one to choose, as long as the sample is right. How often to count is known on
+// the device only, so all four rounds that it can take are launched, and those that are not needed return at once.
 #include "shared/indices/indices.cuh"
 #include "top_k.cuh"
 
@@ -44,7 +45,8 @@ __device__ inline bool add_counts(search *s, const unsigned *in) {
     return last;
 }
 
-// Thread t has the ranges RANGES - 1 - 8 t - j, j = 0 .. 7: `in[j]` of them, `before` in all higher ranges. Clears them for the next round.
+// Thread t has the ranges RANGES - 1 - 8 t - j, j = 0 .. 7: `in[j]` of them, `before` in all higher ranges. Clears them
+// for the next round.
 __device__ inline unsigned long long take_counts(search *s, unsigned long long (&in)[PICKED]) {
     __shared__ unsigned long long of_warps[WARPS];
     unsigned long long own = 0;
@@ -206,7 +208,8 @@ __global__ void __launch_bounds__(THREADS) top_k_choose(uint8_t *values, bool al
     }
 }
 
-// Eight indices of `width` bits are `width` bytes: a lane's. A warp's 256 are put side by side in shared memory, and leave together.
+// Eight indices of `width` bits are `width` bytes: a lane's. A warp's 256 are put side by side in shared memory, and
+// leave together.
 constexpr unsigned PACKED = 8 * WARP, MOST_WIDTH = 48;
 
 template <class Index>
@@ -271,7 +274,8 @@ static terse_codec_status choose(uint8_t *wire, const float *x, size_t n, size_t
     return launch(top_k_pack<Index>, divided_up(k, WARPS * PACKED), THREADS, stream, wire, chosen, k, width, width % 4 == 0 && multiples_of(4, wire), bad);
 }
 
-// 256 threads throughout. Counting strides over x, 6 blocks a multiprocessor: a block's 8 KiB of counts are added to all others' once.
+// 256 threads throughout. Counting strides over x, 6 blocks a multiprocessor: a block's 8 KiB of counts are added to
+// all others' once.
 static terse_codec_status encode(uint8_t *wire, const float *x, size_t n, const terse_codec_options *o, void *workspace, uint64_t *bad, void *stream) {
     search *const s = (search *)workspace;
     const size_t units = divided_up(n, WARPS * COUNTED), blocks = units < MOST_BLOCKS ? units : MOST_BLOCKS, samples = top_k_samples(n);

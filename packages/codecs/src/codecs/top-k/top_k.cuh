@@ -1,5 +1,5 @@
-// The parts of the kernels of top-k that the checks need too: which floats are sampled, so that a check can make the sample misleading,
-// and how a tile gets the counts of the tiles before it.
+// The parts of the kernels of top-k that the checks need too: which floats are sampled, so that a check can make the
+// sample misleading, and how a tile gets the counts of the tiles before it.
 #ifndef TERSE_TOP_K_CUH
 #define TERSE_TOP_K_CUH
 #include "launch.cuh"
@@ -18,8 +18,8 @@ __device__ T fresh(const T *at) { return *(const volatile T *)at; }  // what ano
 // The state of a tile, in the upper two bits of its word: its own count, or the count of all elements up to its end.
 constexpr unsigned long long TILE_AGGREGATE = 1ull << 62, TILE_PREFIX = 2ull << 62, TILE_NUMBER = TILE_AGGREGATE - 1;
 
-// The count before the tile (Merrill and Garland 2016, "Single-pass Parallel Prefix Scan with Decoupled Look-back"). A warp;
-// tiles start in order, so the tiles before this one have started and will publish their counts.
+// The count before the tile (Merrill and Garland 2016, "Single-pass Parallel Prefix Scan with Decoupled Look-back"). A
+// warp; tiles start in order, so the tiles before this one have started and will publish their counts.
 __device__ inline unsigned long long before_tile(unsigned long long *states, size_t tile, unsigned long long own) {
     const unsigned lane = lane_of_warp();
     const auto publish = [&](unsigned long long word) {

@@ -3,10 +3,11 @@
 //   indices   k, ascending, ceil(log2 n) bits each, to whole bytes
 //   values    k fp32
 //
-// Selection, without sorting: the bits of a magnitude order like the magnitude, so the k-th largest is a number of 31 bits, found by
-// counting how many floats lie in each of 2048 equal ranges of it, then in 2048 parts of that range which holds the k-th, until a
-// range is one number. A sample says where to look first; where it misled, one looks everywhere. Where k is a small part of n, what
-// may be chosen is copied in one pass over x, and the rest is done among the copies.
+// Selection, without sorting: the bits of a magnitude order like the magnitude, so the k-th largest is a number of 31
+// bits, found by counting how many floats lie in each of 2048 equal ranges of it, then in 2048 parts of that range
+// which holds the k-th, until a range is one number. A sample says where to look first; where it misled, one looks
+// everywhere. Where k is a small part of n, what may be chosen is copied in one pass over x, and the rest is done among
+// the copies.
 #ifndef TERSE_TOP_K_H
 #define TERSE_TOP_K_H
 #include "../../shared/also_on_device.h"
@@ -80,7 +81,8 @@ static inline void top_k_copy_one(top_k_segment *to, const float *x, size_t i) {
     to->values[page][at] = x[i], to->places[page][at] = (uint16_t)i;
 }
 
-// Walks four pages in turn. round(context, x) returns one bit per element of 64: 1 if it is copied. The rest of a page is scalar.
+// Walks four pages in turn. round(context, x) returns one bit per element of 64: 1 if it is copied. The rest of a page
+// is scalar.
 static inline __attribute__((always_inline)) void top_k_copy_by_rounds(top_k_segment *to, const float *x, size_t n, uint32_t least,
                                                                        uint64_t (*round)(void *context, const float *x), void *context) {
     memset(to->count, 0, sizeof to->count);

@@ -1,15 +1,15 @@
 // fields.h on a GPU: x (n) <-> whole numbers of `width` bits side by side.
 //
-//   a warp's 256 elements = 4 groups of 64; lane j or 16 + j of it does elements j, j + 16, j + 32, j + 48 of a group, as Philox gives
-//   words, so that floats are read 64 bytes side by side; their fields change places in shared memory, and lane l packs fields
-//   8 l .. 8 l + 7 into `width` bytes. Decoding goes the other way.
+//   a warp's 256 elements = 4 groups of 64; lane j or 16 + j of it does elements j, j + 16, j + 32, j + 48 of a group,
+//   as Philox gives words, so that floats are read 64 bytes side by side; their fields change places in shared memory,
+//   and lane l packs fields 8 l .. 8 l + 7 into `width` bytes. Decoding goes the other way.
 //
-//   widths of 4, 8 and 16, where 512 elements share a scale and all is aligned: lane 4 g + a has floats 4 a .. 4 a + 3 of each 16 of group
-//   g, four loads of 16 bytes, and all four words of four Philox blocks; decoding, four neighbours' fields are 16 to 64 bits, and
-//   nothing changes places
+//   widths of 4, 8 and 16, where 512 elements share a scale and all is aligned: lane 4 g + a has floats 4 a .. 4 a + 3
+//   of each 16 of group g, four loads of 16 bytes, and all four words of four Philox blocks; decoding, four neighbours'
+//   fields are 16 to 64 bits, and nothing changes places
 //
-// Two small structs define a field: a Writing (factor for a scale; field of a number; refused numbers; the field of zero) and a Reading
-// (unit for a scale; value of a field).
+// Two small structs define a field: a Writing (factor for a scale; field of a number; refused numbers; the field of
+// zero) and a Reading (unit for a scale; value of a field).
 #ifndef TERSE_FIELDS_CUH
 #define TERSE_FIELDS_CUH
 #include "fields.h"
@@ -246,7 +246,8 @@ static __global__ void __launch_bounds__(FIELD_THREADS) read_whole_fields(float 
 // Whether 8 fields begin where 16 or 32 bits can be read and written at once.
 inline bool fields_are_straight(const uint8_t *fields, unsigned width) { return width == 2 ? multiples_of(2, fields) : width % 4 == 0 && multiples_of(4, fields); }
 
-// 256 threads: 8 warps. Whole fields: 16 KiB of x a block, 4 loads of 16 bytes per lane on their way; others half as much, by 4 bytes.
+// 256 threads: 8 warps. Whole fields: 16 KiB of x a block, 4 loads of 16 bytes per lane on their way; others half as
+// much, by 4 bytes.
 template <class Writing>
 terse_codec_status launch_write_fields(uint8_t *fields, const float *x, size_t n, unsigned width, const scaled &s, const terse_codec_options *o, const Writing &w, uint64_t *bad, void *stream) {
     const draws d = {o->seed, o->step, o->index};

@@ -3,8 +3,9 @@
 //   width 3    bit  0 1 2 3 4 5 6 7 | 8 9 ...
 //                   x[0]  x[1]  x[2]···           eight fields take `width` bytes, so 64 elements begin at a whole byte
 //
-// Fields of 4, 8 and 16 bits are summed where they lie: bytes (or 16-bit words) are added, and nothing carries from one field into
-// the next as long as ranks * (2^bits - 1) <= 2^width - 1; with s levels on each side of 0, ranks * 2 s <= 2^width - 1.
+// Fields of 4, 8 and 16 bits are summed where they lie: bytes (or 16-bit words) are added, and nothing carries from one
+// field into the next as long as ranks * (2^bits - 1) <= 2^width - 1; with s levels on each side of 0, ranks * 2 s <=
+// 2^width - 1.
 #ifndef TERSE_FIELDS_H
 #define TERSE_FIELDS_H
 #include "terse/codecs.h"

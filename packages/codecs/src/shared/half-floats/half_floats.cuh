@@ -1,4 +1,5 @@
-// The kernels of bf16 and f16: x (n) <-> halves (2 n bytes). The template argument Half converts one number to 16 bits and back.
+// The kernels of bf16 and f16: x (n) <-> halves (2 n bytes). The template argument Half converts one number to 16 bits
+// and back.
 //
 //   a warp's 512 floats = 4 tiles of 128; lane l has floats 4 l .. 4 l + 3: 16 bytes of x, 8 bytes of the wire
 #ifndef TERSE_HALVES_CUH
@@ -35,8 +36,8 @@ static __global__ void __launch_bounds__(256) encode_halves(uint8_t *wire, const
     }
 }
 
-// *bad = the first half that no encoder writes. This reads the wire once more, a fifth of the traffic of adding, because nothing may be
-// added to the sum if the wire is bad.
+// *bad = the first half that no encoder writes. This reads the wire once more, a fifth of the traffic of adding,
+// because nothing may be added to the sum if the wire is bad.
 template <class Half, bool ALIGNED>
 static __global__ void __launch_bounds__(256) check_halves(const uint8_t *wire, size_t n, uint64_t *bad) {
     if (*bad != TERSE_CODEC_CUDA_GOOD) return;

@@ -1,5 +1,5 @@
-// Which of n were chosen: ascending indices of ceil(log2 n) bits, one after the other, least significant bit first, filled up with 0
-// to a whole byte. Internal to the codecs that keep a few of many; no part of the ABI.
+// Which of n were chosen: ascending indices of ceil(log2 n) bits, one after the other, least significant bit first,
+// filled up with 0 to a whole byte. Internal to the codecs that keep a few of many; no part of the ABI.
 #ifndef TERSE_INDICES_H
 #define TERSE_INDICES_H
 #include <stddef.h>

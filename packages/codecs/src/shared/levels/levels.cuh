@@ -1,5 +1,6 @@
-// levels.h on a GPU, the part that l1, linf and qsgd share: partial reductions -> one scale per scale group, in the workspace and on the
-// wire -> fields. Units that the ranks agreed on replace the scales in the workspace, and no scale is computed.
+// levels.h on a GPU, the part that l1, linf and qsgd share: partial reductions -> one scale per scale group, in the
+// workspace and on the wire -> fields. Units that the ranks agreed on replace the scales in the workspace, and no scale
+// is computed.
 #ifndef TERSE_LEVELS_CUH
 #define TERSE_LEVELS_CUH
 #include "shared/fields/fields.cuh"

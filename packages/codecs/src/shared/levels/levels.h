@@ -1,10 +1,11 @@
-// Levels: the part that l1, linf and qsgd share. One scale per scale group, then one level q per field, from -s to s, written as q + s.
+// Levels: the part that l1, linf and qsgd share. One scale per scale group, then one level q per field, from -s to s,
+// written as q + s.
 //
 //   s = 2^(bits - 1) - 1, or fewer: `side`        level s stands for reach * scale
 //   wire: scales (fp32, one per scale group; none where unscaled), then the fields
 //
-// Unscaled wires can be summed: the fields of all ranks add up to (sum of q) + ranks s. With units, q = x / unit, and the sum decodes
-// to (sum of q) unit.
+// Unscaled wires can be summed: the fields of all ranks add up to (sum of q) + ranks s. With units, q = x / unit, and
+// the sum decodes to (sum of q) unit.
 #ifndef TERSE_LEVELS_H
 #define TERSE_LEVELS_H
 #include <float.h>
@@ -17,19 +18,20 @@
 typedef struct terse_levels_codec {
     double reach;
     double (*scale_of)(const float *x, size_t n);  // n > 0; in fp64, not finite if an element is not
-    // Fields of the elements [from, to), which all have this scale (more than 0), or this unit where units are given; x[0] and field 0
-    // are those of the whole vector.
+    // Fields of the elements [from, to), which all have this scale (more than 0), or this unit where units are given;
+    // x[0] and field 0 are those of the whole vector.
     void (*quantise)(uint8_t *fields, const float *x, const terse_codec_options *o, float scale, size_t from, size_t to);
     terse_fields_add *add;
-    // Writes scale and fields of an x that is one scale group, in one pass over x; false if that is not possible for this x. NULL: never is.
+    // Writes scale and fields of an x that is one scale group, in one pass over x; false if that is not possible for
+    // this x. NULL: never is.
     int (*encode_in_one_pass)(uint8_t *wire, const float *x, size_t n, const terse_codec_options *o);
 } terse_levels_codec;
 
 // The number of levels on one side of zero.
 static inline unsigned terse_levels_a_side(const terse_codec_options *o) { return o->side ? o->side : (1u << (o->bits - 1)) - 1; }
 
-// Whether encode computes the scales. It does if scale groups fit the cache, so that memory is read once and not twice; and if no scales
-// are on the wire, because prepare then has no place to store them.
+// Whether encode computes the scales. It does if scale groups fit the cache, so that memory is read once and not twice;
+// and if no scales are on the wire, because prepare then has no place to store them.
 static inline int terse_levels_scale_in_encode(const terse_codec_options *o) { return o->unscaled || (o->block && o->block <= TERSE_REDUCTION_CHUNK); }
 
 // The prefetch distance of a quantiser. With small blocks it covers the next ones, whose scales are computed first.

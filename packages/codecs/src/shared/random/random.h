@@ -4,7 +4,8 @@
 //   counter = (c's low word, high word, step's low word, high word)       c = 16 (i / 64) + i mod 16
 //   element i takes word (i mod 64) / 16 of the four                      so 16 counters side by side serve 64 elements in order
 //
-// A random number r in [0, 1) is (word >> 1) / 2^31. r < p is computed as (word >> 1) < p 2^31 in fp64, which is exact; signed 32-bit lanes suffice.
+// A random number r in [0, 1) is (word >> 1) / 2^31. r < p is computed as (word >> 1) < p 2^31 in fp64, which is exact;
+// signed 32-bit lanes suffice.
 #ifndef TERSE_RANDOM_H
 #define TERSE_RANDOM_H
 #include <stdint.h>
@@ -31,8 +32,8 @@ static inline terse_philox_block terse_philox(uint64_t c, uint64_t step, uint64_
     return (terse_philox_block){{c0, c1, c2, c3}};
 }
 
-// The constants of vector implementations. Neither step nor the upper word of the counter changes from one element to the next, so
-// half of the first two rounds is done once; a and b are the products of the other half:
+// The constants of vector implementations. Neither step nor the upper word of the counter changes from one element to
+// the next, so half of the first two rounds is done once; a and b are the products of the other half:
 //
 //   a = m0 c's low word,  b = m1 (a's upper word ^ with_a)
 //   after both rounds: c0 = b's upper word ^ with_b,  c1 = b's low word,  c2 = a's low word ^ with_low_a,  and c3

@@ -1,10 +1,11 @@
-// The reductions of reductions.h on a GPU, bit for bit. x (n) -> one partial sum for each 64 Ki of each scale group -> one sum per scale group.
+// The reductions of reductions.h on a GPU, bit for bit. x (n) -> one partial sum for each 64 Ki of each scale group ->
+// one sum per scale group.
 //
 //   a half-warp walks one chunk of 64 Ki: lane j adds the elements j, j + 16, j + 32, ... in that order, then the fold
 //   a warp adds the chunks of one scale group in their order
 //
-// A slot holds one chunk's partial sum. Of blocks, each has as many slots as the first needs; of segments, chunk c of scale group r has slot
-// begin(r) / chunk + r + c: no two are the same, and no table is needed to find them.
+// A slot holds one chunk's partial sum. Of blocks, each has as many slots as the first needs; of segments, chunk c of
+// scale group r has slot begin(r) / chunk + r + c: no two are the same, and no table is needed to find them.
 #ifndef TERSE_REDUCTIONS_CUH
 #define TERSE_REDUCTIONS_CUH
 #include "reductions.h"
@@ -47,10 +48,12 @@ inline size_t slot_count(size_t n, const terse_codec_options *o, size_t chunk) {
 
 enum summed { PLAIN, MAGNITUDES, SQUARES };
 
-// A long vector has few slots (256 Mi elements: 4096), so small blocks: large ones would not spread evenly over the multiprocessors.
+// A long vector has few slots (256 Mi elements: 4096), so small blocks: large ones would not spread evenly over the
+// multiprocessors.
 constexpr unsigned SUM_THREADS = 64;
 
-// Sixteen elements a lane are on their way at once. Masked elements count as 0. about: the number that is subtracted from the elements of each scale group; null: 0.
+// Sixteen elements a lane are on their way at once. Masked elements count as 0. about: the number that is subtracted
+// from the elements of each scale group; null: 0.
 template <summed TERM>
 static __global__ void __launch_bounds__(SUM_THREADS) sum_slots(double *partials, const float *x, const uint8_t *hold, const double *about, slots s) {
     const unsigned j = threadIdx.x % 16, half = 0xffffu << (lane_of_warp() & 16);
@@ -83,7 +86,8 @@ static __global__ void __launch_bounds__(SUM_THREADS) sum_slots(double *partials
     }
 }
 
-// The bits of the largest magnitude of each slot; one warp per slot. Chunks are shorter than those of sums, because order does not matter.
+// The bits of the largest magnitude of each slot; one warp per slot. Chunks are shorter than those of sums, because
+// order does not matter.
 constexpr size_t LARGEST_CHUNK = 8192;
 [[maybe_unused]] static __global__ void __launch_bounds__(256) largest_of_slots(unsigned *partials, const float *x, slots s) {
     for (size_t slot = first_warp(); slot < s.count; slot += all_warps()) {
@@ -111,7 +115,8 @@ __device__ inline float largest_of_group(const unsigned *partials, const slots &
     return __uint_as_float(__reduce_max_sync(EVERY_LANE, most));
 }
 
-// A scale group without a scale: *bad = its first element that is not finite, or, where all are, the first of its largest. A warp; rare.
+// A scale group without a scale: *bad = its first element that is not finite, or, where all are, the first of its
+// largest. A warp; rare.
 __device__ inline void refuse_group(uint64_t *bad, const float *x, size_t begin, size_t end) {
     unsigned most = 0;
     size_t where = end;

@@ -1,10 +1,11 @@
-// Reductions over a scale group, from which its scale is computed. Every implementation gives the same bits, whatever its vector width:
+// Reductions over a scale group, from which its scale is computed. Every implementation gives the same bits, whatever
+// its vector width:
 //
 //   partial[j] of 64 Ki elements = sum over i = j, j + 16, j + 32, ... in that order, in fp64           j = 0 .. 15
 //   fold: partial[j] += partial[j + 8] for j < 8, then + 4, + 2, + 1;  the sum = partial[0] of each 64 Ki, added in order
 //
-// All of them take any n, including 0, and floats at any multiple of 4 bytes. Finite floats cannot overflow a sum in fp64, so a sum is
-// not finite only if an element is not.
+// All of them take any n, including 0, and floats at any multiple of 4 bytes. Finite floats cannot overflow a sum in
+// fp64, so a sum is not finite only if an element is not.
 #ifndef TERSE_REDUCTIONS_H
 #define TERSE_REDUCTIONS_H
 #include <stddef.h>
@@ -33,7 +34,8 @@ typedef void terse_chunk_sums(double *of_chunks, const float *x, size_t n, terse
 double terse_reductions_sum(terse_chunk_sums *sums, const float *x, size_t n, terse_signs signs);
 float terse_reductions_largest(float (*largest)(const float *x, size_t n), const float *x, size_t n);
 
-// The standard deviation, sqrt(mean (x - mean x)^2), with sums as above; 0 if all elements are equal. All elements are finite.
+// The standard deviation, sqrt(mean (x - mean x)^2), with sums as above; 0 if all elements are equal. All elements are
+// finite.
 double terse_deviation(const float *x, size_t n);
 
 // The index of the first NaN or infinity; n if there is none.

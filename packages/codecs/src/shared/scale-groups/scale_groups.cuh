@@ -43,7 +43,8 @@ __device__ inline void put_scale(uint8_t *wire, size_t r, float scale) {
     for (unsigned b = 0; b < 4; b++) wire[4 * r + b] = (uint8_t)(__float_as_uint(scale) >> 8 * b);
 }
 
-// *bad = the first scale group whose scale no encoder writes: negative, not finite, or beyond the largest float when multiplied with `reach`.
+// *bad = the first scale group whose scale no encoder writes: negative, not finite, or beyond the largest float when
+// multiplied with `reach`.
 [[maybe_unused]] static __global__ void check_scales(const uint8_t *wire, size_t count, double reach, uint64_t *bad) {
     if (*bad != TERSE_CODEC_CUDA_GOOD) return;
     for (size_t r = first_thread(); r < count; r += all_threads()) {

@@ -1,12 +1,14 @@
-// Scale groups: the elements that share one scale. They are the whole vector, blocks of a fixed length (the last may be shorter), or
-// segments. Internal to the codecs, no part of the ABI. The wire begins with the scales, one fp32 per scale group.
+// Scale groups: the elements that share one scale. They are the whole vector, blocks of a fixed length (the last may be
+// shorter), or segments. Internal to the codecs, no part of the ABI. The wire begins with the scales, one fp32 per
+// scale group.
 #ifndef TERSE_SCALE_GROUPS_H
 #define TERSE_SCALE_GROUPS_H
 #include <string.h>
 
 #include "terse/codecs.h"
 
-// An empty vector has no scale group, unless segments are given: every segment is one, and the scale of an empty one is 0.
+// An empty vector has no scale group, unless segments are given: every segment is one, and the scale of an empty one is
+// 0.
 static inline size_t terse_scale_group_count(size_t n, const terse_codec_options *o) {
     if (o->segments) return o->segment_count;
     if (o->block) return n / o->block + (n % o->block != 0);
@@ -40,11 +42,12 @@ static inline float terse_scale_at(const uint8_t *wire, size_t r) {
 
 static inline void terse_set_scale(uint8_t *wire, size_t r, float scale) { memcpy(wire + 4 * r, &scale, 4); }
 
-// Computes the scale of one scale group: sets *scale and returns end, or returns the index of the element in [begin, end) that it refuses.
+// Computes the scale of one scale group: sets *scale and returns end, or returns the index of the element in [begin,
+// end) that it refuses.
 typedef size_t terse_compute_scale(const void *by, const float *x, size_t begin, size_t end, const terse_codec_options *options, float *scale);
 
-// Sets the scale of every scale group, on several threads: a thread computes many small scale groups, and all threads share a large one.
-// Returns n, or the index of the first element that is refused.
+// Sets the scale of every scale group, on several threads: a thread computes many small scale groups, and all threads
+// share a large one. Returns n, or the index of the first element that is refused.
 size_t terse_compute_scales(terse_compute_scale *of_group, const void *by, uint8_t *scales, const float *x, size_t n, const terse_codec_options *options);
 
 // Whether all scales are finite and not negative, as encoders write them. Call this before anything is added.

@@ -7,7 +7,8 @@
 constexpr unsigned ENCODED = 8 * TILE;  // floats of a warp's unit: 8 loads of 16 bytes per lane are on their way at once
 constexpr unsigned DECODED = 4 * TILE;  // half as many, each read and written
 
-// sum += scale where the bit is 1, -= scale where it is 0, nothing where it is masked: a whole unit, 16-byte loads and stores.
+// sum += scale where the bit is 1, -= scale where it is 0, nothing where it is masked: a whole unit, 16-byte loads and
+// stores.
 __device__ inline void add_signs(float *sum, const uint8_t *bits, const uint8_t *hold, size_t base, float scale) {
     float4 *const sums = (float4 *)(sum + base);
     float4 v[4];
