@@ -105,29 +105,28 @@ function train({
   });
 }
 
+/** Each number of ranks, and each thing that makes buckets ready in another order, at least once. */
 const cases: Record<string, Omit<Run, "algorithm">> = {
-  "on 2 ranks": {},
-  "on 3 ranks": { ranks: 3 },
-  "on 4 ranks": { ranks: 4, steps: 3 },
-  "with accumulation": { accumulate: 3 },
-  "with frozen parameters": { frozen: [0, 3] },
-  "with a parameter that gets no gradient on one rank": { ranks: 3, skips: (rank) => (rank === 1 ? [4] : []) },
-  "with parameters that get no gradient anywhere": { skips: () => [0, 5] },
-  "with layers that are frozen now and then, others on each rank": {
+  "on 2 ranks, with accumulation, frozen parameters, and others that get no gradient anywhere": {
+    accumulate: 3,
+    frozen: [0, 3],
+    skips: () => [1, 5],
+  },
+  "on 3 ranks, with a parameter that gets no gradient on one of them": {
+    ranks: 3,
+    skips: (rank) => (rank === 1 ? [4] : []),
+  },
+  "on 3 ranks, with accumulation, and with layers that are frozen now and then, others on each rank": {
     ranks: 3,
     accumulate: 2,
     frozen: [2],
     asleep: (rank, step) => (step % 2 === 1 ? [rank, 4] : []),
   },
-  "with each bucket clipped": { clip: 0.05, clipBy: "bucket" },
+  "on 4 ranks, with each bucket clipped": { ranks: 4, steps: 3, clip: 0.05, clipBy: "bucket" },
 };
 
 /** What variants go through: most of it at once. */
-const few: typeof cases = {
-  "on 3 ranks, with accumulation, and with layers that are frozen now and then":
-    cases["with layers that are frozen now and then, others on each rank"]!,
-  "with each bucket clipped": cases["with each bucket clipped"]!,
-};
+const few = Object.fromEntries(Object.entries(cases).slice(2));
 const tested = [
   ...Object.entries(algorithms).map(([name, algorithm]) => ({ name, algorithm, cases })),
   ...Object.entries(variants).map(([name, algorithm]) => ({ name, algorithm, cases: few })),
@@ -265,7 +264,6 @@ describe("buckets of a gradient that is clipped by its global norm", () => {
       }
       const one = await train({ ...clipped, ranks, algorithm: algorithm(), bucket: 2 ** 20 });
       const cut = await train({ ...clipped, ranks, algorithm: algorithm() });
-      const free = await train({ ranks, algorithm: algorithm(), bucket: 2 ** 20 });
       if (own) {
         for (const { θ } of cut) expect(θ).toEqual(one[0]!.θ);
         expect(cut.map(({ report }) => report.gradientNorm)).toEqual(one.map(({ report }) => report.gradientNorm));
@@ -277,7 +275,6 @@ describe("buckets of a gradient that is clipped by its global norm", () => {
       }
       // It does clip. A vote does not feel it in the first step, but its momentum does afterwards.
       expect(one[0]!.report.gradientNorm).toBeGreaterThan(0.05);
-      expect(free[0]!.θ).toHaveLength(one[0]!.θ.length);
       expect(cut[0]!.report.messages).toBeGreaterThan(one[0]!.report.messages);
       expect(cut[0]!.report.bytes - 32 * cut[0]!.report.messages).toBe(cut[0]!.bytesSent);
     }
@@ -297,25 +294,25 @@ describe("buckets of a gradient that is clipped by its global norm", () => {
     },
   );
 
-  it.each([
-    ["lion", () => lion({ weightDecay: 0.1 })],
-    ["adamw", () => adamw()],
-  ] as const)(
-    "leave while backward still runs where they are means, with the same bits, for %s",
-    async (_, algorithm) => {
-      for (const ranks of [2, 3, 4])
-        for (const means of ["f32", "bf16", "int8"] as const) {
-          const options = { ...clipped, ranks, schemes: { means: dense(means) } };
-          const off = await train({ ...options, algorithm: algorithm(), overlap: "off" });
-          const on = await train({ ...options, algorithm: algorithm(), overlap: "on" });
-          const free = await train({ ...options, algorithm: algorithm(), overlap: "off", clip: 0 });
-          const byBucket = await train({ ...options, algorithm: algorithm(), overlap: "off", clipBy: "bucket" });
-          for (const { θ } of [...on, ...off]) expect(θ).toEqual(off[0]!.θ);
-          expect(on.map(({ report }) => report.gradientNorm)).toEqual(off.map(({ report }) => report.gradientNorm));
-          expect(on[0]!.report.messages).toBe(off[0]!.report.messages);
-          expect(free[0]!.θ).not.toEqual(off[0]!.θ);
-          expect(byBucket[0]!.θ).not.toEqual(off[0]!.θ);
-        }
+  // Every number of ranks with every type of means; both optimizers with every number and with every type.
+  const lionOrAdamw = [() => lion({ weightDecay: 0.1 }), () => adamw()] as const;
+  it.each(
+    [2, 3, 4].flatMap((ranks, i) =>
+      (["f32", "bf16", "int8"] as const).map((means, k) => ({ ranks, means, create: lionOrAdamw[(i + k) % 2]! })),
+    ),
+  )(
+    "leave while backward still runs where they are means, with the same bits, on $ranks ranks in $means",
+    async ({ ranks, means, create }) => {
+      const options = { ...clipped, ranks, schemes: { means: dense(means) } };
+      const off = await train({ ...options, algorithm: create(), overlap: "off" });
+      const on = await train({ ...options, algorithm: create(), overlap: "on" });
+      const free = await train({ ...options, algorithm: create(), overlap: "off", clip: 0 });
+      const byBucket = await train({ ...options, algorithm: create(), overlap: "off", clipBy: "bucket" });
+      for (const { θ } of [...on, ...off]) expect(θ).toEqual(off[0]!.θ);
+      expect(on.map(({ report }) => report.gradientNorm)).toEqual(off.map(({ report }) => report.gradientNorm));
+      expect(on[0]!.report.messages).toBe(off[0]!.report.messages);
+      expect(free[0]!.θ).not.toEqual(off[0]!.θ);
+      expect(byBucket[0]!.θ).not.toEqual(off[0]!.θ);
     },
   );
 
