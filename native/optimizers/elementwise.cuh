@@ -8,7 +8,9 @@
 // neighbouring elements, so a warp reads and writes whole lines of 128 bytes at any alignment.
 constexpr unsigned ELEMENT_THREADS = 256, PER_THREAD = 4, ELEMENTS = ELEMENT_THREADS * PER_THREAD;
 
-// Work has  load(i), what a kernel reads of element i, and  store(i, loaded), which writes it and returns whether it is finite.
+// Work has
+//   load(i)            what a kernel reads of element i
+//   store(i, loaded)   writes it, and returns whether it is finite
 template <class Work>
 __global__ void __launch_bounds__(ELEMENT_THREADS) elementwise_kernel(size_t n, const __grid_constant__ Work work, uint64_t *bad) {
     for (size_t base = (size_t)blockIdx.x * ELEMENTS; base < n; base += (size_t)gridDim.x * ELEMENTS) {

@@ -8,7 +8,8 @@ namespace terse {
 // y = γ x r,  r = 1/√(mean(x²) + ε)      x, y (rows, d)   γ (d)   r (rows)
 void rms_norm_rows(const float* x, const float* γ, float* y, float* r, int64_t rows, int64_t d, float ε);
 
-// With t = γ dy:  dx = r (t − x r² mean(t x)),  dγ = Σ_rows dy x r      dy, x, dx (rows, d)   r (rows)   dγ (d), overwritten
+// With t = γ dy:  dx = r (t − x r² mean(t x)),  dγ = Σ_rows dy x r
+// dy, x, dx (rows, d)   r (rows)   dγ (d), overwritten
 void rms_norm_backward_rows(const float* dy, const float* x, const float* γ, const float* r, float* dx, float* dγ, int64_t rows, int64_t d);
 
 // y = g σ(g) u,  σ(g) = 1/(1 + e⁻ᵍ)      all (n)

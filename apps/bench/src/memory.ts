@@ -1,9 +1,9 @@
 import { noGrad, ones, scope } from "@terse/tensor";
 
 /**
- * Measures streaming, in bytes a second: the better of two plain in-place loops of torch over n floats, a ← s a and a ←
- * a + s b. Not memcpy: the writes of an in-place kernel overlap with its reads, and those of a copy do not (it reaches
- * half).
+ * Measures streaming, in bytes a second: the better of two plain in-place loops of torch over n floats, a ← s a and
+ * a ← a + s b. Not memcpy: the writes of an in-place kernel overlap with its reads, and those of a copy do not, which
+ * reaches half of the speed.
  */
 export function streamingSpeed(n: number): () => number {
   const [a, b] = scope(() => [ones([n]).keep(), ones([n]).keep()]);

@@ -3,7 +3,8 @@
 //
 //     codecs_mutate [MUTATIONS]       feeds so many (100000), and prints what became of them
 //     codecs_mutate --seeds FOLDER    writes the frames, one a file, for a fuzzer to begin with
-//     codecs_mutate --read            reads frames in hexadecimal, one per line, and prints what each is, to compare readers
+//     codecs_mutate --read            reads frames in hexadecimal, one per line, and prints what each is; so readers
+//                                     can be compared
 #include <signal.h>
 #include <string.h>
 

@@ -8,9 +8,10 @@
 
 namespace terse::collectives {
 
-// The kinds from `copy` on send no message and exist only for engines that use memory of a device. copy: parts[0] →
-// incoming[0], one of which is on the CPU. register_buffer: parts[0] is registered with NCCL. split: the place of a
-// split in the order of operations.
+// The kinds from `copy` on send no message and exist only for engines that use memory of a device.
+//   copy              parts[0] → incoming[0], one of which is on the CPU
+//   register_buffer   parts[0] is registered with NCCL
+//   split             the place of a split in the order of operations
 enum class Kind : uint8_t { connect, all_reduce, reduce_scatter, all_gather, all_to_all, broadcast, send, recv, barrier, gather, scatter, copy, register_buffer, deregister_buffer, split };
 enum class Reduction : uint8_t { sum, prod, min, max, mean };
 

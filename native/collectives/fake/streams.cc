@@ -1,6 +1,8 @@
 // Streams of the fake driver for JavaScript tests: an addon without Node's headers.
-//   create() → handle        fill(handle, pointer, bytes, value, milliseconds): waits on the stream, then sets the bytes
-//   count(what) → a count of stream.h        breakContext(0 or 1): kernels fail, and memory cannot be freed
+//   create() → handle
+//   fill(handle, pointer, bytes, value, milliseconds)   waits on the stream, then sets the bytes
+//   count(what) → a count of stream.h
+//   breakContext(0 or 1)                                kernels fail, and memory cannot be freed
 #include <chrono>
 #include <cstring>
 #include <thread>

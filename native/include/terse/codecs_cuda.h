@@ -10,7 +10,7 @@
 //     terse_codec_options options = TERSE_CODEC_OPTIONS;
 //     options.zero = TERSE_ZERO_PLUS;
 //     size_t room;
-//     terse_codec_cuda_workspace_bytes(sign, n, &options, &room);       // once; `workspace` then serves one call at a time
+//     terse_codec_cuda_workspace_bytes(sign, n, &options, &room);   // once; `workspace` then serves one call at a time
 //     terse_codec_cuda_encode(sign, wire, wire_bytes, x, n, &options, workspace, room, bad, stream);
 //     terse_codec_cuda_decode_add(sign, sum, n, wire, wire_bytes, &options, workspace, room, bad, stream);
 #ifndef TERSE_CODECS_CUDA_H

@@ -45,8 +45,8 @@ enum { TERSE_TALLY_MAX_RANKS = 1024 };
 typedef struct terse_lion {
     const char *implementation;  // "scalar", "avx2", ...
 
-    // g = g gradient_scale;  c = beta1 m + (1 - beta1) g;  wire = sign(c);  m = beta2 m + (1 - beta2) g      wire: (n + 7) / 8 bytes, pads 0
-    // Uses beta1, beta2, zero and gradient_scale of the options.
+    // g = g gradient_scale;  c = beta1 m + (1 - beta1) g;  wire = sign(c);  m = beta2 m + (1 - beta2) g
+    // wire: (n + 7) / 8 bytes, pads 0. Uses beta1, beta2, zero and gradient_scale of the options.
     size_t (*vote)(uint8_t *wire, float *m, const float *g, size_t n, const terse_lion_options *options);
 
     // c and m as above, for messages of more than one bit. Elements that are not finite are written as they are.
@@ -94,8 +94,9 @@ typedef struct terse_sgd_options {
 typedef struct terse_sgd {
     const char *implementation;
 
-    // d = g gradient_scale + weight_decay theta;  m = momentum m + (1 - dampening) d;  u = m, or d + momentum m with nesterov
-    // theta = theta - lr u.  Without m (NULL) u = d. The returned index is that of the first u that is not finite.
+    // d = g gradient_scale + weight_decay theta;  m = momentum m + (1 - dampening) d
+    // u = m, or d + momentum m with nesterov, or d without m (NULL);  theta = theta - lr u
+    // The returned index is that of the first u that is not finite.
     size_t (*step)(float *theta, float *m, const float *g, size_t n, const terse_sgd_options *options);
 } terse_sgd;
 
@@ -104,8 +105,8 @@ typedef struct terse_moments_options {
     float gradient_scale;  // as in terse_lion_options
 } terse_moments_options;
 
-// u = (m first) / (sqrt(v) second + eps) + weight_decay theta. Adam's corrections are first = 1 / (1 - beta1^t), second
-// = 1 / sqrt(1 - beta2^t); without corrections both are 1.
+// u = (m first) / (sqrt(v) second + eps) + weight_decay theta
+// Adam's corrections are first = 1 / (1 - beta1^t) and second = 1 / sqrt(1 - beta2^t). Without corrections both are 1.
 typedef struct terse_adam_update {
     double first, second, eps, weight_decay;
 } terse_adam_update;
@@ -138,23 +139,25 @@ typedef struct terse_moments {
 
     // What a rank has to send, x, and its signs. Before, error is the x of the step before, of which +-sent has been
     // sent:
-    //   error = fma(add, g, fma(keep, m, error - sent sign(error)));  signs = error >= 0                   signs: (n + 7) / 8 bytes, pads 0
+    //   error = fma(add, g, fma(keep, m, error - sent sign(error)))
+    //   signs = error >= 0                                              (n + 7) / 8 bytes, pads 0
     // Returns the sum of error^2 in fp64, which is not finite if an element is not: partial sum j adds the elements i
     // with i mod 16 = j, and a tree adds these. Elements whose bit of hold is 1 send nothing: their sign bit is 0, they
     // do not count in the sum, and nothing was sent of them. hold: (n + 7) / 8 bytes, or NULL.
     double (*carry)(float *error, uint8_t *signs, const float *m, const float *g, const uint8_t *hold, size_t n, float keep, float add, float sent);
 
-    // The same for the owner of a chunk, who adds what all ranks sent: error = error - sent sign(error), then +
-    // scales[r] where the bit of wires[r] is 1, - scales[r] where it is 0, for r = 0, 1, ... Elements whose bit of hold
-    // is 1 stay as they are.
+    // The same for the owner of a chunk, who adds what all ranks sent:
+    //   error = error - sent sign(error), then for r = 0, 1, ...
+    //   error = error + scales[r] where the bit of wires[r] is 1, error - scales[r] where it is 0
+    // Elements whose bit of hold is 1 stay as they are.
     double (*carry_mean)(float *error, uint8_t *signs, const uint8_t *const *wires, const float *scales, size_t ranks, const uint8_t *hold, size_t n, float sent);
 
     // theta = theta - rate u. With a packed momentum m = that first.
     void (*apply)(float *theta, float *m, const float *v, size_t n, const terse_adam_update *update, float rate, const terse_packed_momentum *packed);
 
     // g = (m - beta1 last) / (1 - beta1);  fresh = beta2 fresh + ((1 - beta2) g) g
-    // With a packed momentum m is the last one, and becomes the packed one. Returns the largest (frozen + eps) / (fresh
-    // + eps), or with `root` (sqrt(frozen) + eps) / (sqrt(fresh) + eps); 0 for n = 0.
+    // With a packed momentum m is the last one, and becomes the packed one. Returns the largest
+    // (frozen + eps) / (fresh + eps), or with `root` (sqrt(frozen) + eps) / (sqrt(fresh) + eps); 0 for n = 0.
     float (*refresh)(float *fresh, const float *frozen, float *m, const float *last, size_t n, const terse_refresh_options *options, const terse_packed_momentum *packed);
 } terse_moments;
 

@@ -3,9 +3,9 @@
  * and use as many threads as `useThreads` sets.
  *
  * The arithmetic is fp32 without fused multiply-add, except in the sums of `addLowRank` and `carryMomentum`, where
- * every one is fused. So every implementation gives the same bits on every machine. β and η are rounded to fp32 once, 1
- * − β and 1 − η λ are computed in double before that. `gradientScale` multiplies every g first, so that clipping needs
- * no pass of its own.
+ * every one is fused. So every implementation gives the same bits on every machine. β and η are rounded to fp32 once;
+ * 1 − β and 1 − η λ are computed in double before that. `gradientScale` multiplies every g first, so that clipping
+ * needs no pass of its own.
  *
  * All functions also take floats on a GPU (`device: "cuda:0"`) and give the same bits; packed signs stay in typed
  * arrays. Kernels run in the device's default stream, as libtorch's do. A function that returns a number, writes signs
@@ -159,9 +159,9 @@ export function accumulateMoments(m: BufferLike, v: BufferLike, g: BufferLike, o
  * What a rank has to send of its momentum, and its signs, in one pass over arrays on the CPU (n floats each). Before,
  * the error is x of the step before, of which ±sent has been sent; what is left of it is computed on the way:
  *
- *   x     ← error − sent sign(error) + keep m + add g      each product added with one rounding, the first one first; an exact 0 is plus
+ *   x     ← error − sent sign(error) + keep m + add g     each product added with one rounding, the first one first
  *   error ← x
- *   signs ← sign(x), one bit per float, ceil(n/8) bytes, pad bits 0
+ *   signs ← sign(x), one bit per float                    ceil(n/8) bytes, pad bits 0; an exact 0 is plus
  *
  * Returns Σ x² in fp64, without held elements, added in the order of the codec scaled-sign. Of a held element nothing
  * is sent, its bit is 0, and x is error + keep m + add g. Throws NotFiniteError with the index of the first NaN or
@@ -258,9 +258,9 @@ export function applyAdamUpdate(
  *   g     ← (m − β₁ last) / (1 − β₁)
  *   fresh ← β₂ fresh + (1 − β₂) g²
  *
- * Returns max (frozen + ε²)/(fresh + ε²), with `root` max (√frozen + ε)/(√fresh + ε), over the elements with frozen >
- * 0, and 0 without any. With a packed momentum in place of `last`, the last momentum is m, and m ← the packed one in
- * the same pass, on the CPU.
+ * Returns max (frozen + ε²)/(fresh + ε²), with `root` max (√frozen + ε)/(√fresh + ε), over the elements with
+ * frozen > 0, and 0 without any. With a packed momentum in place of `last`, the last momentum is m, and m ← the packed
+ * one in the same pass, on the CPU.
  */
 export function refreshVariance(
   fresh: BufferLike,

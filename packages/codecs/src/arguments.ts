@@ -33,8 +33,8 @@ export function checkBytes(where: string, what: string, bytes: Uint8Array, expec
 }
 
 /**
- * Throws the error for the element at index `accepted`, if it was refused. With error feedback the encoded value is x +
- * error.
+ * Throws the error for the element at index `accepted`, if it was refused. With error feedback the encoded value is
+ * x + error.
  */
 export function accept(where: string, accepted: number, x: Floats, error?: Floats): void {
   if (accepted === x.length) return;

@@ -98,8 +98,8 @@ export interface Units {
 }
 
 /**
- * Options of `decodeAdd`: `scale` times the decoded values is added; 1 unless given. Elements of the mask `hold` (⌈n/8⌉
- * bytes) keep their value.
+ * Options of `decodeAdd`. `scale` times the decoded values is added; 1 unless given. Elements of the mask `hold`
+ * (⌈n/8⌉ bytes) keep their value.
  */
 export interface DecodeOptions extends Units {
   scale?: number | undefined;

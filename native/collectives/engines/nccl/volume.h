@@ -3,10 +3,15 @@
 // packages/collectives/src/nccl-bytes.ts has the same formulas.
 //
 // S: bytes of the whole, n: ranks, r: this rank, c(r): bytes of the part of rank r, next: r + 1.
-//   all-reduce      2 S − c(r) − c(next)   1 message        all-to-all   Σ outgoing − own   n − 1 messages, and n − 1 bytes of notes
-//   reduce-scatter  S − c(r)               1                gather       c(r); the root 0   1; the root none
-//   all-gather      S − c(next)            1                scatter      the root S − c(r)  the root n − 1
-//   broadcast       S; 0 where next is the root   1 or 0    barrier      0                  1
+//                    bytes                         messages
+//   all-reduce       2 S − c(r) − c(next)          1
+//   reduce-scatter   S − c(r)                      1
+//   all-gather       S − c(next)                   1
+//   broadcast        S; 0 where next is the root   1 or 0
+//   all-to-all       Σ outgoing − own              n − 1, and n − 1 bytes of notes
+//   gather           c(r); the root 0              1; the root none
+//   scatter          the root S − c(r)             the root n − 1
+//   barrier          0                             1
 #pragma once
 #include "communicator/operation.h"
 

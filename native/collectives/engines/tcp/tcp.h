@@ -6,9 +6,12 @@
 // directly into its buffer, and payload has no framing. Only a message on an even slot, whose length the receiver does
 // not know, has its length in front of it, 4 bytes.
 //
-//   tcp.cc        the engine: its connections and their streams     connector.cc  connects all ranks: dialing, accepting, the handshake
-//   transfer.cc   one send or receive, and the wait for it          stream.cc     moves the bytes of one direction of a connection
-//   liveness.cc   notices that the other machine is gone            address.cc    where a rank listens, and the secret of its peer
+//   tcp.cc         the engine: its connections and their streams
+//   connector.cc   connects all ranks: dialing, accepting, the handshake
+//   transfer.cc    one send or receive, and the wait for it
+//   stream.cc      moves the bytes of one direction of a connection
+//   liveness.cc    notices that the other machine is gone
+//   address.cc     where a rank listens, and the secret of its peer
 #pragma once
 #include <memory>
 #include <string>

@@ -9,8 +9,10 @@
  *   carry down   an all-gather, sent as an all-to-all; its headers tell if an owner refuses to write its result
  *   hand out     every rank reads the owners' wires, which are the same bytes on every rank
  *
- * Sent by a rank, with up[r] bytes to owner r and down[r] bytes from it: 2 (P − 1) messages, Σ up − up[rank] + (P − 1)
- * down[rank] bytes. Held: Σ up + (P − 1) up[rank] + Σ down, and the memory of encoding or reducing.
+ * With up[r] bytes to owner r and down[r] bytes from it, a rank
+ *
+ *   sends   2 (P − 1) messages, Σ up − up[rank] + (P − 1) down[rank] bytes
+ *   holds   Σ up + (P − 1) up[rank] + Σ down bytes, and the memory of encoding or reducing
  */
 import { allToAllBytes } from "@terse/collectives";
 import { type Cost, costOf } from "../cost.ts";

@@ -10,9 +10,12 @@
  *
  * Means are added in rank order in fp64 and rounded once. Groups that average the same numbers get the same bits.
  *
- * Sent by a rank in a group of k, for n elements: mean 2 (k − 1)/k · 4 n bytes, reduce and gather (k − 1)/k · 4 n, n of
- * all shards together. Messages: P − 1, mean 2 (P − 1), of which those to other groups are empty. Held: mean 12 n − 4
- * n/k bytes, reduce 8 n, gather 4 n, about.
+ * By a rank in a group of k, for n elements (of all shards together); messages to other groups are empty:
+ *
+ *            bytes sent           messages     bytes held, about
+ *   mean     2 (k − 1)/k · 4 n    2 (P − 1)    12 n − 4 n/k
+ *   reduce   (k − 1)/k · 4 n      P − 1        8 n
+ *   gather   (k − 1)/k · 4 n      P − 1        4 n
  */
 import type { Floats } from "@terse/codecs";
 import { copy, type Group } from "@terse/collectives";

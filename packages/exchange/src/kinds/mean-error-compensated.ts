@@ -15,8 +15,10 @@
  * With the default C, scaled-sign, a rank writes one scale for its whole vector and an owner one for its chunk:
  * √mean x², over real elements only, without padding. A single rank has no f: b = a.
  *
- * Sent by a rank, scaled-sign, chunks of c ≈ n/P elements: 2 (P − 1) messages, Σ_{r ≠ rank} (4 + ⌈c_r/8⌉) + (P − 1)(4 +
- * ⌈c/8⌉) bytes. Held: three wires of the whole, so 3 n/8 bytes.
+ * With scaled-sign, and chunks of c ≈ n/P elements, a rank
+ *
+ *   sends   2 (P − 1) messages; Σ_{r ≠ rank} (4 + ⌈c_r/8⌉) bytes up and (P − 1)(4 + ⌈c/8⌉) down
+ *   holds   three wires of the whole vector: 3 n/8 bytes
  */
 import { type Codec, type Floats, scaledSign } from "@terse/codecs";
 import type { Group } from "@terse/collectives";

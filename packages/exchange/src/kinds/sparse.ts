@@ -10,12 +10,14 @@
  *     reference code of DeMo does this; its values are then up to P times as large, where few ranks keep the same
  *     element
  *
- * Sums of sparse vectors become denser with every rank, so nothing is summed on the way. The scheme saves bytes if (P −
- * 1) wires are smaller than a dense mean: for top-k about k (P − 1)(32 + log2 n) bits against 64 n (P − 1)/P.
+ * Sums of sparse vectors become denser with every rank, so nothing is summed on the way. The scheme saves bytes if
+ * P − 1 wires are smaller than a dense mean: for top-k about k (P − 1)(32 + log2 n) bits against 64 n (P − 1)/P.
  *
- * Sent by a rank: P − 1 messages, (P − 1) b bytes for wires of b bytes, as an all-to-all with the same wire for every
- * rank, whose headers carry refusals. Held: P b bytes; over senders 2 more for each element of a chunk of the codec
- * (for top-k, of the vector).
+ * The wires go as an all-to-all with the same wire for every rank, whose headers carry refusals. With wires of b bytes,
+ * a rank
+ *
+ *   sends   P − 1 messages, (P − 1) b bytes
+ *   holds   P b bytes; over senders 2 more for each element of a chunk of the codec (for top-k, of the vector)
  */
 import { type Codec, divideBySenders, type Floats, type KeptElements } from "@terse/codecs";
 import { allGatherBytes } from "@terse/collectives";

@@ -17,12 +17,17 @@
  * Levels of p bits go up; each chunk's owner adds them, and its whole numbers come down in the narrowest fields that
  * hold P s.
  *
- * Sent by a rank, about, in bits an element times (P − 1)/P: p + w′. For 8 ranks and 5 bits that is 13, for int8 24.
- * Messages: those of the all-reduce of R scales, then 2 (P − 1). Held: 4 (R + 1) bytes, and the memory of
- * levels.ts. Papers: Mishchenko, Wang, Kovalev, Richtárik 2022, "IntSGD", https://arxiv.org/abs/2102.08374, sums
- * whole numbers with a factor that every rank knows; Xin, Canini, Richtárik, Horváth 2023, "Global-QSGD",
- * https://arxiv.org/abs/2305.18627, shares a norm; Sapio et al. 2021, "SwitchML", https://arxiv.org/abs/1903.06701,
- * agrees on a maximum before each block
+ * With R scales, and w′ the width of the fields that come down, a rank
+ *
+ *   sends      about (p + w′)(P − 1)/P bits an element; p + w′ is 13 for 8 ranks and 5 bits, 24 for int8
+ *   messages   those of the all-reduce of R scales, then 2 (P − 1)
+ *   holds      4 (R + 1) bytes, and the memory of levels.ts
+ *
+ * Papers:
+ *   Mishchenko, Wang, Kovalev, Richtárik 2022, "IntSGD", https://arxiv.org/abs/2102.08374, sums whole numbers with a
+ *     factor that every rank knows
+ *   Xin, Canini, Richtárik, Horváth 2023, "Global-QSGD", https://arxiv.org/abs/2305.18627, shares a norm
+ *   Sapio et al. 2021, "SwitchML", https://arxiv.org/abs/1903.06701, agrees on a maximum before each block
  */
 import { type Codec, type Floats, scaleGroupsWithin } from "@terse/codecs";
 import { allReduceBytes, copy, type Group } from "@terse/collectives";

@@ -14,9 +14,13 @@
  * The error is not kept for the next step: see mean-error-compensated.ts for that. With random rounding (linf, qsgd,
  * terngrad) the sum is unbiased. sum-of-fields.ts and levels.ts add levels exactly, as whole numbers.
  *
- * Sent by a rank, int8 without blocks, chunks of c ≈ n/P elements: 2 (P − 1) messages, Σ_{r ≠ rank} (4 + c_r) + (P −
- * 1)(4 + c) bytes. Held: three wires of the whole, so 3 n bytes, and 4 c bytes for the sum. Paper: Dettmers 2015,
- * "8-Bit Approximations for Parallelism in Deep Learning", https://arxiv.org/abs/1511.04561, for the idea
+ * With int8 without blocks, and chunks of c ≈ n/P elements, a rank
+ *
+ *   sends   2 (P − 1) messages; Σ_{r ≠ rank} (4 + c_r) bytes up and (P − 1)(4 + c) down
+ *   holds   three wires of the whole vector, 3 n bytes, and 4 c bytes for the sum
+ *
+ * Paper, for the idea: Dettmers 2015, "8-Bit Approximations for Parallelism in Deep Learning",
+ * https://arxiv.org/abs/1511.04561
  */
 import type { Codec, Floats } from "@terse/codecs";
 import type { Group } from "@terse/collectives";

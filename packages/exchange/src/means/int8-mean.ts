@@ -7,9 +7,12 @@
  *
  * The error is at most u/2, and fp32's rounding.
  *
- * Sent by a rank, about 2 (P − 1)/P times: 4 bytes a block for u, and 1.5 bytes an element (1 up and 2 down, for 2 to
- * 257 ranks), three quarters of 16 bits. Messages: those of the small all-reduce, and 2 (P − 1). Held: as
- * `sumOfFields`; or, if that is more, the received wires and 4 bytes an element of the largest chunk.
+ * A rank
+ *
+ *   sends      about 2 (P − 1)/P times 4 bytes a block for u, and (P − 1)/P times 3 bytes an element: 1 up and 2 down,
+ *              for 2 to 257 ranks. That is three quarters of what 16 bits take
+ *   messages   those of the small all-reduce, and 2 (P − 1)
+ *   holds      as `sumOfFields`; or, if that is more, the received wires and 4 bytes an element of the largest chunk
  */
 import { int8 } from "@terse/codecs";
 import type { BufferLike } from "@terse/collectives";

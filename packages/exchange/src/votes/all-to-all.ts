@@ -12,9 +12,11 @@
  * Long vectors are sent in chunks, and the work on them overlaps: while chunk k is on the wire, chunk k + 1 is encoded,
  * and chunk k − 1 is counted and sent back.
  *
- * Sent by a rank, for each chunk of W = ⌈n / 64⌉ words of which it owns w ≈ W / P, and d planes of the outcome: (1 +
- * d)(P − 1) messages, 8 ((W − w) + d (P − 1) w) bytes; with two ranks 1 message of 8 W bytes, and w = W. Held: the
- * votes on its words of two chunks, 8 (P − 1) w bytes each (8 P w if d > 1), and the outcome's planes above the first.
+ * For each chunk of W = ⌈n / 64⌉ words, of which it owns w ≈ W / P, and d planes of the outcome, a rank
+ *
+ *   sends   (1 + d)(P − 1) messages, 8 ((W − w) + d (P − 1) w) bytes; with two ranks 1 message of 8 W bytes, and w = W
+ *   holds   the votes on its words of two chunks, 8 (P − 1) w bytes each (8 P w if d > 1), and the outcome's planes
+ *           above the first
  */
 import { allGatherBytes, allToAllBytes } from "@terse/collectives";
 import { costOf } from "../cost.ts";

@@ -7,8 +7,10 @@
  * sum carries into the next field. A narrower b is a RangeError. The paper uses log2(P) + 1 bits, "in practice" packed
  * into 8-bit words.
  *
- * Sent by a rank: an all-reduce of F = ⌈b n / 8⌉ bytes, about 2 (P − 1)/P · F, and P − 1 empty messages that carry the
- * notes. Held: F bytes, and the outcome's planes above the first.
+ * With F = ⌈b n / 8⌉ bytes, a rank
+ *
+ *   sends   an all-reduce of F bytes, about 2 (P − 1)/P · F, and P − 1 empty messages that carry the notes
+ *   holds   F bytes, and the outcome's planes above the first
  */
 import { count as countCodec } from "@terse/codecs";
 import { allReduceBytes, allToAllBytes } from "@terse/collectives";

@@ -22,11 +22,15 @@
  *   h_k ← sign(Σ_{ranks of host k} c)   added in rank order, in f32; the sign of 0 is that of the ranks' own zeros
  *   1. all-to-all inside                owner l of a host receives its host's c for part l: a reduce-scatter with notes
  *
- * Sent by a rank that owns w of W words (w = 0, and nothing between hosts, for a rank that owns no part) and w' of
- * those between hosts, with L ranks on its host: 2 (L − 1) messages, 8 ((W − w) + (L − 1) w) bytes inside; 2 (H − 1)
- * messages, 8 ((w − w') + (H − 1) w') bytes between. Held: the larger of 8 (L − 1) w and 8 (H − 1) w' bytes. Dense, for
- * p owned elements of n: 4 (n − p) + 8 (L − 1) w bytes inside; held is the larger of 4 n + 4 (L − 1) p and 8 (H − 1)
- * w'.
+ * A rank, one of L on its host, owns w of the W words, and w' of these w between the hosts. With `dense` its part has
+ * p of the n elements. A rank that owns no part has w = 0 and sends nothing between hosts.
+ *
+ *                   messages     bytes
+ *   inside          2 (L − 1)    8 ((W − w) + (L − 1) w)
+ *   inside, dense   2 (L − 1)    4 (n − p) + 8 (L − 1) w
+ *   between         2 (H − 1)    8 ((w − w') + (H − 1) w')
+ *   held                         the larger of 8 (L − 1) w and 8 (H − 1) w'
+ *   held, dense                  the larger of 4 n + 4 (L − 1) p and 8 (H − 1) w'
  */
 import { allGatherBytes, allToAllBytes, type Group } from "@terse/collectives";
 import { QueuedGroup } from "../collective-queue.ts";

@@ -1,15 +1,20 @@
 /**
  * One rank counts. The votes climb a binomial tree to it in ⌈log2 P⌉ rounds, and the outcome comes down as a scatter
- * and an all-gather, so that the server sends it about once instead of P − 1 times. Ishikawa et al. 2024, Table 1
- * "parameter server (efficient)", https://arxiv.org/abs/2411.16462: a gather and a long broadcast of Chan et al. 2007,
- * doi:10.1002/cpe.1206, which cost one and two times (P − 1)/P · N. Table 1 counts N for the gather. Here P vectors of
- * N bits reach one server, so its link carries (P − 1) N bits up with any tree. all-to-all.ts avoids that: every rank
- * is the server of one part of the vector.
+ * and an all-gather, so that the server sends it about once instead of P − 1 times.
+ * Ishikawa et al. 2024, Table 1 "parameter server (efficient)", https://arxiv.org/abs/2411.16462: a gather and a long
+ * broadcast of Chan et al. 2007, doi:10.1002/cpe.1206, which cost one and two times (P − 1)/P · N
  *
- * The server is rank 0; the subtree of a rank has s ranks: its lowest set bit, or P − rank if that is less. Sent by a
- * rank: up one message of 8 W s bytes, the server none; down d times a scatter, 8 (W − w) bytes from the server, and an
- * all-to-all, P − 1 messages of 8 w bytes, which also carries the notes. Held: 8 W s bytes of votes if s > 1, the
- * server 8 W (P − 1) (8 W P if d > 1); and the outcome's planes above the first.
+ * Table 1 counts N for the gather. Here P vectors of N bits reach one server, so its link carries (P − 1) N bits up
+ * with any tree. all-to-all.ts avoids that: every rank is the server of one part of the vector.
+ *
+ * The server is rank 0. The subtree of a rank has s ranks: its lowest set bit, or P − rank if that is less. For W
+ * words, of which a rank has w in the scatter, and d planes of the outcome:
+ *
+ *   up     one message of 8 W s bytes; the server sends none
+ *   down   d times a scatter, 8 (W − w) bytes from the server; and an all-to-all, P − 1 messages of 8 w bytes from each
+ *          rank, which also carries the notes
+ *   held   8 W s bytes of votes if s > 1, the server 8 W (P − 1) (8 W P if d > 1); and the outcome's planes above the
+ *          first
  */
 import { allToAllBytes, scatterBytes } from "@terse/collectives";
 import type { QueuedGroup } from "../collective-queue.ts";

@@ -1,13 +1,17 @@
 /**
- * One rank counts: every rank sends it all its signs, and it sends the outcome to every rank in turn. Liu et al. 2024,
- * Algorithm 1,
- * https://arxiv.org/abs/2404.00438; the naive server of Ishikawa et al. 2024, Table 1, https://arxiv.org/abs/2411.16462
+ * One rank counts: every rank sends it all its signs, and it sends the outcome to every rank in turn.
+ * Liu et al. 2024, Algorithm 1, https://arxiv.org/abs/2404.00438;
+ * the naive server of Ishikawa et al. 2024, Table 1, https://arxiv.org/abs/2411.16462
  *
- * The server is rank 0. Sent by a rank: 8 W bytes up; the server d (P − 1) 8 W bytes down. Messages: P − 1 from each
- * rank, which carry the notes (only those to the server have a payload); then d (P − 1) from the server, and d bare
- * headers from each other rank (scatter in bytes.ts of @terse/collectives). The server's link carries (1 + d)(P − 1) 8
- * W bytes, so this scheme does not scale. Held: by the server (P − 1) 8 W bytes of votes (P 8 W if d > 1); and the
- * outcome's planes above the first.
+ * The server is rank 0. For W words and d planes of the outcome:
+ *
+ *          bytes                      messages
+ *   up     each other rank 8 W        P − 1 from each rank, which carry the notes; only those to the server have more
+ *   down   the server 8 W d (P − 1)   d (P − 1) from the server, and d bare headers from each other rank (scatter in
+ *                                     bytes.ts of @terse/collectives)
+ *   held   the server 8 W (P − 1)     of votes (8 W P if d > 1); and all ranks the outcome's planes above the first
+ *
+ * The server's link carries 8 W (1 + d)(P − 1) bytes, so this scheme does not scale.
  */
 import { allToAllBytes, scatterBytes } from "@terse/collectives";
 import { costOf } from "../cost.ts";

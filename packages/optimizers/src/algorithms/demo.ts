@@ -15,8 +15,8 @@
  * adds η g to m in place of g.
  *
  * Shapes: θ, g, m, q, Q (n)
- * Sent per step: 1 message, (P − 1) b bytes, b = ⌈k ⌈log2 c²⌉ / 8⌉ + 4 k for each chunk of c² elements (176 for 16 KiB
- * with c 64 and k 32).
+ * Sent per step: 1 message, (P − 1) b bytes, b = ⌈k ⌈log2 c²⌉ / 8⌉ + 4 k for each chunk of c² elements: with c 64 and
+ * k 32, 176 bytes for 16 KiB.
  */
 import { dctTopK } from "@terse/codecs";
 import { flag, nonNegativeFloat, oneOf, positiveInteger, unitIntervalFloat, v } from "@terse/options";

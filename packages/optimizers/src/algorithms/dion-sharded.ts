@@ -17,8 +17,10 @@
  * of its n columns.
  *
  * Shapes, for W weight-parallel ranks: X, G (m, n)   M̂, Ĝ, B̂, X⁽ⁱ⁾ (m, n/W)   P (m, r)   Q, R (n/W, r)   c (r)
- * Sent per step: 5 messages for all matrices of a bucket. 2 (W − 1)/W · 4 (m n + r) bytes along the weight axis, 2 (D −
- * 1)/D · 4 r n/W along the data axis of D ranks, and 2 (P − 1)/P · 4 m r among all, if the ranks own equally much.
+ * Sent per step: 5 messages for all matrices of a bucket; in bytes, if the ranks own equally much:
+ *   along the weight axis              2 (W − 1)/W · 4 (m n + r)
+ *   along the data axis of D ranks     2 (D − 1)/D · 4 r n/W
+ *   among all P ranks                  2 (P − 1)/P · 4 m r
  */
 import { copy } from "@terse/collectives";
 import { addLowRank } from "@terse/native-optimizers";

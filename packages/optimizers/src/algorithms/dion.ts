@@ -23,9 +23,10 @@
  *   approximate     svd      P, R are the best approximation of mean_ranks(B) of rank r (§4.2), and all of B is sent
  *
  * Shapes: X, G, M, B (m, n)   P (m, r)   Q, R (n, r)   r ≪ m, n
- * Sent per step: 2 messages for all matrices of a bucket, 2 (P − 1)/P · 4 (m + n) r bytes, if the ranks own equally
- * much; data parallel sends 4 m n in place of 4 (m + n) r. svd: 1 message, (P − 1)/P · 4 (m n + (m + n) r). With fewer
- * matrices than ranks a computed mean goes by slices, in twice as many messages and about twice the bytes
+ * Sent per step, for all matrices of a bucket; in bytes, if the ranks own equally much:
+ *          2 messages   2 (P − 1)/P · 4 (m + n) r, where data parallel sends 2 (P − 1)/P · 4 m n
+ *   svd    1 message    (P − 1)/P · 4 (m n + (m + n) r)
+ * With fewer matrices than ranks a computed mean goes by slices, in twice as many messages and about twice the bytes
  * (computed-mean.ts of @terse/exchange).
  */
 import { copy } from "@terse/collectives";

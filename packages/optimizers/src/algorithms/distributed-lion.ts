@@ -8,15 +8,16 @@
  *     or (1/P) Σ_ranks δ             Averaging
  *   θ ← θ − η (Δ + λ θ)
  *
- * One bit has no zero, so an element whose gradient is always 0 votes too: by `zero`, by turns + and −. With `zero:
- * hold` it votes 0, in two bits, and stays where it is: the 2-bit all-reduce of Ishikawa et al. 2024, Figure 3,
- * https://arxiv.org/abs/2411.16462.
+ * One bit has no zero, so an element whose gradient is always 0 votes too: by turns + and −, or as `zero` says. With
+ * `zero: hold` it votes 0, in two bits, and stays where it is: the 2-bit all-reduce of Ishikawa et al. 2024, Figure 3,
+ * https://arxiv.org/abs/2411.16462. Then c = β₁ m + (1 − β₁) g is in memory during the vote, 4 n bytes.
  *
  * Shapes: θ, g, m, Δ (n)   δ: n bits
- * Sent per step, P ranks: 1 message, n/8 (P − 1)/P bytes up; down as much for a majority of an odd number of ranks,
- * twice that for an even one (which can tie), ⌈log2(P + 1)⌉ times that for the average. With `zero: hold` twice n/8 (P
- * − 1)/P up; down twice that for a majority; for the average 2, 4 or 8 times that, with P at most 1, 7 or 127, else 16
- * times. c = β₁ m + (1 − β₁) g is held meanwhile, 4 n bytes.
+ * Sent per step: 1 message; times (P − 1)/P · n/8 bytes:
+ *
+ *                up   down, majority                             down, average
+ *   one bit      1    1 if P is odd, 2 if it is even: may tie    ⌈log2(P + 1)⌉
+ *   zero: hold   2    2                                          2, 4 or 8 for P up to 1, 7 or 127, else 16
  */
 import { type Codec, signAt, ternary } from "@terse/codecs";
 import { Tally } from "@terse/exchange";

@@ -20,8 +20,10 @@
  * the even level. A layer of one element is always such a layer, and refused.
  *
  * Shapes: θ, g, m, c (n)   q: n levels of p bits   v: two planes of n bits
- * Sent per step: 1 message, (P − 1)/P · (p + 2) n/8 bytes and the scales; with `sum: direct` 2 (P − 1)/P · w n/8, w the
- * fields' width, 4, 8 or 16; with logarithmic levels 2 (P − 1)/P · p n/8 and the scales.
+ * Sent per step: 1 message; in bytes, besides the scales:
+ *                        (P − 1)/P · (p + 2) n/8
+ *   sum: direct          2 (P − 1)/P · w n/8, w the fields' width: 4, 8 or 16
+ *   logarithmic levels   2 (P − 1)/P · p n/8
  */
 import { type Codec, l1, linf, ternary } from "@terse/codecs";
 import { OptionsError } from "@terse/options";

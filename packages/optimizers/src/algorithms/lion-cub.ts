@@ -12,9 +12,9 @@
  * two levels are left on each side of 0, and one bit for more.
  *
  * Shapes: θ, g, m (n)   u, v: n bits
- * Sent per step: 1 message, 2 (P − 1)/P · n/8 bytes; 32-bit data parallel sends 32 times that. With maskEvery, in every
- * k-th step: 1 message more (seen-mask.ts). With momentumSync, after every k-th step: m ← mean_ranks(m) of some layers,
- * 4 bytes an element and way (momentum-sync.ts).
+ * Sent per step: 1 message, 2 (P − 1)/P · n/8 bytes; 32-bit data parallel sends 32 times that.
+ *   maskEvery      in every k-th step 1 message more (seen-mask.ts)
+ *   momentumSync   after every k-th step the mean of m of some layers, 4 bytes an element and way (momentum-sync.ts)
  */
 import { signAt } from "@terse/codecs";
 import { type Tensor, zerosLike } from "@terse/tensor";

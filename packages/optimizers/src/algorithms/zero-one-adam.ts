@@ -27,8 +27,10 @@
  *   gradient   as DeepSpeed: in T_v as `exact`; in other steps one bit of g; at `freeze` the errors begin anew
  *
  * Shapes: θ, g, m, v, u, θ₀ (n), the worker's error (n), the server's error (about n/P)
- * Sent per step: in T_v 1 message of 2 (P − 1)/P · 4 n bytes (with `buffer` and the next one too), in other steps of
- * T_u 1 message of 2 (P − 1)/P · n/8 bytes and the scales, in local steps none.
+ * Sent per step:
+ *   in T_v                   1 message of 2 (P − 1)/P · 4 n bytes (with `buffer` and the next one too)
+ *   in other steps of T_u    1 message of 2 (P − 1)/P · n/8 bytes and the scales
+ *   in local steps           nothing
  */
 import { accumulateMoments, applyAdamUpdate } from "@terse/native-optimizers";
 import { nonNegativeFloat, oneOf, positiveFloat, positiveInteger, unitIntervalFloat, v } from "@terse/options";

@@ -1,8 +1,7 @@
 /**
  * Deep Gradient Compression: the largest elements of what has accumulated are sent, with a momentum that waits with the
  * others. Lin, Han, Mao, Wang, Dally 2018, "Deep Gradient Compression: Reducing the Communication Bandwidth for
- * Distributed Training", Algorithm 1 and §3,
- * https://arxiv.org/abs/1712.01887
+ * Distributed Training", Algorithm 1 and §3, https://arxiv.org/abs/1712.01887
  *
  *   g ← min(1, limit / (√P ‖g‖)) g          local gradient clipping, §3.2: `clip` is the limit
  *   u ← μ u + g                             momentum correction, §3.1; Nesterov: v ← v + μ u + g in the next line
@@ -12,8 +11,8 @@
  *   g ← mean_ranks(d)                       every rank sends its d to every other one
  *
  * Vectors (biases, norms) are not worth it: g ← mean_ranks(g), u ← μ u + g, g ← u (or μ u + g). The momentum is here,
- * so under sgd without momentum this is the paper's method; an optimizer with a momentum of its own takes `momentum:
- * 0`.
+ * so under sgd without momentum this is the paper's method. With an optimizer that has a momentum of its own, set
+ * `momentum: 0`.
  *
  * Warm-up (§3.3): for the first `warmup` steps, in equal parts, `paper` sends 25 %, 6.25 %, 1.5625 % and 0.4 % of the
  * elements; `exponential`, as the authors' code, ratio^(1/6) to ratio^(5/6) in five. The local norm is that of each
@@ -21,8 +20,9 @@
  * ranks on, 25 % of the elements to every rank are more bytes than a dense mean.
  *
  * Shapes: g, u, v, d (n)
- * Sent per step: 1 message; for each matrix (P − 1)(4 k + ⌈k ⌈log₂ n⌉ / 8⌉) bytes, k = ⌈ratio · n⌉; vectors 2 (P − 1)/P
- * · 4 n.
+ * Sent per step: 1 message; in bytes:
+ *   a matrix   (P − 1)(4 k + ⌈k ⌈log₂ n⌉ / 8⌉), k = ⌈ratio · n⌉
+ *   a vector   2 (P − 1)/P · 4 n
  */
 import { sgdStep, sumOfSquares } from "@terse/native-optimizers";
 import { flag, nonNegative, nonNegativeInteger, oneOf, unitIntervalFloat, v } from "@terse/options";

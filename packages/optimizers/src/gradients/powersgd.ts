@@ -15,8 +15,9 @@
  * needs no `orthogonalization_epsilon`.
  *
  * Shapes: g, e, M (m, n): all but the first axis are one   P (m, r)   Q (n, r)
- * Sent per step: 2 messages for all matrices of a bucket, 2 (P − 1)/P · 4 (m + n) r bytes, if the ranks own equally
- * much; 4 m n in place of 4 (m + n) r for what is sent as it is.
+ * Sent per step: 2 messages for all matrices of a bucket; in bytes, if the ranks own equally much:
+ *   a matrix               2 (P − 1)/P · 4 (m + n) r
+ *   what is sent as it is  2 (P − 1)/P · 4 m n
  */
 import { addLowRank } from "@terse/native-optimizers";
 import { finite, flag, nonNegativeInteger, positiveInteger, v } from "@terse/options";

@@ -14,9 +14,9 @@
  * layer of equal elements has σ = 0, and is not clipped.
  *
  * Shapes: g, t (n)   s, σ: a number for each layer
- * Sent per step, shared: the bytes of an all-reduce of a scaler for each layer and each pad; then, for ranks that own c
- * of n elements, Σ over other ranks ⌈c_r / 4⌉ + (P − 1) ⌈c w / 8⌉, whole numbers from −P to P in w bits. Own: (P − 1)(4
- * + ⌈n / 4⌉) for each layer.
+ * Sent per step, in bytes, by a rank that owns c of the n elements; w bits hold whole numbers from −P to P:
+ *   shared   an all-reduce of a scaler for each layer and each pad, then Σ_{r ≠ rank} ⌈c_r / 4⌉ + (P − 1) ⌈c w / 8⌉
+ *   own      (P − 1)(4 + ⌈n / 4⌉) for each layer
  */
 import { type Codec, linf, terngrad as terngradCodec } from "@terse/codecs";
 import { sumOfSquares } from "@terse/native-optimizers";

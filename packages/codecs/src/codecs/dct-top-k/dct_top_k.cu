@@ -75,9 +75,9 @@ struct block_team {
     }
 };
 
-// Division by a number that is known before, mostly a power of two: a GPU has no instruction for any other. Of x up to
-// 2^18, value up to 2^14: with reciprocal = (2^32 + r) / odd, r < odd, x reciprocal / 2^32 is less than x 2^-32 <= 1 /
-// odd beyond x / odd.
+// Division by a number that is known before, mostly a power of two: a GPU has no instruction for any other. It is exact
+// for x up to 2^18 and value up to 2^14. With reciprocal = (2^32 + r) / odd, r < odd, the product x reciprocal / 2^32
+// is less than x 2^-32 <= 1 / odd beyond x / odd.
 struct divisor {
     unsigned value, shift, reciprocal;  // value = odd 2^shift; 0: odd is 1
     static __host__ __device__ divisor by(unsigned value) {
@@ -509,8 +509,7 @@ static alike chunks_alike(size_t chunks, size_t length, size_t side, size_t k, s
     return {chunks, index_bytes + 4 * kept, at_once, by(length), by(side), by(kept), by(terse_index_bits(length)), (unsigned)index_bytes, begin, wire_begin};
 }
 
-// Whole chunks, and what is left behind them, with what lies where in the workspace: a word for what does not fit |
-// bases | planes
+// Whole chunks, and what is left behind them. The workspace: a word for what does not fit | bases | planes
 struct plan {
     bool squares;
     alike whole, rest;

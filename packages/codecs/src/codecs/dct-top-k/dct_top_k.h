@@ -1,15 +1,19 @@
 // dct-top-k: of the orthonormal DCT-II of each chunk, the k coefficients of largest magnitude, with their places
 // (DeMo).
 //
-//   chunks    block floats, the last may be shorter; in two dimensions block * block, one square after the other, row by row
-//   a chunk   indices of k coefficients, ascending, ceil(log2 chunk) bits each, to whole bytes; then k fp32 (fewer in a short chunk)
+//   chunks    block floats, the last may be shorter; in two dimensions block * block, one square after the other, row
+//             by row
+//   a chunk   indices of k coefficients, ascending, ceil(log2 chunk) bits each, to whole bytes; then k fp32 (fewer in a
+//             short chunk)
 //
-// The transform, in fp64 and the same bits everywhere (Lee 1984), of c numbers x into X[j] = sum x[i] cos(pi (2 i + 1)
-// j / 2 c):
+// The transform of c numbers x, in fp64 and the same bits everywhere (Lee 1984):
+//
+//   X[j] = sum x[i] cos(pi (2 i + 1) j / 2 c)
 //
 //   c odd     the sum itself, i = 0, 1, ... from 0
-//   c even    A = transform of x[i] + x[c-1-i], B = transform of (x[i] - x[c-1-i]) / (2 cos(pi (2 i + 1) / 2 c)), i < c/2;
-//             X[2 j] = A[j], X[2 j + 1] = B[j] + B[j+1], the last one B[c/2-1]
+//   c even    A = transform of x[i] + x[c-1-i],                                     i < c/2
+//             B = transform of (x[i] - x[c-1-i]) / (2 cos(pi (2 i + 1) / 2 c)),     i < c/2
+//             X[2 j] = A[j],  X[2 j + 1] = B[j] + B[j+1], the last one B[c/2-1]
 //
 // then times sqrt(1/c) for j = 0 and sqrt(2/c) beyond; rows first, then columns. The inverse is the transpose, step by
 // step backwards. The magnitudes of a chunk's coefficients must add up to a finite fp32, because the sum bounds the

@@ -1,6 +1,7 @@
 // l1: levels up to twice the mean magnitude; larger numbers are clamped. Lion Cub, section 4.2.
 //
-//   scale = fp32(sum |x| / M), M the elements of the scale group        q = clamp(round half even((x s) / (2 scale)), -s, s)
+//   scale = fp32(sum |x| / M)                                M: the elements of the scale group
+//   q = clamp(round half even((x s) / (2 scale)), -s, s)
 //
 // With units, q = clamp(round half even(x / unit), -s, s). An x halfway between two levels must give exactly a half, as
 // the division does in fp64: its operands are exact. A product with a rounded factor is a few 2^-45 off, so it is first

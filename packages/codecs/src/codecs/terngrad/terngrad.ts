@@ -1,14 +1,14 @@
 /**
- * terngrad: −1, 0 or +1 per float, drawn so that the mean is x, times the largest magnitude of the scale group. Wen et
- * al. 2017, "TernGrad: Ternary Gradients to Reduce Communication in Distributed Deep Learning",
+ * terngrad: −1, 0 or +1 per float, drawn so that the mean is x, times the largest magnitude of the scale group.
+ * Wen et al. 2017, "TernGrad: Ternary Gradients to Reduce Communication in Distributed Deep Learning",
  * https://arxiv.org/abs/1705.07878
  *
  *   scale[r]  = max |x[i]| of scale group r; with clip = c at most c σ, σ: the scale group's standard deviation
  *   t[i]      = sign(x[i]) with probability |x[i]| · (1 / scale), else 0                  (equations 1 and 3)
  *   decoded   = t scale
  *
- * The wire: scales, one fp32 per scale group, then the codes t + 1, two bits each, by quarters of the whole vector: Q =
- * ⌈n/4⌉,
+ * The wire: scales, one fp32 per scale group, then the codes t + 1, two bits each, by quarters of the whole vector, of
+ * Q = ⌈n/4⌉ elements:
  *
  *   byte j    = code[j] + 4 code[Q + j] + 16 code[2 Q + j] + 64 code[3 Q + j]              0 past the end
  *

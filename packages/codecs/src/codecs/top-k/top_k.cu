@@ -2,8 +2,8 @@
 // floats.
 //
 //   sample   at most 2^16 magnitudes in 2048 ranges: where the k-th largest probably lies
-//   count    all magnitudes, in 2048 ranges of what is in sight; the last block to end picks the range that holds the k-th. Once
-//            where it is known exactly, else again within that range; after a sample that misled, everywhere
+//   count    all magnitudes, in 2048 ranges of what is in sight; the last block to end picks the range that holds the
+//            k-th. Once where it is known exactly, else again within that range; after a sample that misled, everywhere
 //   choose   a tile of 4096 at a time: those above the k-th, and the first that equal it, to their places in the wire
 //   pack     their indices
 //

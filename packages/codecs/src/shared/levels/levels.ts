@@ -5,8 +5,8 @@
  *   s = 2^(bits − 1) − 1, or fewer: `side`        level s stands for reach · scale
  *   wire: scales (fp32, one per scale group; none where unscaled), then the fields
  *
- * Unscaled wires can be summed: the fields of all ranks add up to Σ q + ranks · s, which decodes to the whole number Σ
- * q. With units that the ranks have agreed on, one per scale group, q = x / unit, clamped to ± s, and the sum decodes
+ * Unscaled wires can be summed: the fields of all ranks add up to Σ q + ranks · s, which decodes to the whole number
+ * Σ q. The ranks may also agree on units, one per scale group. Then q = x / unit, clamped to ± s, and the sum decodes
  * to fp32((Σ q) · unit); 0 where the unit is 0.
  */
 import type { EncodeCall, Parameters } from "@terse/native-codecs";

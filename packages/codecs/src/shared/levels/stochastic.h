@@ -1,12 +1,14 @@
-// Stochastic rounding of linf and qsgd: one of the two neighbouring levels is drawn, with probabilities whose mean is
-// x.
+// Stochastic rounding of linf and qsgd: one of the two neighbouring levels is drawn, so that the mean is x.
 //
 //   uniform        v = min(|x| s / scale, s), magnitude floor(v) + draw(v - floor(v))
 //   without zero   the same, but a magnitude 0 of an x that is not 0 becomes 1
 //   logarithmic    level k stands for scale 2^(k - s), k = 1 .. s, and 0 for nothing
 //
-// Vectors draw in whole numbers: for a word of 2 k or 2 k + 1, floor(v) + (k < 2^31 (v - floor(v))) = (ceil(2^32 v) +
-// 2^32 - 1 - 2 k) / 2^32, rounded down; and with p for v the draw alone.
+// Vectors draw in whole numbers. For a word of 2 k or 2 k + 1, with / rounding down,
+//
+//   floor(v) + (k < 2^31 (v - floor(v))) = (ceil(2^32 v) + 2^32 - 1 - 2 k) / 2^32
+//
+// With p in place of v that is the draw alone.
 #ifndef TERSE_STOCHASTIC_H
 #define TERSE_STOCHASTIC_H
 #include "levels.h"

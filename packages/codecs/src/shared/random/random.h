@@ -2,7 +2,9 @@
 //
 //   key     = (seed's low word, high word)
 //   counter = (c's low word, high word, step's low word, high word)       c = 16 (i / 64) + i mod 16
-//   element i takes word (i mod 64) / 16 of the four                      so 16 counters side by side serve 64 elements in order
+//   element i takes word (i mod 64) / 16 of the four
+//
+// So 16 counters side by side serve 64 elements in order.
 //
 // A random number r in [0, 1) is (word >> 1) / 2^31. r < p is computed as (word >> 1) < p 2^31 in fp64, which is exact;
 // signed 32-bit lanes suffice.

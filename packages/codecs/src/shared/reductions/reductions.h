@@ -2,7 +2,8 @@
 // its vector width:
 //
 //   partial[j] of 64 Ki elements = sum over i = j, j + 16, j + 32, ... in that order, in fp64           j = 0 .. 15
-//   fold: partial[j] += partial[j + 8] for j < 8, then + 4, + 2, + 1;  the sum = partial[0] of each 64 Ki, added in order
+//   fold: partial[j] += partial[j + 8] for j < 8, then + 4, + 2, + 1
+//   the sum = partial[0] of each 64 Ki, added in order
 //
 // All of them take any n, including 0, and floats at any multiple of 4 bytes. Finite floats cannot overflow a sum in
 // fp64, so a sum is not finite only if an element is not.
