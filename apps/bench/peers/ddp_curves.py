@@ -1,8 +1,8 @@
-"""PyTorch's DistributedDataParallel on Gloo with AdamW, for comparison: same model, data, weights, threads and rates.
+"""PyTorch's DistributedDataParallel on Gloo with torch.optim, for comparison: same model, data, weights and rates.
 
 Argument: JSON with shape, batchSize, folder (model.safetensors, and the files training and held-out with one byte a
-token), rates (of all steps), clip, adamw (beta1, beta2, eps, weightDecay) and hook (none, or powersgd with its rank:
-"powersgd 2"). Reads "train N" and "evaluate", and answers with the times of the steps and with the mean loss of the
+token), clip, hook (none, fp16, or powersgd with its rank: "powersgd 2") and optimizers: each with its name (adamw or
+muon), the names of its parameters, its rates of all steps, and its options under our names. Reads "train N" and "evaluate", and answers with the times of the steps and with the mean loss of the
 held-out rows, as JSON; null where the loss is not finite. gloo_group.py says what the environment has.
 """
 
@@ -17,6 +17,7 @@ import gpt_ddp
 import numpy
 import torch
 import torch.distributed as dist
+from torch.distributed.algorithms.ddp_comm_hooks import default_hooks
 
 task = json.loads(sys.argv[1])
 gloo_group.join()
@@ -35,25 +36,48 @@ hook, _, approximation = task["hook"].partition(" ")
 ddp = gpt_ddp.ddp_of(model, bucket_megabytes=0 if hook == "powersgd" else None)
 if hook == "powersgd":
     gpt_ddp.compress_by_powersgd(ddp, int(approximation))
-given = task["adamw"]
-adamw = torch.optim.AdamW(
-    model.parameters(), betas=(given["beta1"], given["beta2"]), eps=given["eps"], weight_decay=given["weightDecay"]
-)
+if hook == "fp16":
+    ddp.register_comm_hook(None, default_hooks.fp16_compress_hook)
+named = dict(model.named_parameters())
+
+
+def optimizer_of(given):
+    parameters = [named.pop(name) for name in given["parameters"]]
+    decay = given["weightDecay"]
+    if given["name"] == "adamw":
+        return torch.optim.AdamW(parameters, betas=(given["beta1"], given["beta2"]), eps=given["eps"], weight_decay=decay)
+    return torch.optim.Muon(
+        parameters,
+        momentum=given["momentum"],
+        nesterov=given["nesterov"],
+        ns_coefficients=tuple(given["nsCoefficients"]),
+        ns_steps=given.get("nsSteps", 5),
+        eps=given["eps"],
+        weight_decay=decay,
+        adjust_lr_fn=given["adjustLrFn"],
+    )
+
+
+optimizers = [(optimizer_of(given), given["rates"]) for given in task["optimizers"] if given["parameters"]]
+assert not named, f"no optimizer has {list(named)}"
 taken = 0
 
 
 def step():
     global taken
     tokens = training[taken]
-    for group in adamw.param_groups:
-        group["lr"] = task["rates"][taken]
+    for optimizer, rates in optimizers:
+        for group in optimizer.param_groups:
+            group["lr"] = rates[taken]
     taken += 1
     begin = time.perf_counter()
-    adamw.zero_grad(set_to_none=False)  # gradients are views of DDP's buckets
+    for optimizer, _ in optimizers:
+        optimizer.zero_grad(set_to_none=False)  # gradients are views of DDP's buckets
     ddp(tokens[:, :-1].contiguous(), tokens[:, 1:].contiguous()).backward()
     if task["clip"] > 0:
         torch.nn.utils.clip_grad_norm_(model.parameters(), task["clip"])
-    adamw.step()
+    for optimizer, _ in optimizers:
+        optimizer.step()
     return 1000 * (time.perf_counter() - begin)
 
 

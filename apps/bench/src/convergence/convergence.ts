@@ -1,7 +1,8 @@
 /**
- * `bench convergence`: every method trains the same small GPT (recipe.yaml) with four workers, at a learning rate that
- * a search finds for it, with three seeds; each seed has its own weights and tokens, the same for every method. A
- * method is a setting, and can be measured again alone. Losses and bytes do not depend on the machine's speed.
+ * `bench convergence`: every method trains the same small GPT (recipe.yaml) with four workers, at the settings that a
+ * search of as many runs finds for each (settings.ts), with three seeds; each seed has its own weights and tokens, the
+ * same for every method. A method is a setting of the suite, and can be measured again alone. Losses and bytes do not
+ * depend on the machine's speed.
  *
  * Two more settings, 100mbit and 10mbit, time each kind of step of every method, with four processes whose links
  * `netlab` limits. The seconds of a run are these times, once for each of its steps (times.ts).
@@ -13,7 +14,8 @@ import { readLines } from "../recording.ts";
 import type { Suite } from "../suite.ts";
 import { curvesOf, reference, tolerance } from "./curves.ts";
 import { type Hook, methods } from "./methods.ts";
-import { searchRate } from "./search.ts";
+import { refinedRate, type Settings, search } from "./search.ts";
+import { budget, chosenIn, nameOf, overridesOf, searchOf } from "./settings.ts";
 import { countKinds, leastTimes, timesByBytes } from "./times.ts";
 import { Trainers } from "./trainers.ts";
 import { received, type Trained } from "./training.ts";
@@ -36,48 +38,68 @@ export const convergence: Suite = {
 
 /** The losses of a method, and how many steps sent how many bytes. */
 async function* losses(name: string, given: readonly string[]): AsyncGenerator<Measurement> {
-  const { changes, hook } = methods[name]!;
-  await using runs = await Runs.open(hook);
-  const train = (lr: number, seed: number, ...more: readonly string[]) =>
-    runs.train([...changes, ...given, `optimizer.lr=${lr}`, `seed=${seed}`, ...more]);
+  const method = methods[name]!;
+  await using runs = await Runs.open(method.hook);
+  const whole = readRecipe(new URL(recipe), given).steps;
+  const train = (chosen: Settings, seed: number, steps = whole) =>
+    runs.train([...method.changes, ...given, ...overridesOf(chosen, steps), `seed=${seed}`, `steps=${steps}`]);
   const unit = "nats/byte";
 
-  // The rate, and the run with the first seed, which is the search's
-  const found = new Map<number, Trained>();
-  const start = methods[name]!.lr;
-  let lr: number;
-  if (typeof start === "number") {
-    const tried = await searchRate(start, async (rate) => {
-      const run = await train(rate, seeds[0]!);
-      found.set(rate, run);
+  // The settings, and the run with the first seed, which is the search's
+  const found = new Map<string, Trained>();
+  let chosen: Settings;
+  if (typeof method.lr === "number") {
+    const { start, axes, together } = searchOf(method, method.lr, given);
+    const lossAt = async (settings: Settings) => {
+      const run = await train(settings, seeds[0]!);
+      found.set(nameOf(settings), run);
       return lossOf(run);
+    };
+    const { tried, atEdge } = await search(start, axes, lossAt, {
+      most: budget,
+      together,
+      refined: refinedRate,
     });
-    for (const { lr, loss } of tried)
-      yield { case: `${name}, search`, metric: `loss_at_lr_${short(lr)}`, value: loss, unit };
-    lr = tried[0]!.lr;
+    const inCase = { case: `${name}, search` };
+    for (const { settings, loss } of tried)
+      yield { ...inCase, metric: `loss_at_${nameOf(settings)}`, value: loss, unit };
+    for (const setting of atEdge) yield { ...inCase, metric: `${setting}_at_edge`, value: 1, unit: "" };
+    chosen = tried[0]!.settings;
   } else {
-    lr = known(`${start}, seed ${seeds[0]}`, "lr", given) ?? missing(name, start);
+    const owner = `${method.lr}, seed ${seeds[0]}`;
+    if (known(owner, "validation_loss", given) === undefined) missing(name, method.lr);
+    chosen = chosenIn((metric) => known(owner, metric, given));
   }
 
   const trained = await Promise.all(
-    seeds.map(async (seed, i) => (i === 0 ? found.get(lr) : undefined) ?? (await train(lr, seed))),
+    seeds.map(async (seed, i) => (i === 0 ? found.get(nameOf(chosen)) : undefined) ?? (await train(chosen, seed))),
   );
   for (const [i, run] of trained.entries()) {
     const inCase = { case: `${name}, seed ${seeds[i]}` };
     yield { ...inCase, metric: "validation_loss", value: lossOf(run), unit };
-    yield { ...inCase, metric: "lr", value: lr, unit: "" };
-    for (const { step, loss } of run.points) yield { ...inCase, metric: `loss_at_${step}`, value: loss, unit };
+    for (const [setting, value] of Object.entries(chosen)) yield { ...inCase, metric: setting, value, unit: "" };
+    yield* lossesAt(inCase.case, run);
   }
   const [first] = trained as [Trained, ...Trained[]];
   yield* kinds(name, first);
 
-  // A method that ends above the reference gets a run of twice as many steps.
+  // A method that ends above the reference gets a run of twice as many steps, and one that is there before the end a
+  // run of half as many: the schedule of the whole run hides what the half could do.
   const target = name === reference ? undefined : known(`${reference}, seed ${seeds[0]}`, "validation_loss", given);
-  if (target === undefined || typeof start === "string" || lossOf(first) <= tolerance * target) return;
-  const longer = await train(lr, seeds[0]!, `steps=${2 * first.points.at(-1)!.step}`);
-  const inCase = { case: `${name}, twice the steps` };
-  for (const { step, loss } of longer.points) yield { ...inCase, metric: `loss_at_${step}`, value: loss, unit };
-  yield* kinds(inCase.case, longer);
+  if (target === undefined || typeof method.lr === "string") return;
+  const isThere = ({ loss }: { loss: number }) => loss <= tolerance * target;
+  if (!isThere(first.points.at(-1)!)) yield* other(`${name}, twice the steps`, 2 * whole);
+  else if (first.points.slice(0, -1).some(isThere)) yield* other(`${name}, half the steps`, Math.round(whole / 2));
+
+  async function* other(inCase: string, steps: number): AsyncGenerator<Measurement> {
+    const run = await train(chosen, seeds[0]!, steps);
+    yield* lossesAt(inCase, run);
+    yield* kinds(inCase, run);
+  }
+}
+
+function* lossesAt(name: string, { points }: Trained): Generator<Measurement> {
+  for (const { step, loss } of points) yield { case: name, metric: `loss_at_${step}`, value: loss, unit: "nats/byte" };
 }
 
 /** Bytes of a step, and how many steps of each kind there were until each evaluation. PyTorch's are of one kind. */
@@ -114,16 +136,15 @@ async function* seconds(rate: string, given: readonly string[]): AsyncGenerator<
   // Times of steps that a method sends no more
   const others = recorded(given).filter(({ setting }) => setting !== rate);
   for (const curve of curvesOf([...others, ...measured])) {
-    const value = curve.timeToLoss(rate);
+    const value = curve.toLoss(rate)?.ratio;
     if (value !== undefined) yield { case: `${curve.method}, ${rate}`, metric: "time_to_loss", value, unit: "ratio" };
   }
 }
 
 const lossOf = ({ points }: Trained) => points.at(-1)!.loss;
-const short = (value: number) => Number(value.toPrecision(3));
 function missing(name: string, owner: string): never {
   throw new Error(
-    `${name} takes the learning rate of ${owner}, which has not been measured with this recipe: measure both, --settings ${owner},${name}`,
+    `${name} takes the settings of ${owner}, which has not been measured with this recipe: measure both, --settings ${owner},${name}`,
   );
 }
 

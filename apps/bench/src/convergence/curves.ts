@@ -9,17 +9,20 @@ export interface Spread {
   readonly most: number;
 }
 
-/**
- * What every method is compared with: the loss that it ends at, within a tolerance, and the time that PyTorch's DDP
- * takes for all its steps.
- */
-export const [reference, baseline] = ["adamw", "pytorch-ddp"];
+/** What every method is compared with: the loss that this one ends at, within a tolerance. */
+export const reference = "adamw";
 export const tolerance = 1.005;
+
+/** Whether PyTorch's DDP trained it. */
+export const isPyTorchs = (method: string): boolean => method.startsWith("pytorch-");
 
 export interface Curve {
   readonly method: string;
   readonly seeds: number;
-  readonly lr: number | undefined; // where it was searched
+  /** What the search chose; the warm-up is a part of the run. Undefined where it was not recorded. */
+  readonly settings: Readonly<Record<"lr" | "warmup" | "beta2", number | undefined>>;
+  /** Those that lie at an edge of what was tried. */
+  readonly atEdge: readonly string[];
   readonly last: Spread; // validation loss, nats per byte
   /** The last loss over that of the reference with the same seed. */
   readonly ratio: Spread;
@@ -29,47 +32,50 @@ export interface Curve {
   bytesAfter(step: number): number;
   /** Seconds after so many steps on links of a rate; undefined where they were not measured. */
   secondsAfter(rate: string, step: number): number | undefined;
+  /** The time until the method has the reference's loss on links of a rate; undefined where it never has. */
+  toLoss(rate: string): TimeToLoss | undefined;
+}
+
+export interface TimeToLoss {
+  readonly seconds: number;
   /**
-   * The baseline's time for all its steps ÷ the method's until it has the reference's loss; undefined where it never
-   * has.
+   * The fastest of PyTorch's sides ÷ this one. Undefined where none of them was timed.
    */
-  timeToLoss(rate: string): number | undefined;
-  /** Whether that is in the run of twice the steps, which has one seed, because some seed did not have it before. */
-  readonly inLongerRun: boolean;
+  readonly ratio: number | undefined;
+  /** In a run of another length, which has one seed. */
+  readonly oneSeed: boolean;
 }
 
 /** `of`: the method whose losses the others are divided by. */
 export function curvesOf(measurements: readonly Measurement[], of: string = reference): Curve[] {
   const values = byCase(measurements);
-  const methods = [...new Set([...values.keys()].flatMap((name) => /^(.*), seed \d+$/.exec(name)?.[1] ?? []))];
+  const methods = methodsIn(values);
   return methods.map((method) => curveOf(method, values, of));
 }
 
+const methodsIn = (values: Values): string[] => [
+  ...new Set([...values.keys()].flatMap((name) => /^(.*), seed \d+$/.exec(name)?.[1] ?? [])),
+];
+
 function curveOf(method: string, values: Values, of: string): Curve {
-  const seeds = [...values.keys()].filter((name) => name.startsWith(`${method}, seed `));
+  const seeds = seedsOf(method, values);
   const own = seeds.map((name) => values.get(name)!);
   const over = (metric: string) => spreadOf(own.map((run) => run.get(metric)!));
-  const lastOf = (name: string) => values.get(name)?.get("validation_loss") ?? Number.NaN;
-  const last = seeds.map(lastOf);
+  const last = seeds.map((name) => lastOf(name, values));
   const points = lossesOf(own[0]!).map(({ step }) => ({ step, ...over(`loss_at_${step}`) }));
   const sent = values.get(method)!.get("sent_per_step")!;
   const onLink = [...values].find(
     ([name, metrics]) => name.startsWith(`${method}, `) && metrics.has("sent_per_step") && !name.endsWith("steps"),
   );
   const bytesPerStep = sent || onLink?.[1].get("sent_per_step") || 0; // PyTorch's are counted on its link
-  const reached = (name: string, seed: string) => {
-    const target = tolerance * lastOf(seed.replace(method, reference));
-    return lossesOf(values.get(name)).find(({ step, loss }) => step > 0 && loss <= target)?.step;
-  };
-  const steps = seeds.map((seed) => reached(seed, seed));
-  const longer = `${method}, twice the steps`;
-  const inLongerRun = steps.includes(undefined);
+  const searched = values.get(`${method}, search`) ?? new Map<string, number>();
   return {
     method,
     seeds: own.length,
-    lr: own[0]!.get("lr"),
+    settings: { lr: own[0]!.get("lr"), warmup: own[0]!.get("warmup"), beta2: own[0]!.get("beta2") },
+    atEdge: [...searched.keys()].flatMap((metric) => /^(\w+)_at_edge$/.exec(metric)?.[1] ?? []),
     last: spreadOf(last),
-    ratio: spreadOf(last.map((loss, i) => loss / lastOf(seeds[i]!.replace(method, of)))),
+    ratio: spreadOf(last.map((loss, i) => loss / lastOf(seeds[i]!.replace(method, of), values))),
     points,
     bytesPerStep,
     bytesAfter(step) {
@@ -78,17 +84,48 @@ function curveOf(method: string, values: Values, of: string): Curve {
       return [...counts].reduce((sum, [bytes, count]) => sum + bytes * count, 0);
     },
     secondsAfter: (rate, step) => secondsAfter(values, method, method, rate, step),
-    inLongerRun,
-    timeToLoss(rate) {
-      const end = Math.max(...lossesOf(values.get(`${baseline}, seed 1`)).map(({ step }) => step));
-      const base = secondsAfter(values, baseline, baseline, rate, end);
-      const times = inLongerRun
-        ? [secondsAfter(values, method, longer, rate, reached(longer, seeds[0]!))]
-        : steps.map((step) => secondsAfter(values, method, method, rate, step));
-      if (base === undefined || times.includes(undefined)) return undefined;
-      return (base * times.length) / (times as number[]).reduce((sum, one) => sum + one, 0);
+    toLoss(rate) {
+      const own = secondsToLoss(method, values, rate);
+      const peer = fastestPeer(values, rate);
+      return own && { ...own, ratio: peer && peer.seconds / own.seconds };
     },
   };
+}
+
+const seedsOf = (method: string, values: Values) =>
+  [...values.keys()].filter((name) => name.startsWith(`${method}, seed `));
+const lastOf = (name: string, values: Values) => values.get(name)?.get("validation_loss") ?? Number.NaN;
+
+/**
+ * The mean over the seeds of the time until the reference's loss with the same seed. In place of it, where it is less,
+ * or where some seed does not get there, the time in a run of half or twice the steps.
+ */
+function secondsToLoss(method: string, values: Values, rate: string): Omit<TimeToLoss, "ratio"> | undefined {
+  const seeds = seedsOf(method, values);
+  const seconds = (run: string, seed: string) => {
+    const target = tolerance * lastOf(seed.replace(method, reference), values);
+    const reached = lossesOf(values.get(run)).find(({ step, loss }) => step > 0 && loss <= target)?.step;
+    return secondsAfter(values, method, run === seed ? method : run, rate, reached);
+  };
+  const whole = seeds.map((seed) => seconds(seed, seed));
+  const mean = whole.reduce<number>((sum, one) => sum + (one ?? Number.NaN), 0) / whole.length;
+  const others = ["half", "twice"].map((length) => seconds(`${method}, ${length} the steps`, seeds[0]!));
+  const found = [
+    { seconds: mean, oneSeed: false },
+    ...others.map((one) => ({ seconds: one ?? Number.NaN, oneSeed: true })),
+  ].filter((one) => Number.isFinite(one.seconds));
+  return found.toSorted((a, b) => a.seconds - b.seconds)[0];
+}
+
+/** PyTorch's side that has the reference's loss first. */
+export function fastestPeer(values: Values, rate: string): { method: string; seconds: number } | undefined {
+  const times = methodsIn(values)
+    .filter(isPyTorchs)
+    .flatMap((method) => {
+      const found = secondsToLoss(method, values, rate);
+      return found ? [{ method, seconds: found.seconds }] : [];
+    });
+  return times.toSorted((a, b) => a.seconds - b.seconds)[0];
 }
 
 /** Seconds after so many steps of a run of a method. */

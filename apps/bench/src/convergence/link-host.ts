@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { saveModel } from "@terse/checkpoint";
 import { joinWorld } from "@terse/collectives";
 import { datasets } from "@terse/data";
-import { gptPresets } from "@terse/models";
+import { gptPresets, type Model } from "@terse/models";
 import { setNumThreads } from "@terse/tensor";
 import { buildModel } from "@terse/train/build";
 import { type Recipe, readRecipe } from "@terse/train/recipe";
@@ -36,7 +36,7 @@ await serve({
     }
   },
 
-  /** The same weights, batches, learning rates and options of AdamW. */
+  /** The same weights, batches, learning rates and options of the optimizers. */
   async pytorch({ recipe, overrides, take, every, hook }: Asked & { hook: Hook }): Promise<Trained> {
     const read = readRecipe(new URL(recipe), overrides);
     const folder = mkdtempSync(join(tmpdir(), "terse-bench-"));
@@ -84,8 +84,25 @@ async function taskOf(recipe: Recipe, { take, hook, folder }: { take: number; ho
   writeFileSync(`${folder}/training`, Buffer.concat(training));
   writeFileSync(`${folder}/held-out`, await rowsOfBytes(data.validation({ windows, sharded: false })));
   const { name: _, preset, ...given } = recipe.model as { name: string; preset: keyof typeof gptPresets };
-  const schedule = { ...recipe.schedule, steps: recipe.steps, lr: recipe.optimizer.lr };
-  const { clip, ...adamw } = recipe.optimizer as unknown as Record<string, number>;
-  const rates = Array.from({ length: take }, (_, step) => learningRate(step, schedule));
-  return { shape: { ...gptPresets[preset], ...given }, batchSize, folder, rates, clip, adamw, hook };
+  const { clip } = recipe.optimizer;
+  const optimizers = optimizersOf(recipe, model.namedParameters(), take);
+  return { shape: { ...gptPresets[preset], ...given }, batchSize, folder, clip, optimizers, hook };
+}
+
+/** An optimizer for the parameters of each group, by roles, and one for all others, with its rate of each step. */
+function optimizersOf(
+  { optimizer, schedule, steps }: Recipe,
+  parameters: ReturnType<Model["namedParameters"]>,
+  take: number,
+) {
+  const { groups, ...own } = optimizer;
+  const sections = [...groups, own].map((section) => ({ lr: own.lr, ...section, parameters: [] as string[] }));
+  for (const [name, { role }] of parameters) {
+    const place = groups.findIndex(({ roles }) => roles?.includes(role));
+    sections.at(place)!.parameters.push(name);
+  }
+  return sections.map(({ lr, ...section }) => ({
+    ...section,
+    rates: Array.from({ length: take }, (_, step) => learningRate(step, { ...schedule, steps, lr })),
+  }));
 }

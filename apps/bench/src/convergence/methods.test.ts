@@ -1,7 +1,7 @@
 import { readRecipe } from "@terse/train/recipe";
 import { expect, it } from "vitest";
 import { recipe } from "./convergence.ts";
-import { type Method, methods, rateOwner } from "./methods.ts";
+import { type Method, methods, settingsOwner } from "./methods.ts";
 
 const read = ({ changes, timed = [] }: Method) => readRecipe(new URL(recipe), [...changes, ...timed]);
 
@@ -10,10 +10,10 @@ it.each(Object.entries(methods))("%s is a recipe, also while its steps are timed
   expect(() => read({ ...method, timed: [] })).not.toThrow();
 });
 
-it("take the learning rate of a method that searches its own and comes before them", () => {
+it("take the settings of a method that searches its own and comes before them", () => {
   const names = Object.keys(methods);
   for (const name of names) {
-    expect(methods[rateOwner(name)]!.lr).toBeTypeOf("number");
-    expect(names.indexOf(rateOwner(name))).toBeLessThanOrEqual(names.indexOf(name));
+    expect(methods[settingsOwner(name)]!.lr).toBeTypeOf("number");
+    expect(names.indexOf(settingsOwner(name))).toBeLessThanOrEqual(names.indexOf(name));
   }
 });

@@ -1,15 +1,18 @@
 /** The methods that `bench convergence` trains, and what each changes in recipe.yaml. */
 
 /** How PyTorch's DDP sends gradients. */
-export type Hook = "none" | `powersgd ${number}`;
+export type Hook = "none" | "fp16" | `powersgd ${number}`;
 
 export interface Method {
   readonly changes: readonly string[];
   /**
-   * Where the search for the learning rate begins, or the method whose rate it takes, because only one option differs.
+   * The rate where the search begins (settings.ts); or the method whose settings it takes, because only one option
+   * differs.
    */
   readonly lr: number | string;
-  /** Trained by PyTorch's DDP with AdamW, not by us. */
+  /** Adam's family: β₂ is searched too. */
+  readonly searchesBeta2?: boolean;
+  /** Trained by PyTorch's DDP and torch.optim, not by us. */
   readonly hook?: Hook;
   /** Further changes while a few steps are timed, so that every kind of step is among them. */
   readonly timed?: readonly string[];
@@ -22,6 +25,7 @@ const optimizer = (name: string, ...options: readonly string[]) => [
 // Its authors: three to ten times AdamW's
 const lion = (name: string, ...options: readonly string[]) => optimizer(name, "weightDecay=0.3", ...options);
 const warmup = { timed: ["optimizer.warmup=4"] };
+const adams = { searchesBeta2: true };
 /** Matrix methods leave the other parameters to AdamW, at the rate that suits it here. */
 const others = "groups=[{roles: [embedding, head, norm, vector], name: adamw, lr: 4e-3, weightDecay: 0.1}]";
 const compressed = (gradient: string, ...options: readonly string[]) => [
@@ -31,9 +35,11 @@ const compressed = (gradient: string, ...options: readonly string[]) => [
 const dion = (...options: readonly string[]) => optimizer("dion", "weightDecay=0.01", others, ...options);
 
 export const methods: Readonly<Record<string, Method>> = {
-  adamw: { changes: optimizer("adamw"), lr: 2e-3 },
+  adamw: { changes: optimizer("adamw"), lr: 4e-3, ...adams },
   "pytorch-ddp": { changes: optimizer("adamw"), lr: "adamw", hook: "none" },
-  "pytorch-ddp-powersgd-2": { changes: optimizer("adamw"), lr: 1e-3, hook: "powersgd 2" },
+  "pytorch-ddp-fp16": { changes: optimizer("adamw"), lr: "adamw", hook: "fp16" },
+  "pytorch-ddp-powersgd-2": { changes: optimizer("adamw"), lr: 1e-3, ...adams, hook: "powersgd 2" },
+  "pytorch-ddp-powersgd-8": { changes: optimizer("adamw"), lr: 1e-3, ...adams, hook: "powersgd 8" },
   sgd: { changes: optimizer("sgd", "momentum=0.9", "weightDecay=0"), lr: 0.125 },
   signsgd: { changes: optimizer("signsgd", "weightDecay=0"), lr: 4e-3 },
   signum: { changes: optimizer("signum", "weightDecay=0"), lr: 5e-4 },
@@ -58,9 +64,9 @@ export const methods: Readonly<Record<string, Method>> = {
     changes: lion("lion-cub", "bits=8", "beta2=0.95"),
     lr: "lion-cub-beta-0.95",
   },
-  lamb: { changes: optimizer("lamb"), lr: 0.03 },
-  "one-bit-adam": { changes: optimizer("one-bit-adam", "warmup=80"), lr: 5e-4, ...warmup },
-  "one-bit-lamb": { changes: optimizer("one-bit-lamb", "warmup=80"), lr: 0.03, ...warmup },
+  lamb: { changes: optimizer("lamb"), lr: 0.03, ...adams },
+  "one-bit-adam": { changes: optimizer("one-bit-adam", "warmup=80"), lr: 5e-4, ...adams, ...warmup },
+  "one-bit-lamb": { changes: optimizer("one-bit-lamb", "warmup=80"), lr: 0.03, ...adams, ...warmup },
   "one-bit-lamb-clip-previous": {
     changes: optimizer("one-bit-lamb", "warmup=80", "clipBy=previous"),
     lr: "one-bit-lamb",
@@ -69,9 +75,11 @@ export const methods: Readonly<Record<string, Method>> = {
   "zero-one-adam": {
     changes: optimizer("zero-one-adam", "freeze=80", "doubling=80", "localSteps=4"),
     lr: 5e-4,
+    ...adams,
     timed: ["optimizer.freeze=3", "optimizer.doubling=2"],
   },
   muon: { changes: optimizer("muon", others), lr: 0.02 },
+  "pytorch-ddp-muon": { changes: optimizer("muon", others), lr: "muon", hook: "none" },
   dion: { changes: dion("rank=0.25"), lr: 0.01 },
   "dion-rank-0.125": { changes: dion("rank=0.125"), lr: "dion" },
   "dion-rank-full": { changes: dion("rank=full"), lr: "dion" },
@@ -81,14 +89,15 @@ export const methods: Readonly<Record<string, Method>> = {
   "adamw-powersgd-2": {
     changes: [...optimizer("adamw"), ...compressed("powersgd", "matrixApproximationRank=2")],
     lr: 1e-3,
+    ...adams,
   },
   "adamw-powersgd-8": {
     changes: [...optimizer("adamw"), ...compressed("powersgd", "matrixApproximationRank=8")],
     lr: "adamw-powersgd-2",
   },
-  "adamw-qsgd": { changes: [...optimizer("adamw"), ...compressed("qsgd")], lr: 8e-3 },
-  "adamw-terngrad": { changes: [...optimizer("adamw"), ...compressed("terngrad")], lr: 8e-3 },
-  "adamw-graddrop": { changes: [...optimizer("adamw"), ...compressed("graddrop")], lr: 4e-3 },
+  "adamw-qsgd": { changes: [...optimizer("adamw"), ...compressed("qsgd")], lr: 8e-3, ...adams },
+  "adamw-terngrad": { changes: [...optimizer("adamw"), ...compressed("terngrad")], lr: 8e-3, ...adams },
+  "adamw-graddrop": { changes: [...optimizer("adamw"), ...compressed("graddrop")], lr: 4e-3, ...adams },
   "sgd-dgc": {
     changes: [...optimizer("sgd", "weightDecay=0"), ...compressed("dgc", "ratio=0.01", "momentum=0.9")],
     lr: 0.25,
@@ -97,8 +106,8 @@ export const methods: Readonly<Record<string, Method>> = {
   "lamb-basic-one-bit": { changes: optimizer("lamb-basic-one-bit", "warmup=80"), lr: "one-bit-lamb", ...warmup },
 };
 
-/** The method whose rate a method takes; itself where it searches. */
-export function rateOwner(name: string): string {
+/** The method whose settings a method takes; itself where it searches. */
+export function settingsOwner(name: string): string {
   const { lr } = methods[name]!;
   return typeof lr === "string" ? lr : name;
 }

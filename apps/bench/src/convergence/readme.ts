@@ -4,14 +4,14 @@
 import { dot, lineY, ruleX, text } from "@observablehq/plot";
 import { bytesText } from "@terse/train/format";
 import { chart } from "../chart.ts";
+import { byCase } from "../measurement.ts";
 import type { RecordedLine } from "../recording.ts";
 import { rateText, svg } from "../svg.ts";
-import { workers } from "./convergence.ts";
-import { baseline, type Curve, curvesOf, reference } from "./curves.ts";
+import { rates, workers } from "./convergence.ts";
+import { type Curve, curvesOf, fastestPeer, reference, type TimeToLoss } from "./curves.ts";
 
-/** The methods, with their names in plain words; the first one is what the others are compared with. */
+/** The methods with their names in plain words, below the fastest of PyTorch's sides, with which they are compared. */
 const shown: Readonly<Record<string, string>> = {
-  [baseline]: "PyTorch DDP, AdamW",
   "adamw-terngrad": "AdamW, TernGrad",
   "adamw-qsgd": "AdamW, QSGD 4 bits",
   "zero-one-adam": "0/1 Adam",
@@ -20,28 +20,40 @@ const shown: Readonly<Record<string, string>> = {
   "lion-cub-beta-0.95": "Lion Cub",
 };
 
+const peers: Readonly<Record<string, string>> = {
+  "pytorch-ddp": "PyTorch DDP, AdamW",
+  "pytorch-ddp-fp16": "PyTorch DDP, AdamW, fp16",
+  "pytorch-ddp-muon": "PyTorch DDP, Muon",
+  "pytorch-ddp-powersgd-2": "PyTorch DDP, PowerSGD 2",
+  "pytorch-ddp-powersgd-8": "PyTorch DDP, PowerSGD 8",
+};
+const nameOf = (method: string) => peers[method] ?? shown[method]!;
+
+/** The fastest of PyTorch's sides at each rate first. */
 const shownCurves = (lines: readonly RecordedLine[]): Curve[] => {
   const curves = curvesOf(lines);
-  return Object.keys(shown).flatMap((method) => curves.find((curve) => curve.method === method) ?? []);
+  const values = byCase(lines);
+  const fastest = rates.flatMap((rate) => fastestPeer(values, rate)?.method ?? []);
+  const names = new Set([...fastest, ...Object.keys(shown)]);
+  return [...names].flatMap((method) => curves.find((curve) => curve.method === method) ?? []);
 };
 
 /** What both documents explain below their tables. */
-const markOf = ({ inLongerRun }: Curve) => (inLongerRun ? " *" : "");
+const markOf = (found: TimeToLoss | undefined) => (found?.oneSeed ? " *" : "");
 
 /** One row a method: what it sends, where it ends, and how much sooner than PyTorch's DDP it is where AdamW ends. */
 export function readmeTable(lines: readonly RecordedLine[]): string {
   const dense = curvesOf(lines).find(({ method }) => method === reference)!;
   const parameters = dense.bytesPerStep / (((2 * (workers - 1)) / workers) * 4); // an all-reduce of 4 bytes each
-  const times = (ratio: number | undefined, mark: string) =>
-    ratio === undefined ? "–" : `${Number(ratio.toPrecision(2))} ×${mark}`;
+  const times = (found: TimeToLoss | undefined) =>
+    found?.ratio === undefined ? "–" : `${Number(found.ratio.toPrecision(2))} ×${markOf(found)}`;
   const rows = shownCurves(lines).map((curve) => {
     const bits = (8 * curve.bytesPerStep) / parameters;
     const cells = [
-      shown[curve.method]!,
+      nameOf(curve.method),
       bits.toPrecision(2),
       curve.last.mean.toFixed(2),
-      times(curve.timeToLoss("100mbit"), markOf(curve)),
-      times(curve.timeToLoss("10mbit"), markOf(curve)),
+      ...rates.map((rate) => times(curve.toLoss(rate))),
     ];
     return `| ${cells.join(" | ")} |`;
   });
@@ -55,13 +67,13 @@ export function readmeTable(lines: readonly RecordedLine[]): string {
 /** Every method that reaches AdamW's loss, the soonest on slow links first. */
 export function soonestTable(lines: readonly RecordedLine[]): string {
   const curves = curvesOf(lines).flatMap((curve) => {
-    const [fast, slow] = [curve.timeToLoss("100mbit"), curve.timeToLoss("10mbit")];
-    return fast === undefined || slow === undefined ? [] : [{ ...curve, fast, slow }];
+    const [fast, slow] = rates.map((rate) => curve.toLoss(rate));
+    return fast?.ratio === undefined || slow?.ratio === undefined ? [] : [{ ...curve, fast, slow }];
   });
   const rows = curves
-    .toSorted((a, b) => b.slow - a.slow)
+    .toSorted((a, b) => a.slow.seconds - b.slow.seconds)
     .map((curve) => {
-      const sooner = [curve.fast, curve.slow].map((times) => `${times.toFixed(1)}${markOf(curve)}`);
+      const sooner = [curve.fast, curve.slow].map((found) => `${found.ratio!.toFixed(1)}${markOf(found)}`);
       const cells = [curve.method, curve.ratio.mean.toFixed(2), bytesText(curve.bytesPerStep), ...sooner];
       return `| ${cells.join(" | ")} |`;
     });
@@ -83,7 +95,7 @@ export function readmePicture(lines: readonly RecordedLine[]): string {
       const seconds = step > 0 ? curve.secondsAfter(rate, step) : undefined;
       return seconds === undefined ? [] : [{ seconds, loss: mean }];
     });
-    return { name: shown[curve.method]!, stroke: colours[i]!, drawn, end: drawn.at(-1)! };
+    return { name: nameOf(curve.method), stroke: colours[i]!, drawn, end: drawn.at(-1)! };
   });
   const all = curves.flatMap(({ drawn }) => drawn);
   const [first, last] = [Math.min(...all.map((one) => one.seconds)), Math.max(...all.map((one) => one.seconds))];

@@ -1,7 +1,8 @@
 import { expect, it } from "vitest";
+import { byCase } from "../measurement.ts";
 import { recipePicture, recipeReport } from "../recipe/report.ts";
 import type { RecordedLine } from "../recording.ts";
-import { curvesOf } from "./curves.ts";
+import { curvesOf, fastestPeer } from "./curves.ts";
 import { expectations, expectationsTable } from "./expectations.ts";
 import { methods } from "./methods.ts";
 import { convergencePicture, convergenceReport } from "./report.ts";
@@ -75,15 +76,43 @@ it("add up the seconds of every kind of step, until the loss of AdamW", () => {
     line("sgd", "sgd, twice the steps", "steps_of_9_until_60", 60),
   ]);
   const [adamw, ddp, lion, sgd] = curvesOf(lines);
-  expect(adamw!.timeToLoss("100mbit")).toBeUndefined(); // not timed
+  expect(adamw!.toLoss("100mbit")).toBeUndefined(); // not timed
   expect(ddp!.secondsAfter("100mbit", 40)).toBe(80);
-  expect(ddp!.timeToLoss("100mbit")).toBe(1);
+  expect(ddp!.toLoss("100mbit")).toEqual({ seconds: 80, ratio: 1, oneSeed: false });
   expect(lion!.secondsAfter("100mbit", 40)).toBe(17.5);
-  expect(lion!.timeToLoss("100mbit")).toBe(80 / 10); // after 20 steps
+  expect(lion!.toLoss("100mbit")).toEqual({ seconds: 10, ratio: 80 / 10, oneSeed: false }); // after 20 steps
   expect(lion!.bytesAfter(40)).toBe(9 * 30 + 10);
-  expect(sgd!.timeToLoss("100mbit")).toBe(80 / 30); // in the longer run
-  expect([lion, sgd].map((curve) => curve!.inLongerRun)).toEqual([false, true]);
-  expect(sgd!.timeToLoss("10mbit")).toBeUndefined();
+  expect(sgd!.toLoss("100mbit")).toEqual({ seconds: 30, ratio: 80 / 30, oneSeed: true }); // in the longer run
+  expect(sgd!.toLoss("10mbit")).toBeUndefined();
+});
+
+it("compare with the fastest of PyTorch's sides, and take the shorter of two runs", () => {
+  const lines = linesOf(
+    { adamw: [2.3], "pytorch-ddp": [2.3], "pytorch-ddp-muon": [1.2], "pytorch-ddp-powersgd-2": [2.9], lion: [1.2] },
+    [
+      ...ends("pytorch-ddp", 2, 2),
+      ...ends("pytorch-ddp-muon", 3, 3), // after 20 steps
+      ...ends("pytorch-ddp-powersgd-2", 0.1, 0.1), // never
+      ...ends("lion", 0.5, 0.25),
+      line("lion", "lion, half the steps", "loss_at_20", 2.2),
+      line("lion", "lion, half the steps", "steps_of_1_until_20", 20),
+    ],
+  );
+  expect(fastestPeer(byCase(lines), "100mbit")).toEqual({ method: "pytorch-ddp-muon", seconds: 60 });
+  const lion = curvesOf(lines).find(({ method }) => method === "lion")!;
+  expect(lion.toLoss("100mbit")).toEqual({ seconds: 5, ratio: 60 / 5, oneSeed: true });
+  expect(convergenceReport(lines, machine)).toContain("to the loss, ÷ pytorch-ddp-muon");
+});
+
+it("name the settings that the search chose, and those at an edge of it", () => {
+  const lines = linesOf({ adamw: [2], lion: [2.1] }, [
+    line("adamw", "adamw, seed 1", "warmup", 0.3),
+    line("adamw", "adamw, seed 1", "beta2", 0.95),
+    line("adamw", "adamw, search", "beta2_at_edge", 1),
+  ]);
+  const report = convergenceReport(lines, machine);
+  expect(report).toContain("| adamw | 0.004 | 30 % | 0.95 ‡ | 2.000 |");
+  expect(report).toContain("| lion | 0.004 | – | – | 2.100 |");
 });
 
 const timed = [
@@ -96,7 +125,7 @@ it("have a row for each method in the table, with what it changes and how soon i
   const lines = linesOf({ adamw: [2, 2.2, 2.1], lion: [2.1, 2.2, 2.2] }, timed);
   const report = convergenceReport(lines, machine);
   expect(report).toContain(
-    "| lion | 0.004 | 2.167 (2.100 to 2.200) | 1.033 (1.000 to 1.050) | 1.00 MB | 4 | – | – | – |",
+    "| lion | 0.004 | – | – | 2.167 (2.100 to 2.200) | 1.033 (1.000 to 1.050) | 1.00 MB | 4 | – | – | – |",
   );
   expect(report).toMatch(/- lion: `optimizer.name=lion`/);
   const picture = convergencePicture(lines);
@@ -126,7 +155,7 @@ it("are pictures of the user's own data too, whose titles say what was measured"
 
 it("show a run that broke off", () => {
   const lines = linesOf({ adamw: [2], lion: [Number.NaN] });
-  expect(convergenceReport(lines, machine)).toContain("| lion | 0.004 | – | – | 1.00 MB |");
+  expect(convergenceReport(lines, machine)).toContain("| lion | 0.004 | – | – | – | – | 1.00 MB |");
   expect(convergencePicture(lines)).not.toMatch(/NaN|undefined/);
 });
 

@@ -3,7 +3,7 @@
  * with the first seed, and with a second seed at that rate. Both seeds have the same data; the weights and the order of
  * the data are a seed's.
  */
-import { searchRate } from "../convergence/search.ts";
+import { doubling, search } from "../convergence/search.ts";
 import { received, type Trained } from "../convergence/training.ts";
 import { Hosts } from "../hosts/hosts.ts";
 import type { Measurement } from "../measurement.ts";
@@ -50,11 +50,12 @@ async function* measure(
       found.set(lr, run);
       return run.points.at(-1)!.loss;
     });
-  const tried = await searchRate(task.rates[method as keyof typeof methods], lossAt, { most: rates });
-  for (const { lr, loss } of tried)
-    yield { case: `${name}, search`, metric: `loss_at_lr_${short(lr)}`, value: loss, unit: "nats" };
+  const start = { lr: task.rates[method as keyof typeof methods] };
+  const { tried } = await search(start, { lr: doubling }, ({ lr }) => lossAt(lr), { most: rates });
+  for (const { settings, loss } of tried)
+    yield { case: `${name}, search`, metric: `loss_at_lr_${short(settings.lr)}`, value: loss, unit: "nats" };
 
-  const [{ lr }] = tried as [(typeof tried)[number]];
+  const { lr } = tried[0]!.settings;
   const trained = [found.get(lr)!, ...(await Promise.all(others.map((seed) => inTurn(() => train(lr, seed)))))];
   for (const [i, { points, steps }] of trained.entries()) {
     const inCase = { case: `${name}, seed ${seeds[i]}` };
