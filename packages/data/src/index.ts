@@ -6,8 +6,8 @@ export type { DataFacts, Dataset, DatasetEntry, DatasetState, OpenOptions, TextC
 export { type DatasetName, datasets } from "./datasets.ts";
 export type { FileGroup, Inventory } from "./inventory.ts";
 export { fetchSource, type Progress } from "./prepare/fetch-source.ts";
-export { type Prepared, type PrepareOptions, prepareTokens } from "./prepare/prepare-tokens.ts";
-export { type Published, type Source, type SourceName, sources } from "./prepare/sources.ts";
+export { type PreparedTokens, type PrepareOptions, prepareTokens } from "./prepare/prepare-tokens.ts";
+export { type PublishedData, type Source, type SourceName, sources } from "./prepare/sources.ts";
 export { hasColumns } from "./text/text-files.ts";
 export { type DeclarationOptions, installationRoot, typescriptDeclarations } from "./text/typescript-declarations.ts";
 export { byteTokenizer } from "./tokenizers/byte-tokenizer.ts";

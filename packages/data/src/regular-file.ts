@@ -15,13 +15,13 @@ export function openRegularFile(path: string): OpenedFile {
   try {
     return openRegular(path);
   } catch (error) {
-    throw error instanceof NotRegular
+    throw error instanceof NotRegularFile
       ? new DataError(`${path} is ${error.message}; copy its content into a file and name that.`)
       : unreadable(path, error);
   }
 }
 
-/** The same, for a caller that words its own errors. Throws `NotRegular`, or the error of `openSync`. */
+/** The same, for a caller that words its own errors. Throws `NotRegularFile`, or the error of `openSync`. */
 export function openRegular(path: string): OpenedFile {
   let descriptor: number | undefined;
   try {
@@ -38,12 +38,12 @@ export function openRegular(path: string): OpenedFile {
 }
 
 /** Thrown for anything but a regular file. The message says what it is: "a named pipe and no regular file". */
-export class NotRegular extends Error {
-  override readonly name = "NotRegular";
+export class NotRegularFile extends Error {
+  override readonly name = "NotRegularFile";
 }
 
 function refuseOther(status: Stats): void {
   if (status.isFile()) return;
   const what = status.isDirectory() ? "a folder" : status.isFIFO() ? "a named pipe" : "a device or socket";
-  throw new NotRegular(`${what} and no regular file`);
+  throw new NotRegularFile(`${what} and no regular file`);
 }

@@ -5,7 +5,7 @@ import {
   fetchSource,
   hasColumns,
   openTokenizer,
-  type Published,
+  type PublishedData,
   prepareTokens,
   sources,
   withoutEnd,
@@ -38,7 +38,7 @@ async function main([command, ...argv]: readonly string[]): Promise<void> {
       `prepare takes one file or folder of text, or one of ${Object.keys(sources).join(", ")}; got ${words.length}`,
     ]);
   const out = given.out ?? "data";
-  const published = Object.hasOwn(sources, what) ? (sources as Record<string, Published>)[what] : undefined;
+  const published = Object.hasOwn(sources, what) ? (sources as Record<string, PublishedData>)[what] : undefined;
   if (given.shards !== undefined && !published?.inShards)
     throw new OptionsError([`--shards: only fineweb is published in shards, and this is ${what}; leave it out`]);
   if (published === undefined && !existsSync(what)) {
@@ -59,7 +59,7 @@ async function main([command, ...argv]: readonly string[]): Promise<void> {
 }
 
 /** The fetched file, or the folder of several. */
-async function fetchAll({ files, folder, inShards }: Published, out: string, shards: number): Promise<string> {
+async function fetchAll({ files, folder, inShards }: PublishedData, out: string, shards: number): Promise<string> {
   let path = out;
   for (const file of files.slice(0, inShards ? 1 + shards : files.length)) {
     using bar = new ProgressBar(`fetching ${basename(file.url)}`, bytesText);

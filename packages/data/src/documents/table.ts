@@ -60,7 +60,7 @@ export async function* tableRows(
 }
 
 /** Counts the skipped rows of each file. */
-export class PassedOver {
+export class SkippedRows {
   readonly #files = new Map<string, { rows: number; first: number }>();
 
   readonly add = (path: string, line: number): void => {

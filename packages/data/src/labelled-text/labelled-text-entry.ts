@@ -6,7 +6,7 @@ import { DataError } from "../data-error.ts";
 import type { SampledEntry } from "../dataset.ts";
 import { someNames } from "../documents/some-names.ts";
 import type { TableRow } from "../documents/table.ts";
-import { PassedOver } from "../documents/table.ts";
+import { SkippedRows } from "../documents/table.ts";
 import { tableFile } from "../documents/table-file.ts";
 import type { SizedFile } from "../files-at.ts";
 import { inTurn } from "../in-turn.ts";
@@ -53,7 +53,7 @@ export const labelledTextEntry: SampledEntry = {
       );
     const classOf = classesBy(given);
     const hash = createHash("sha256").update(`${blockSize} ${given.labels?.join("/") ?? given.classes}`);
-    const passed = new PassedOver();
+    const passed = new SkippedRows();
     const encoded = async ({ values, number }: TableRow) => {
       const [label, ...sentences] = values as [string, ...string[]];
       const ids = await Promise.all(sentences.map((sentence) => tokenizer.encode(sentence)));

@@ -4,7 +4,7 @@ import { type FileHandle, mkdir, open, rename, rm } from "node:fs/promises";
 import { basename, join, relative } from "node:path";
 import { DataError, reasonOf } from "../data-error.ts";
 import type { Tokenizer } from "../dataset.ts";
-import { PassedOver } from "../documents/table.ts";
+import { SkippedRows } from "../documents/table.ts";
 import type { Inventory } from "../inventory.ts";
 import { type TextFile, textFiles } from "../text/text-files.ts";
 import { headerBytes, headerOf } from "../tokens/token-file.ts";
@@ -22,7 +22,7 @@ export interface PrepareOptions {
 }
 
 /** What `prepareTokens` has written: files, the number of documents, and the files that it read. */
-export interface Prepared {
+export interface PreparedTokens {
   readonly files: readonly { readonly path: string; readonly tokens: number; readonly bytes: number }[];
   readonly documents: number;
   readonly inventory: Inventory;
@@ -32,7 +32,7 @@ const mostTokens = 2 ** 31 - 1; // the header counts them as an i32
 const copiedAtOnce = 1 << 20;
 
 /** Throws `DataError`; then no file is left. */
-export async function prepareTokens(options: PrepareOptions, progress: Progress = () => {}): Promise<Prepared> {
+export async function prepareTokens(options: PrepareOptions, progress: Progress = () => {}): Promise<PreparedTokens> {
   const { out, validationFraction } = options;
   const bytes = options.tokenizer.vocabulary <= 65536 ? 2 : 4;
   const [train, val] = [join(out, "train.bin"), join(out, "val.bin")];
@@ -44,7 +44,7 @@ export async function prepareTokens(options: PrepareOptions, progress: Progress 
   });
   const found = await textFiles(options.path, "texts", options.column);
   const bar = { read: 0, total: [...found.training, ...found.heldOut].reduce((sum, { size }) => sum + size, 0) };
-  const passed = new PassedOver();
+  const passed = new SkippedRows();
   const write = (file: FileHandle, files: readonly TextFile[]) =>
     writeAll(file, files, {
       ...options,
@@ -97,7 +97,7 @@ interface Writing {
   readonly tokenizer: Tokenizer;
   readonly bytes: 2 | 4; // of a token
   readonly column: string;
-  readonly passOver: PassedOver["add"];
+  readonly passOver: SkippedRows["add"];
   progress(bytes: number): void;
 }
 

@@ -12,7 +12,7 @@ import { openTokenizer } from "../tokenizers/tokenizers.ts";
 import { headerOf, openTokenFile } from "../tokens/token-file.ts";
 import { fetchSource } from "./fetch-source.ts";
 import { prepareTokens } from "./prepare-tokens.ts";
-import { type Published, type Source, sources } from "./sources.ts";
+import { type PublishedData, type Source, sources } from "./sources.ts";
 
 let folder: string;
 beforeEach(() => {
@@ -220,7 +220,7 @@ with zipfile.ZipFile(sys.argv[1], "w") as archive:
       "fineweb10B/fineweb_train_000001.bin",
     ]);
     expect(files.at(-1)!.url).toMatch(/fineweb_train_000103\.bin$/);
-    for (const { files } of Object.values(sources) as Published[])
+    for (const { files } of Object.values(sources) as PublishedData[])
       for (const { file, checksum } of files)
         if (checksum === undefined) expect(file).toMatch(/^fineweb10B\//);
         else expect(checksum[1]).toMatch(checksum[0] === "md5" ? /^[0-9a-f]{32}$/ : /^[0-9a-f]{64}$/);

@@ -11,7 +11,7 @@ export interface Source {
 }
 
 /** A published dataset: its files, and the options of a recipe that read it. */
-export interface Published {
+export interface PublishedData {
   readonly files: readonly Source[];
   /** The folder of the files, where there are several. */
   readonly folder?: string;
@@ -24,7 +24,7 @@ export interface Published {
 }
 
 /** The binary version, of which https://www.cs.toronto.edu/~kriz/cifar.html lists the MD5 sums. */
-const cifar = (name: "cifar10" | "cifar100", archive: string, folder: string, md5: string): Published => ({
+const cifar = (name: "cifar10" | "cifar100", archive: string, folder: string, md5: string): PublishedData => ({
   files: [{ url: `https://www.cs.toronto.edu/~kriz/${archive}`, file: archive, checksum: ["md5", md5], folder }],
   options: `--data.name=${name}`,
 });
@@ -32,7 +32,7 @@ const cifar = (name: "cifar10" | "cifar100", archive: string, folder: string, md
 /**
  * A task of GLUE. The sums are those that Hugging Face's `datasets` or Julia's Transformers.jl have for these files.
  */
-const glue = (archive: string, folder: string, sha256: string, options = ""): Published => ({
+const glue = (archive: string, folder: string, sha256: string, options = ""): PublishedData => ({
   files: [
     {
       url: `https://dl.fbaipublicfiles.com/glue/data/${archive}`,
@@ -98,7 +98,7 @@ export const sources = {
     "e634e78627a29adaecd4f955359b22bf5e70f2cbd93b493f2d624138a0c0e5f5",
     " --data.sentence=question --data.second=sentence --data.labels='[entailment, not_entailment]'",
   ),
-} as const satisfies Record<string, Published>;
+} as const satisfies Record<string, PublishedData>;
 
 /** The name of a dataset that `./terse data prepare` fetches. */
 export type SourceName = keyof typeof sources;

@@ -50,13 +50,17 @@ const defaultColumn = "text";
 /** Throws `DataError`. */
 export async function textFiles(path: string, readAs: ReadAs, column?: string): Promise<TextFiles> {
   const { isFolder, files, leftOut } = await filesAt(path);
-  const looked: Looked[] = [];
+  const looked: InspectedFile[] = [];
   for (const file of files) looked.push(await lookInto(file));
   const asBytes = readAs === "bytes" && column === undefined;
   return isFolder ? ofFolder(path, looked, leftOut, asBytes, column) : ofFile(looked[0]!, asBytes, column);
 }
 
-function ofFile({ file, isText, isUtf16, problem }: Looked, asBytes: boolean, column: string | undefined): TextFiles {
+function ofFile(
+  { file, isText, isUtf16, problem }: InspectedFile,
+  asBytes: boolean,
+  column: string | undefined,
+): TextFiles {
   const { path, form, isPacked } = file;
   const raw = asBytes && form !== "parquet";
   if (!isText && isTokens(path)) throw tokensInstead(path);
@@ -78,7 +82,7 @@ function ofFile({ file, isText, isUtf16, problem }: Looked, asBytes: boolean, co
 
 function ofFolder(
   path: string,
-  looked: readonly Looked[],
+  looked: readonly InspectedFile[],
   leftOut: readonly LeftOutFile[],
   asBytes: boolean,
   column: string | undefined,
@@ -137,7 +141,7 @@ const bytesOf = (files: readonly SizedFile[]) => files.reduce((sum, { size }) =>
 const programs =
   /\.([cm]?[jt]sx?|py[ix]?|ipynb|[ch]|cc|cpp|cxx|hh|hpp|cuh?|java|kts?|go|rs|rb|php|cs|fs|swift|scala|sh|pl|lua|jl|sql|hs|ml|clj|exs?|erl|vue|svelte|s?css|html?)$/i;
 
-interface Looked {
+interface InspectedFile {
   readonly file: TextFile;
   readonly isText: boolean;
   readonly isUtf16: boolean;
@@ -146,7 +150,7 @@ interface Looked {
 }
 
 /** Throws `DataError`. */
-async function lookInto(file: SizedFile): Promise<Looked> {
+async function lookInto(file: SizedFile): Promise<InspectedFile> {
   const { head, isPacked, problem } = await beginningOf(file.path);
   const form = forms[extname(unpackedName(file.path)).toLowerCase()] ?? "plain";
   const found = { file: { ...file, form, isPacked }, isUtf16: encodingOf(head).encoding !== "utf-8" };

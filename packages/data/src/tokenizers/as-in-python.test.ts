@@ -78,11 +78,11 @@ def ids(t, text):
     try: return t.encode(text, add_special_tokens=False).ids
     except BaseException: return None  # such as a vocabulary without its unknown token
 for name in classes:
-    saved, made = os.path.join(folder, name), getattr(transformers, name + "Tokenizer")()
-    made.save_pretrained(saved)
+    saved, tokenizer = os.path.join(folder, name), getattr(transformers, name + "Tokenizer")()
+    tokenizer.save_pretrained(saved)
     t = Tokenizer.from_file(os.path.join(saved, "tokenizer.json"))
     t.no_truncation(); t.no_padding()
-    found[name] = {"ids": [ids(t, text) for text in texts], "end": made.eos_token_id}
+    found[name] = {"ids": [ids(t, text) for text in texts], "end": tokenizer.eos_token_id}
 json.dump(found, open(os.path.join(folder, "found.json"), "w"))`);
     const found = JSON.parse(readFileSync(join(folder, "found.json"), "utf8")) as Record<
       string,

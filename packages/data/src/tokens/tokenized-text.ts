@@ -8,7 +8,7 @@ import { DataError } from "../data-error.ts";
 import type { TextContext, Tokenizer } from "../dataset.ts";
 import { documents } from "../documents/documents.ts";
 import type { DocumentOptions, Piece } from "../documents/piece.ts";
-import { PassedOver } from "../documents/table.ts";
+import { SkippedRows } from "../documents/table.ts";
 import { inTurn } from "../in-turn.ts";
 import type { Inventory } from "../inventory.ts";
 import { type TextFile, textFiles } from "../text/text-files.ts";
@@ -78,7 +78,7 @@ export interface TokenizedText {
 /** The tokens of a path in memory. Throws `DataError`. */
 export async function tokenizedText(path: string, tokenizer: Tokenizer, column?: string): Promise<TokenizedText> {
   const found = await textFiles(path, "texts", column);
-  const passed = new PassedOver();
+  const passed = new SkippedRows();
   const limit = largestInMemory();
   let texts = 0;
   const tokenize = async (files: readonly TextFile[], beside: number) => {

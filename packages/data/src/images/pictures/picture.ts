@@ -11,7 +11,7 @@ import { closeSync, existsSync, read } from "node:fs";
 import { promisify } from "node:util";
 import type { Sharp, SharpOptions } from "sharp";
 import { DataError, reasonOf, unreadable } from "../../data-error.ts";
-import { NotRegular, openRegular } from "../../regular-file.ts";
+import { NotRegularFile, openRegular } from "../../regular-file.ts";
 import { CorruptImage } from "../images.ts";
 import { bmpHeader, decodeBmp } from "./bmp.ts";
 import { decodeNetpbm, netpbmHeader } from "./netpbm.ts";
@@ -89,7 +89,7 @@ async function inFile<T>(path: string, use: (file: File) => Promise<T>): Promise
 
 /** The words of an error without those that say nothing. */
 function reasonOfPicture(error: unknown): string {
-  if (error instanceof NotRegular) return `it is ${error.message}`;
+  if (error instanceof NotRegularFile) return `it is ${error.message}`;
   const lines = reasonOf(error)
     .replace(/^Input (file|buffer) has corrupt header:/i, "")
     .split("\n");
