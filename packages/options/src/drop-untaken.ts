@@ -4,7 +4,7 @@ import { type AnySchema, isObjectSchema, isPlainObject } from "./describe.ts";
 type Tree = Readonly<Record<string, unknown>>;
 
 /** Options that were dropped, because their group chooses another entry, which does not take them. */
-export interface Dropped {
+export interface DroppedOptions {
   readonly group: string; // its dotted name: "optimizer", "optimizer.groups.0"
   readonly key: string; // the one that chooses: "name"
   readonly from: string; // what it chose before
@@ -21,8 +21,8 @@ export interface Dropped {
 export function dropUntaken(
   schema: v.GenericSchema,
   { before, after, given }: { readonly before: Tree; readonly after: Tree; readonly given: readonly string[] },
-): { tree: Tree; dropped: Dropped[] } {
-  const dropped: Dropped[] = [];
+): { tree: Tree; dropped: DroppedOptions[] } {
+  const dropped: DroppedOptions[] = [];
   const isGiven = (name: string) => given.some((each) => isWithin(name, each) || isWithin(each, name));
   const inside = (schema: AnySchema | undefined, from: unknown, to: unknown, path: readonly string[]): unknown => {
     if (schema === undefined || from === to) return to;

@@ -6,16 +6,16 @@ export { applyOverrides } from "./apply-overrides.ts";
 export { choose } from "./choose.ts";
 export { type Conflict, withoutConflicts } from "./conflicts.ts";
 export { show } from "./describe.ts";
-export { type Dropped, dropUntaken } from "./drop-untaken.ts";
+export { type DroppedOptions, dropUntaken } from "./drop-untaken.ts";
 export { type ListedOption, listOptions } from "./list-options.ts";
 export { editDistance, nearest, ownWord } from "./nearest.ts";
 export { lineOf, OptionsError, type Problem } from "./options-error.ts";
 export {
   endingIn,
+  type FlagReader,
   numberFrom,
   type ParsedArguments,
   parseArguments,
-  type Read,
   type Syntax,
   wholeNumberFrom,
   wordOf,

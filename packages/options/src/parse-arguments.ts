@@ -7,19 +7,23 @@ import { nearest, normalised, ownWord } from "./nearest.ts";
 import { OptionsError } from "./options-error.ts";
 
 /** Turns the text of a flag into its value; the message of its error follows the flag's name. */
-export type Read<T> = (text: string) => T;
+export type FlagReader<T> = (text: string) => T;
 
 /**
  * What a flag takes: a text that is read, several such texts (the flag may be repeated), a text that may be left out
  * and is then read as "" (given as --flag=TEXT), or nothing.
  */
-export type Flag = Read<unknown> | { readonly each: Read<unknown> } | { readonly optional: Read<unknown> } | "switch";
+export type Flag =
+  | FlagReader<unknown>
+  | { readonly each: FlagReader<unknown> }
+  | { readonly optional: FlagReader<unknown> }
+  | "switch";
 
 type ValueOf<F> = F extends "switch"
   ? true
-  : F extends { readonly each: Read<infer T> }
+  : F extends { readonly each: FlagReader<infer T> }
     ? T[]
-    : F extends Read<infer T> | { readonly optional: Read<infer T> }
+    : F extends FlagReader<infer T> | { readonly optional: FlagReader<infer T> }
       ? T
       : never;
 
@@ -118,7 +122,7 @@ export function parseArguments<const Flags extends Readonly<Record<string, Flag>
 /** Whether the word after it is no value of it. */
 const standsAlone = (flag: Flag | undefined) => flag === "switch" || isOptional(flag);
 
-function isOptional(flag: Flag | undefined): flag is { readonly optional: Read<unknown> } {
+function isOptional(flag: Flag | undefined): flag is { readonly optional: FlagReader<unknown> } {
   return typeof flag === "object" && "optional" in flag;
 }
 
@@ -166,18 +170,18 @@ interface Range {
  * A number from `least` to `most`, both allowed. `toNumber` reads another notation, and gives NaN for what it cannot
  * read.
  */
-export const numberFrom = (range: Range, toNumber = Number as Read<number>): Read<number> =>
+export const numberFrom = (range: Range, toNumber = Number as FlagReader<number>): FlagReader<number> =>
   readNumber("a number", range, (text) => toNumber(text));
 
 /** The same without fractions. */
-export const wholeNumberFrom = (range: Range, toNumber = Number as Read<number>): Read<number> =>
+export const wholeNumberFrom = (range: Range, toNumber = Number as FlagReader<number>): FlagReader<number> =>
   readNumber("a whole number", range, (text) => (Number.isInteger(toNumber(text)) ? toNumber(text) : Number.NaN));
 
 function readNumber(
   noun: string,
   { least, most = Number.POSITIVE_INFINITY, examples }: Range,
-  toNumber: Read<number>,
-): Read<number> {
+  toNumber: FlagReader<number>,
+): FlagReader<number> {
   return (text) => {
     const value = toNumber(text);
     if (Number.isFinite(value) && value >= least && value <= most) return value;
@@ -188,7 +192,7 @@ function readNumber(
 }
 
 /** One of these words. */
-export function wordOf<const Words extends readonly string[]>(words: Words): Read<Words[number]> {
+export function wordOf<const Words extends readonly string[]>(words: Words): FlagReader<Words[number]> {
   return (text) => {
     if (words.includes(text)) return text;
     const near = nearest(text, words);

@@ -4,7 +4,7 @@
  */
 import { readdirSync } from "node:fs";
 import { availableProcessors } from "@terse/native-loader";
-import { numberFrom, OptionsError, parseArguments, type Read, wholeNumberFrom } from "@terse/options";
+import { type FlagReader, numberFrom, OptionsError, parseArguments, wholeNumberFrom } from "@terse/options";
 
 export interface Endpoint {
   readonly host: string;
@@ -23,7 +23,7 @@ export const launcherFlags = {
 } as const;
 
 type LauncherFlags = {
-  readonly [Name in keyof typeof launcherFlags]?: (typeof launcherFlags)[Name] extends Read<infer T> ? T : true;
+  readonly [Name in keyof typeof launcherFlags]?: (typeof launcherFlags)[Name] extends FlagReader<infer T> ? T : true;
 };
 
 /** Which ranks this launcher starts, where, and what it does about their failures. */
