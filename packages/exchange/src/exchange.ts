@@ -22,7 +22,7 @@ import {
   type MeanAtOwnerOptions,
   meanAtOwner,
 } from "./kinds/computed-mean.ts";
-import type { Around, Kind } from "./kinds/kind.ts";
+import type { Kind, KindResources } from "./kinds/kind.ts";
 import type { LevelsOptions, SumOfLevelsOptions } from "./kinds/levels.ts";
 import { type MeanOptions, mean } from "./kinds/mean.ts";
 import {
@@ -155,7 +155,7 @@ const resuming = new WeakSet<Group>();
 
 /** The exchange of one step, or of one bucket of it. */
 export class StepExchange {
-  readonly #around: Around;
+  readonly #resources: KindResources;
   readonly #down: Group;
   readonly #entersByCaller: boolean;
   readonly #watch: Watch | undefined;
@@ -168,7 +168,7 @@ export class StepExchange {
   #closed = false;
 
   constructor(group: Group, { schemes, down = group, memory, entersByCaller = false, watch }: ExchangeOptions) {
-    this.#around = { group, schemes: { ...standardSchemes, ...schemes }, memory };
+    this.#resources = { group, schemes: { ...standardSchemes, ...schemes }, memory };
     this.#down = down;
     this.#entersByCaller = entersByCaller;
     this.#watch = watch;
@@ -178,10 +178,10 @@ export class StepExchange {
    * The operations of an optimizer's step. Each call is a request; `joins` is told the round that it is about to join.
    */
   requests(joins?: (round: number) => void): Exchange {
-    const { group } = this.#around;
+    const { group } = this.#resources;
     const ask = <X, O extends object, P, R, M>(kind: Kind<X, O, P, R, M>, vector: X, given: O): Promise<R> =>
       retained(kind.memory, vector, given, (x, options) => {
-        const part = kind.ask(x, options, this.#around);
+        const part = kind.ask(x, options, this.#resources);
         return new Promise<R>((resolve, reject) => {
           joins?.(this.#rounds.length - (this.#scheduled ? 1 : 0));
           this.#add({ kind: kind as unknown as AnyKind, part, resolve: resolve as Request["resolve"], reject });
@@ -233,7 +233,7 @@ export class StepExchange {
 
   /** Gives the next round its places in the queues. All ranks call it in the same order for all their exchanges. */
   enter(): void {
-    const { group } = this.#around;
+    const { group } = this.#resources;
     const up = enterQueue(group, this.#watch);
     const places = { up, down: this.#down === group ? up : enterQueue(this.#down, this.#watch) };
     this.#placesOf(this.#entered.length).resolve(places);
@@ -255,7 +255,7 @@ export class StepExchange {
         const isLast = i + 1 === kinds.length;
         const callsLater = isLast ? (kind.notesMayFollow ? "down" : "none") : "both";
         const parts = sameKind.map(({ part }) => part);
-        await kind.carry(parts, new ExchangeContext(places, this.#refusal, callsLater, this.#watch), this.#around);
+        await kind.carry(parts, new ExchangeContext(places, this.#refusal, callsLater, this.#watch), this.#resources);
       }
       this.#watchSteps();
       for (const { kind, part, resolve } of requests) resolve(kind.result(part));
@@ -271,7 +271,7 @@ export class StepExchange {
 
   /** Requests of a round with the same key are carried together. */
   #keyOf({ kind, part }: Request): string {
-    return kind.key?.(part, this.#around) ?? kind.name;
+    return kind.key?.(part, this.#resources) ?? kind.name;
   }
 
   /**
@@ -280,11 +280,11 @@ export class StepExchange {
    */
   #watchSteps(): void {
     const watch = this.#watch;
-    if (!watch || resuming.has(this.#around.group)) return;
-    resuming.add(this.#around.group);
+    if (!watch || resuming.has(this.#resources.group)) return;
+    resuming.add(this.#resources.group);
     const began = performance.now();
     process.nextTick(() => {
-      resuming.delete(this.#around.group);
+      resuming.delete(this.#resources.group);
       watch.saw("update", began, performance.now());
     });
   }

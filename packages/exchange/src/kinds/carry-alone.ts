@@ -27,12 +27,12 @@ export function carryAlone<X, O extends object, P, R, M>(
   { refusal, down = group, schemes }: CallOptions = {},
 ): Promise<R> {
   return retained(kind.memory, vector, given, async (x, options) => {
-    const around = { group, schemes: { ...standardSchemes, ...schemes }, memory: undefined };
-    const part = kind.ask(x, options, around);
+    const resources = { group, schemes: { ...standardSchemes, ...schemes }, memory: undefined };
+    const part = kind.ask(x, options, resources);
     const up = enterQueue(group);
     const places = { up, down: down === group ? up : enterQueue(down) };
     try {
-      await kind.carry([part], new ExchangeContext(places, refusal), around);
+      await kind.carry([part], new ExchangeContext(places, refusal), resources);
       return kind.result(part);
     } finally {
       places.up.leave();

@@ -4,7 +4,7 @@ import type { Cost } from "../cost.ts";
 import type { ExchangeContext } from "../exchange-context.ts";
 
 /** What a kind works with besides a request. */
-export interface Around {
+export interface KindResources {
   readonly group: Group;
   readonly schemes: ChosenSchemes;
   /** f32 vectors that are neighbours in this memory are averaged as one. */
@@ -25,11 +25,11 @@ export interface Kind<X, Options, Part, R, M> {
    */
   readonly memory: "host" | "stays" | "own";
   /** Checks a request and lays it out. RangeError, before anything is sent. */
-  ask(x: X, options: Options, around: Around): Part;
+  ask(x: X, options: Options, resources: KindResources): Part;
   /** Requests of a round with the same key travel together; all those of one kind unless given. */
-  key?(part: Part, around: Around): string;
+  key?(part: Part, resources: KindResources): string;
   /** Carries them, by stages (run-stages.ts). */
-  carry(parts: readonly Part[], context: ExchangeContext, around: Around): Promise<void>;
+  carry(parts: readonly Part[], context: ExchangeContext, resources: KindResources): Promise<void>;
   /** After the mean has arrived, the ranks may send their notes over `down`, to find the rank that refused. */
   readonly notesMayFollow?: boolean;
   /** The result of one request, when they have been carried. */

@@ -38,7 +38,7 @@ import type { ExchangeContext } from "../exchange-context.ts";
 import { runStages } from "../run-stages.ts";
 import { scratchOf } from "../scratch.ts";
 import { AgreedUnits } from "./agreed-units.ts";
-import type { CodecMessage, Coded } from "./codec-message.ts";
+import type { CodecMessage, CodedVector } from "./codec-message.ts";
 import { layoutOf } from "./fields-layout.ts";
 import { type Kind, nothing } from "./kind.ts";
 import { addLevels, levelSumsCost } from "./level-sums.ts";
@@ -89,7 +89,7 @@ export async function carryFields(requests: readonly FieldsRequest[], context: E
 }
 
 /** The cost for vectors of one round. */
-export function sumsOfFieldsCost(vectors: readonly Coded[], ranks: number, rank: number): Cost {
+export function sumsOfFieldsCost(vectors: readonly CodedVector[], ranks: number, rank: number): Cost {
   const layouts = vectors.map(({ n, codec }) => layoutOf(codec, n, ranks));
   const scales = layouts.reduce((sum, { groups }) => sum + groups, 1); // the last one carries refusals
   const sums = layouts.map((layout) => levelSumsCost(layout, rank));
@@ -102,7 +102,7 @@ export function sumsOfFieldsCost(vectors: readonly Coded[], ranks: number, rank:
 }
 
 /** Bytes in memory when the wires of all owners have arrived. */
-export function sumsOfFieldsBytes(vectors: readonly Coded[], ranks: number): number {
+export function sumsOfFieldsBytes(vectors: readonly CodedVector[], ranks: number): number {
   const layouts = vectors.map(({ n, codec }) => layoutOf(codec, n, ranks));
   return layouts.reduce((sum, { groups, downSizes }) => sum + 4 * groups + downSizes.reduce((a, b) => a + b, 0), 4);
 }

@@ -8,7 +8,7 @@ import { runStages, type Stage } from "../run-stages.ts";
 import type { Loan } from "../scratch.ts";
 import { settled } from "../settled.ts";
 import { watched } from "../watched.ts";
-import type { CodecMessage, Coded } from "./codec-message.ts";
+import type { CodecMessage, CodedVector } from "./codec-message.ts";
 import { type Kind, nothing } from "./kind.ts";
 import { type SumOfLevelsOptions, summable } from "./levels.ts";
 
@@ -112,7 +112,7 @@ class DirectSum implements Disposable {
 }
 
 /** The cost for vectors of one round. */
-function directCost(vectors: readonly Coded[], ranks: number, rank: number): Cost {
+function directCost(vectors: readonly CodedVector[], ranks: number, rank: number): Cost {
   const fields = vectors.map(({ n, codec }) => ({ n, codec: summable(codec, ranks) }));
   const sums = [...Map.groupBy(fields, ({ codec }) => elementBytesOf(codec))].map(([elementBytes, sameSize]) => {
     const lengths = sameSize.map(({ n, codec }) => codec.wireBytes(n));
