@@ -37,7 +37,7 @@ export function votesInRun(
   return { periods, remarks: [{ path: "momentumSync.every", problem, remedy: "take fewer, or more steps" }] };
 }
 
-interface Late {
+interface LateMean {
   readonly step: number; // t
   readonly before: Tensor[]; // m_t
   readonly means: Tensor[]; // of m_t, once `arrived`
@@ -63,7 +63,7 @@ export class MomentumSync {
   readonly #momenta: readonly Tensor[]; // m of each run of neighbouring segments
   // A second group of the same ranks: a late mean travels beside the next step's messages.
   #beside: Promise<Group> | undefined;
-  #underWay: Late | undefined;
+  #underWay: LateMean | undefined;
   /**
    * What was sent over the second group for the means that have arrived: the bytes of the others are not complete yet.
    */
@@ -163,9 +163,9 @@ async function average(group: Group, momenta: readonly Tensor[]): Promise<void> 
   await Promise.all(means);
 }
 
-type Chosen = (segment: Segment) => boolean;
+type SegmentFilter = (segment: Segment) => boolean;
 
-function chosenOf(segments: MomentumSyncOptions["segments"], all: readonly Segment[]): Chosen {
+function chosenOf(segments: MomentumSyncOptions["segments"], all: readonly Segment[]): SegmentFilter {
   if (segments === "none") return () => false;
   if (segments === "all") return () => true;
   if (segments === "first-and-last") return firstAndLast(all);
@@ -179,7 +179,7 @@ function chosenOf(segments: MomentumSyncOptions["segments"], all: readonly Segme
  * counts; without a head the last one, unless the embedding is also the head (tied). The other parameters of a module,
  * its bias, go with it.
  */
-function firstAndLast(all: readonly Segment[]): Chosen {
+function firstAndLast(all: readonly Segment[]): SegmentFilter {
   const matrices = all.filter(({ shape }) => shape.length > 1);
   const embeddings = all.filter(({ role }) => role === "embedding");
   const heads = all.filter(({ role }) => role === "head");
@@ -193,7 +193,7 @@ function firstAndLast(all: readonly Segment[]): Chosen {
 const moduleOf = ({ name }: Segment): string => (name.includes(".") ? name.slice(0, name.lastIndexOf(".")) : name);
 
 /** Views of m over runs of chosen neighbouring segments, with the pads between them. */
-function runsOf({ vector: { segments, offset }, state }: Span, isChosen: Chosen): Tensor[] {
+function runsOf({ vector: { segments, offset }, state }: Span, isChosen: SegmentFilter): Tensor[] {
   const runs: Segment[][] = [];
   for (const [i, segment] of segments.entries()) {
     if (!isChosen(segment)) continue;

@@ -77,7 +77,7 @@ export interface StepReport {
   readonly exposedSeconds: number; // of waiting for messages after backward had ended
 }
 
-interface Opened {
+interface OpenStep {
   readonly step: Step;
   readonly before: { readonly bytes: number; readonly messages: number }; // sent until then
 }
@@ -118,7 +118,7 @@ export class Optimizer implements AsyncDisposable {
   readonly #pads: readonly Tensor[];
   readonly #syncs: readonly MomentumSync[];
   #down: Promise<Group> | undefined; // the group that results come down over, where several buckets are under way
-  #underWay: (Opened & { stop: () => void }) | undefined;
+  #underWay: (OpenStep & { stop: () => void }) | undefined;
 
   constructor(arena: Arena, group: Group, options: OptimizerOptions) {
     const { algorithm, groups = [], clip = 0, clipBy = "global", overlap = "off", compareEvery = 100 } = options;
@@ -219,7 +219,7 @@ export class Optimizer implements AsyncDisposable {
   }
 
   /** A step that has not sent anything yet. */
-  async #open(lr: number, loss: number): Promise<Opened> {
+  async #open(lr: number, loss: number): Promise<OpenStep> {
     if ((atWork.get(this.#group) ?? this) !== this)
       throw new Error(
         "another optimizer's step is under way on this group, and ranks could take one's messages for the other's: end it first, or give one of them a group of its own, group.split(0)",
@@ -269,7 +269,7 @@ export class Optimizer implements AsyncDisposable {
     this.bucketing = why;
   }
 
-  async #sent(): Promise<Opened["before"]> {
+  async #sent(): Promise<OpenStep["before"]> {
     const down = await this.#down;
     const beside = await this.schemes.votes.opened(this.#group);
     const groups = down && down !== this.#group ? [this.#group, down, ...beside] : [this.#group, ...beside];

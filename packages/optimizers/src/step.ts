@@ -49,7 +49,7 @@ export interface StepOptions {
 }
 
 /** A bucket whose first messages have been requested. */
-interface Departure extends RoundCounts {
+interface DepartedBucket extends RoundCounts {
   readonly bucket: Bucket;
   readonly exchange: StepExchange;
   /** The mean gradients of all buckets are known. */
@@ -66,7 +66,7 @@ export class Step {
   readonly #options: StepOptions;
   readonly #missing: Set<string>[]; // names of the segments whose gradients a bucket waits for
   readonly #left = new Set<string>(); // names of the segments that have left
-  readonly #departures: Departure[] = [];
+  readonly #departures: DepartedBucket[] = [];
   readonly #agreed = Promise.withResolvers<void>();
   #failure: { error: unknown } | undefined; // of a departure: `ready` is called where nobody catches
   // The first error of an algorithm's step; the other buckets leave nevertheless, as on other ranks.
@@ -190,7 +190,7 @@ export class Step {
   }
 
   /** Starts the steps of a bucket's spans, which make its first requests. */
-  #depart(bucket: Bucket, place: number): Departure {
+  #depart(bucket: Bucket, place: number): DepartedBucket {
     const { step, loss, group, down, memory, schemes, watch } = this.#options;
     const exchange = new StepExchange(group, {
       schemes,
