@@ -13,7 +13,7 @@ from tokenizers import pre_tokenizers as P
 texts = json.loads(open(os.path.join(folder, "texts.json")).read())
 corpus = [t for t in texts for _ in range(3)] + ["numbers of words in texts, and spaces between words " * 3]
 special = ["<unk>", "<s>", "</s>", "[MASK]"]
-made = {}
+tokenizers = {}
 
 def bpe(name, pre=None, norm=None, dec=None, added=(), model={}, size=500, **trainer):
     t = Tokenizer(models.BPE(**{"unk_token": "<unk>", **model}))
@@ -22,7 +22,7 @@ def bpe(name, pre=None, norm=None, dec=None, added=(), model={}, size=500, **tra
     if dec: t.decoder = dec
     t.train_from_iterator(corpus, trainers.BpeTrainer(vocab_size=size, special_tokens=special, show_progress=False, **trainer))
     if added: t.add_tokens(list(added))
-    made[name] = t
+    tokenizers[name] = t
     return t
 
 def charsmap():
@@ -76,26 +76,26 @@ def fallback(name, **more):
     state = json.loads(t.to_str()); vocab = state["model"]["vocab"]
     for b in bytes_: vocab[b] = len(vocab)
     state["model"].update(byte_fallback=True, **more)
-    del made["x"]; made[name] = Tokenizer.from_str(json.dumps(state))
+    del tokenizers["x"]; tokenizers[name] = Tokenizer.from_str(json.dumps(state))
 fallback("BPE byte_fallback", pre=P.Metaspace(), dec=D.Sequence([D.Replace("▁", " "), D.ByteFallback(), D.Fuse()]))
 for ignore in (False, True):
     t = bpe(f"BPE ignore_merges {ignore}", pre=P.WhitespaceSplit()); state = json.loads(t.to_str())
     state["model"]["vocab"]["naïve"] = len(state["model"]["vocab"]); state["model"]["ignore_merges"] = ignore
-    made[f"BPE ignore_merges {ignore}"] = Tokenizer.from_str(json.dumps(state))
+    tokenizers[f"BPE ignore_merges {ignore}"] = Tokenizer.from_str(json.dumps(state))
 
 words = sorted({w for t in texts for w in t.split()})[::2]
-t = Tokenizer(models.WordLevel({w: i for i, w in enumerate(["<unk>"] + words)}, unk_token="<unk>")); t.pre_tokenizer = P.WhitespaceSplit(); made["WordLevel"] = t
+t = Tokenizer(models.WordLevel({w: i for i, w in enumerate(["<unk>"] + words)}, unk_token="<unk>")); t.pre_tokenizer = P.WhitespaceSplit(); tokenizers["WordLevel"] = t
 for longest in (100, 6):
     t = Tokenizer(models.WordPiece(unk_token="<unk>", max_input_chars_per_word=longest)); t.pre_tokenizer = P.BertPreTokenizer(); t.decoder = D.WordPiece()
     t.train_from_iterator(corpus, trainers.WordPieceTrainer(vocab_size=400, special_tokens=special, show_progress=False)); state = json.loads(t.to_str()); state["model"]["max_input_chars_per_word"] = longest
-    made[f"WordPiece {longest}"] = Tokenizer.from_str(json.dumps(state))
+    tokenizers[f"WordPiece {longest}"] = Tokenizer.from_str(json.dumps(state))
 for name, fallback_ in (("Unigram", False), ("Unigram byte_fallback", True)):
     t = Tokenizer(models.Unigram()); t.pre_tokenizer = P.Metaspace(); t.decoder = D.Metaspace()
     t.train_from_iterator(corpus[::2], trainers.UnigramTrainer(vocab_size=300, special_tokens=special, unk_token="<unk>", show_progress=False, initial_alphabet=[]))
     state = json.loads(t.to_str()); kept = [e for e in state["model"]["vocab"] if len(e[0].encode()) < 3 or ord(e[0][0]) < 256]
     if fallback_: kept += [[b, -20.0] for b in bytes_]
     state["model"].update(vocab=kept, byte_fallback=fallback_); state["added_tokens"] = []
-    made[name] = Tokenizer.from_str(json.dumps(state))
+    tokenizers[name] = Tokenizer.from_str(json.dumps(state))
 
 for flags in [{}, {"lstrip": True}, {"rstrip": True}, {"lstrip": True, "rstrip": True}, {"single_word": True}, {"normalized": True}, {"normalized": False}]:
     t = bpe(f"AddedToken {flags}", pre=P.ByteLevel(), norm=N.Lowercase(), dec=D.ByteLevel(), added=[AddedToken("[MASK]x", **flags), AddedToken("in", **flags), AddedToken("NUMBERS", **flags)])
@@ -127,10 +127,10 @@ fallback("Llama 2", norm=N.Sequence([N.Prepend("▁"), N.Replace(" ", "▁")]), 
 fallback("Mistral", pre=P.Metaspace(prepend_scheme="first", split=False), dec=pieces, fuse_unk=True)
 fallback("Gemma", norm=N.Replace(" ", "▁"), pre=P.Split(" ", "merged_with_previous"), dec=D.Sequence([D.Replace("▁", " "), D.ByteFallback(), D.Fuse()]), fuse_unk=True)
 t = Tokenizer(models.WordPiece(unk_token="<unk>")); t.normalizer, t.pre_tokenizer, t.decoder = N.BertNormalizer(), P.BertPreTokenizer(), D.WordPiece()
-t.train_from_iterator(corpus, trainers.WordPieceTrainer(vocab_size=400, special_tokens=special, show_progress=False)); made["BERT"] = t
+t.train_from_iterator(corpus, trainers.WordPieceTrainer(vocab_size=400, special_tokens=special, show_progress=False)); tokenizers["BERT"] = t
 t = Tokenizer(models.Unigram()); t.pre_tokenizer, t.decoder = P.Sequence([P.WhitespaceSplit(), P.Metaspace()]), D.Metaspace()
 t.normalizer = N.Sequence([N.NFKC(), N.Replace(Regex(" {2,}"), " ")])
-t.train_from_iterator(corpus, trainers.UnigramTrainer(vocab_size=300, special_tokens=special, unk_token="<unk>", show_progress=False)); made["T5"] = t
+t.train_from_iterator(corpus, trainers.UnigramTrainer(vocab_size=300, special_tokens=special, unk_token="<unk>", show_progress=False)); tokenizers["T5"] = t
 bpe("CLIP", norm=N.Sequence([N.NFC(), N.Replace(Regex(r"\s+"), " "), N.Lowercase()]), pre=P.Sequence([P.Split(Regex(r"<\|startoftext\|>|<\|endoftext\|>|'s|'t|'re|'ve|'m|'ll|'d|[\p{L}]+|[\p{N}]|[^\s\p{L}\p{N}]+"), "removed", invert=True), P.ByteLevel(add_prefix_space=False)]), dec=D.ByteLevel(), model={"end_of_word_suffix": "</w>"}, end_of_word_suffix="</w>", **alphabet)
 
 def asked(question):
@@ -142,7 +142,7 @@ def asked(question):
 
 
 found = {}
-for name, t in made.items():
+for name, t in tokenizers.items():
     file = f"{len(found)}.json"
     open(os.path.join(folder, file), "w").write(written.get(name) or t.to_str())
     ids = [asked(lambda: t.encode(text, add_special_tokens=False).ids) for text in texts]

@@ -102,9 +102,9 @@ export function makeOptimizer(recipe: Recipe, arena: Arena, group: Group, surrou
     const { data, weight } = recipe.parallel;
     const parallel = { data: data ?? Math.floor(group.size / weight), weight };
     const settings = { ...algorithms, parallel, clip, clipBy, overlap, compareEvery, schemes };
-    const made = new Optimizer(arena, group, { ...settings, ...defined({ bucket, measured: surroundings.measured }) });
-    checkVotes(recipe, made);
-    return made;
+    const built = new Optimizer(arena, group, { ...settings, ...defined({ bucket, measured: surroundings.measured }) });
+    checkVotes(recipe, built);
+    return built;
   } catch (error) {
     throw error instanceof OverlapError || error instanceof RangeError ? inKeys(error, optimizer) : error;
   }

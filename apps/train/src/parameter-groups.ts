@@ -59,7 +59,7 @@ export function groupsOf(
   const owners = segments.map((segment) => 1 + optimizer.groups.findIndex((group) => matches(group, segment)));
   checkOwners(optimizer, segments, owners);
 
-  const treated = new Map<string, Treated>();
+  const treated = new Map<string, TreatedGroup>();
   for (const [i, { name, role }] of segments.entries()) {
     const [key, section] = sections[owners[i]!]!;
     const decays = !optimizer.noDecay.includes(role) || weightDecayOf(section) === 0;
@@ -81,7 +81,7 @@ export function groupsOf(
   };
 }
 
-interface Treated extends Omit<ParameterGroup, "match"> {
+interface TreatedGroup extends Omit<ParameterGroup, "match"> {
   readonly key: string; // of its section
   readonly names: Set<string>;
 }
@@ -156,7 +156,7 @@ function checkOwners(
 const notMatrices = (segments: readonly Segment[], names: ReadonlySet<string>): Segment[] =>
   segments.filter(({ name, shape }) => names.has(name) && matrixShape(shape) === undefined);
 
-function needsGroup({ key, algorithm: { name } }: Treated, [first, ...others]: readonly Segment[]): OptionsError {
+function needsGroup({ key, algorithm: { name } }: TreatedGroup, [first, ...others]: readonly Segment[]): OptionsError {
   const more = others.length === 0 ? "is none" : `and ${others.length} more are none`;
   return new OptionsError([
     `${key}.name: ${name} works on matrices, and ${first!.name} ${more}; give such parameters another optimizer: optimizer.groups: [{ roles: [embedding, head, norm, vector], name: adamw }]`,

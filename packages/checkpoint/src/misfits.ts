@@ -3,7 +3,7 @@ import { isFloat8 } from "./float8.ts";
 import {
   type ForeignNames,
   type ParameterShape,
-  type Stored,
+  type StoredForModel,
   type StoredPart,
   storedFor,
   wholeShape,
@@ -30,7 +30,7 @@ const listed = 4; // differences of each kind in a message
 /** How files differ from a model, in one line; "" where they fit. */
 export function differences(
   wanted: ReadonlyMap<string, ParameterShape>,
-  { found, unexpected }: Stored,
+  { found, unexpected }: StoredForModel,
   names: ForeignNames,
 ): string {
   const [missing, other]: [string[], string[]] = [[], []];

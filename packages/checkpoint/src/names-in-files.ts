@@ -30,7 +30,7 @@ export interface NamesInFiles {
 }
 
 /** The role of a stored tensor in a model; undefined for one that the model does not know. */
-export type Meaning = PartOf | { readonly copyOf: string } | "unused" | undefined;
+export type TensorRole = PartOf | { readonly copyOf: string } | "unused" | undefined;
 
 /** A module that stands anywhere in a name: those of torch.compile, of FSDP, and of activation checkpointing. */
 const inside = /(^|\.)(_orig_mod|_fsdp_wrapped_module|_checkpoint_wrapped_module)\./g;
@@ -41,9 +41,9 @@ const inside = /(^|\.)(_orig_mod|_fsdp_wrapped_module|_checkpoint_wrapped_module
 const inFront = /^(module|model|state_dict)\./;
 
 /** The meaning of names in files, for a model with these parameters. */
-export function meaningsOf(parameters: Iterable<string>, names: NamesInFiles = {}): (stored: string) => Meaning {
+export function meaningsOf(parameters: Iterable<string>, names: NamesInFiles = {}): (stored: string) => TensorRole {
   const { basePrefix = "", copies = {}, unused } = names;
-  const known = new Map<string, Exclude<Meaning, "unused" | undefined>>();
+  const known = new Map<string, Exclude<TensorRole, "unused" | undefined>>();
   for (const [copy, parameter] of Object.entries(copies)) known.set(copy, { copyOf: parameter });
   for (const parameter of parameters) {
     for (const stored of [[parameter], names.alsoStoredAs?.(parameter), names.storedAs?.(parameter)])

@@ -24,11 +24,11 @@ export interface StoredPart extends ParameterShape {
 }
 
 /** The parts of a parameter that the files have; undefined for a part that they lack. */
-export type Found = readonly (StoredPart | undefined)[];
+export type FoundParts = readonly (StoredPart | undefined)[];
 
 /** What files have for a model. */
-export interface Stored {
-  readonly found: ReadonlyMap<string, Found>; // by parameter
+export interface StoredForModel {
+  readonly found: ReadonlyMap<string, FoundParts>; // by parameter
   // Copies of a parameter that was found under another name.
   readonly copies: readonly { readonly stored: StoredPart; readonly copyOf: string }[];
   readonly unexpected: readonly StoredPart[];
@@ -39,7 +39,7 @@ export function storedFor(
   wanted: ReadonlyMap<string, ParameterShape>,
   { path, tensors }: Weights,
   names: ForeignNames,
-): Stored {
+): StoredForModel {
   const meaningOf = meaningsOf(wanted.keys(), names);
   const found = new Map<string, (StoredPart | undefined)[]>();
   const [copies, unexpected]: [{ stored: StoredPart; copyOf: string }[], StoredPart[]] = [[], []];
@@ -71,7 +71,7 @@ export function storedFor(
 /** The first tensor that stands in the files twice, under two names and with two values. */
 export async function otherCopy(
   weights: Weights,
-  { found, copies }: Stored,
+  { found, copies }: StoredForModel,
 ): Promise<{ copy: string; original: string } | undefined> {
   for (const { stored, copyOf } of copies) {
     const original = found.get(copyOf)?.[0]?.stored;

@@ -132,21 +132,21 @@ export function fromTypedArray(
 }
 
 /** A number or boolean, or nested arrays of them, as `tensor` takes. */
-export type Nested = number | bigint | boolean | readonly Nested[];
+export type NestedValues = number | bigint | boolean | readonly NestedValues[];
 
 /**
  * A tensor from a number or from nested arrays: `tensor([[1, 2], [3, 4]])`. f32 by default. Integer dtypes cut off
  * fractions, as in PyTorch. Throws RangeError for ragged arrays, and TypeError for a value that is no number, or that
  * does not fit an integer dtype.
  */
-export function tensor(values: Nested, { dtype = "f32", ...options }: TensorOptions = {}): Tensor {
+export function tensor(values: NestedValues, { dtype = "f32", ...options }: TensorOptions = {}): Tensor {
   const shape: number[] = [];
-  for (let level: Nested = values; isList(level); level = level[0]!) {
+  for (let level: NestedValues = values; isList(level); level = level[0]!) {
     shape.push(level.length);
     if (level.length === 0) break;
   }
   const flat: (number | bigint)[] = [];
-  const collect = (level: Nested, depth: number): void => {
+  const collect = (level: NestedValues, depth: number): void => {
     if (!isList(level)) {
       if (depth !== shape.length)
         throw new RangeError(`tensor: rows have different depths; the first row gives shape [${shape.join(", ")}]`);
@@ -162,7 +162,8 @@ export function tensor(values: Nested, { dtype = "f32", ...options }: TensorOpti
   return fromTypedArray(Float64Array.from(flat as number[]), shape, { dtype, ...options });
 }
 
-const isList = (level: Nested): level is readonly Nested[] => Array.isArray(level) || ArrayBuffer.isView(level);
+const isList = (level: NestedValues): level is readonly NestedValues[] =>
+  Array.isArray(level) || ArrayBuffer.isView(level);
 
 const integerBits: Partial<Record<DType, [bits: number, signed: boolean]>> = {
   u8: [8, false],

@@ -12,7 +12,7 @@ export {
   fromTypedArray,
   full,
   linspace,
-  type Nested,
+  type NestedValues,
   ones,
   onesLike,
   rand,

@@ -82,7 +82,7 @@ async function checkRecipe(args: TrainArguments): Promise<void> {
   else if (nodeRank === 0) recipeFor(args, await readInitialWeights(initFrom));
 }
 
-interface Ended {
+interface AttemptOutcome {
   readonly failures: readonly Failure[];
   readonly run: RunSoFar;
   readonly size: number; // of the world
@@ -93,7 +93,7 @@ interface Ended {
 async function oneAttempt(
   args: TrainArguments,
   { number, run, nodes, signals }: { number: number; run: RunSoFar; nodes: Nodes; signals: ForwardedSignals },
-): Promise<Ended> {
+): Promise<AttemptOutcome> {
   const before = await nodes.tell({ size: args.nprocPerNode, signal: signals.first ?? null });
   const sizes = before.map((each) => each.size);
   const size = sizes.reduce((sum, each) => sum + each, 0);

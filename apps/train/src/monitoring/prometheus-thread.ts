@@ -11,13 +11,13 @@ import { namesThisMachine } from "@terse/page/access";
 import { isLoopback } from "@terse/page/address";
 
 /** Where it listens. */
-export interface Listens {
+export interface ListenAddress {
   readonly host: string;
   readonly port: number;
 }
 
 /** What it says when it listens, or cannot. */
-export type Heard = { readonly port: number } | { readonly code: string | undefined; readonly message: string };
+export type ListenResult = { readonly port: number } | { readonly code: string | undefined; readonly message: string };
 
 const mostConnections = 16;
 const mostAnswersPerSecond = 20; // a Prometheus asks a few times a minute
@@ -26,7 +26,7 @@ const mostSeconds = 5; // for a request to arrive
 // Steps come first on the processors. On other systems than Linux this would set the priority of the whole process.
 if (process.platform === "linux") setPriority(19);
 
-const { host, port } = workerData as Listens;
+const { host, port } = workerData as ListenAddress;
 let text = "";
 let next = 0; // when the next answer may be given
 
@@ -58,7 +58,7 @@ server.maxConnections = mostConnections;
 server.maxRequestsPerSocket = 1; // others on the same connection would wait in front of those on other ones
 server.on("clientError", (_, socket) => socket.destroy());
 
-const say = (heard: Heard) => parentPort!.postMessage(heard);
+const say = (heard: ListenResult) => parentPort!.postMessage(heard);
 server.once("error", ({ code, message }: NodeJS.ErrnoException) => {
   say({ code, message });
   parentPort!.close();

@@ -6,7 +6,7 @@
 import { once } from "node:events";
 import { Worker } from "node:worker_threads";
 import { type Line, numbersOf } from "./numbers-of.ts";
-import type { Heard, Listens } from "./prometheus-thread.ts";
+import type { ListenAddress, ListenResult } from "./prometheus-thread.ts";
 
 /** Sums that only grow, under the names that Prometheus wants for them. */
 const counters: Readonly<Record<string, string>> = {
@@ -21,11 +21,11 @@ export class Prometheus implements Disposable {
 
   /** Listens on the host and port; port 0 takes a free one. Resolves to its URL. Rejects with the system's error. */
   async listen({ host, port }: { host: string; port: number }): Promise<string> {
-    const workerData: Listens = { host, port };
+    const workerData: ListenAddress = { host, port };
     const thread = new Worker(new URL("prometheus-thread.ts", import.meta.url), { workerData });
     this.#thread = thread;
     thread.unref();
-    const [heard] = (await once(thread, "message")) as [Heard];
+    const [heard] = (await once(thread, "message")) as [ListenResult];
     thread.on("error", () => {}); // it is gone, and the run goes on
     if ("code" in heard) throw Object.assign(new Error(heard.message), { code: heard.code });
     return `http://${host.includes(":") ? `[${host}]` : host}:${heard.port}/metrics`;

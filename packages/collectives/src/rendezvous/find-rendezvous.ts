@@ -8,7 +8,7 @@ import { RendezvousError } from "../errors.ts";
 import { textOfPeer } from "../text-of-peer.ts";
 import type { WorldEnvironment } from "../world-environment.ts";
 import { isCount, isText, misfit, optional } from "./check-value.ts";
-import { type Answers, type RendezvousServer, serveRendezvous } from "./server.ts";
+import { type HeartbeatReplies, type RendezvousServer, serveRendezvous } from "./server.ts";
 import { TorchStore } from "./torch-store.ts";
 
 /** Address of the rendezvous server, and its token. */
@@ -156,7 +156,7 @@ function announcedIn(text: string, who: string): { host: string; port: number; t
 }
 
 /** For a server whose silence the ranks shall notice: on a native thread. */
-export const answerHeartbeats = (intervalMs: number): Answers => collectives().heartbeatReplies(intervalMs);
+export const answerHeartbeats = (intervalMs: number): HeartbeatReplies => collectives().heartbeatReplies(intervalMs);
 
 /** Starts the rendezvous server in this process. The other ranks retry until it listens. */
 async function startServer(

@@ -37,13 +37,13 @@ export interface RendezvousOptions {
   /** The rank whose process runs this server, if one does. */
   holder?: number;
   /** Answers heartbeats while this process lives, even when JavaScript blocks the event loop. */
-  answers?: (intervalMs: number) => Answers;
+  answers?: (intervalMs: number) => HeartbeatReplies;
 }
 
 /**
  * Writes an empty line to every added connection at regular intervals. `remove` takes the number that `add` returned.
  */
-export interface Answers {
+export interface HeartbeatReplies {
   add(fd: number): number;
   remove(number: number): void;
   stop(): void;
@@ -121,7 +121,7 @@ function cannotListen(error: NodeJS.ErrnoException, host: string, port: number):
 class ServerState {
   readonly #options: Required<Omit<RendezvousOptions, "answers" | "holder" | "host" | "port">> & {
     holder: number | undefined;
-    answers: ((intervalMs: number) => Answers) | undefined;
+    answers: ((intervalMs: number) => HeartbeatReplies) | undefined;
   };
   readonly #peers = new Map<number, Peer>();
   readonly #sockets = new Set<Socket>();
@@ -131,7 +131,7 @@ class ServerState {
   readonly #failedGroups = new Map<string, GroupFailure>(); // groups split from the world
   readonly #worldFailure = Promise.withResolvers<GroupFailure>();
   readonly #finished = Promise.withResolvers<void>();
-  #answers: Answers | undefined;
+  #answers: HeartbeatReplies | undefined;
   #unref = false; // the server does not keep Node alive
   #failure: GroupFailure | undefined; // of the world
   #closed = false;

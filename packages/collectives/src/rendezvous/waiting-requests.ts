@@ -3,11 +3,11 @@ import { textOfPeer } from "../text-of-peer.ts";
 import { listOfRanks } from "./list-of-ranks.ts";
 import type { FromServer, Request } from "./protocol.ts";
 
-type Collected = Extract<Request, { do: "allGather" | "allToAll" | "leave" }>;
+type CollectiveRequest = Extract<Request, { do: "allGather" | "allToAll" | "leave" }>;
 
 /** An allGather, allToAll or leave that not all members have called yet. */
 interface PendingCall {
-  readonly kind: Collected["do"];
+  readonly kind: CollectiveRequest["do"];
   readonly members: readonly number[];
   readonly callers: Map<number, { id: number; value: unknown }>;
   readonly timer: NodeJS.Timeout;
@@ -65,7 +65,7 @@ export class WaitingRequests {
   }
 
   /** A call that all members make. Returns what is wrong with this one; undefined where nothing is. */
-  collect(rank: number, line: Collected): string | undefined {
+  collect(rank: number, line: CollectiveRequest): string | undefined {
     const { members } = line;
     const name = line.do === "leave" ? line.group : line.key;
     const key = line.do === "leave" ? `${name}/leave` : name;
