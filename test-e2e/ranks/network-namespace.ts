@@ -34,7 +34,7 @@ export function openNamespace(links: number, skip: (why: string) => never): Netw
     for (const device of interfaces) ip(`link del ${device}`);
     ip(`netns del ${name}`);
   };
-  const made = Array.from({ length: links }, (_, i): NamespaceLink => {
+  const devices = Array.from({ length: links }, (_, i): NamespaceLink => {
     const number = opened++ % mostLinks;
     const device = `tn${process.pid}x${number}`;
     interfaces.push(device);
@@ -58,5 +58,5 @@ export function openNamespace(links: number, skip: (why: string) => never): Netw
     };
     return { here: at(1), there: at(2), takeDown: set("down"), bringUp: set("up") };
   });
-  return { links: made, ip: inside, within: ["ip", "netns", "exec", name], [Symbol.dispose]: close };
+  return { links: devices, ip: inside, within: ["ip", "netns", "exec", name], [Symbol.dispose]: close };
 }

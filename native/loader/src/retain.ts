@@ -11,16 +11,16 @@ export interface Retained<T> extends Disposable {
  * Typed arrays and buffers without `retain` are returned as they are.
  */
 export function retain<const T extends readonly (BufferLike | undefined)[]>(...buffers: T): Retained<T> {
-  const held: RetainedBuffer[] = [];
+  const retained: RetainedBuffer[] = [];
   const release = () => {
-    for (const buffer of held.splice(0)) buffer.release();
+    for (const buffer of retained.splice(0)) buffer.release();
   };
   try {
     const same = buffers.map((x) => {
       if (x === undefined || ArrayBuffer.isView(x) || x.retain === undefined) return x;
-      const kept = x.retain();
-      held.push(kept);
-      return kept;
+      const buffer = x.retain();
+      retained.push(buffer);
+      return buffer;
     });
     return { buffers: same as unknown as T, release, [Symbol.dispose]: release };
   } catch (error) {

@@ -14,11 +14,11 @@ function libtorch(name: string): string {
 }
 
 function builtAgainst(root: string): string {
-  const made = mkdtempSync(join(folder, "package-"));
-  mkdirSync(join(made, "build", "Release"), { recursive: true });
+  const built = mkdtempSync(join(folder, "package-"));
+  mkdirSync(join(built, "build", "Release"), { recursive: true });
   const info = { libtorch: root, foundBy: "LIBTORCH", version: "2.13.0", cxx11Abi: 1, compiler: "GNU 12.2.0" };
-  writeFileSync(join(made, "build", "Release", "build-info.json"), JSON.stringify(info));
-  return made;
+  writeFileSync(join(built, "build", "Release", "build-info.json"), JSON.stringify(info));
+  return built;
 }
 
 describe("build-info.json", () => {
@@ -37,16 +37,16 @@ describe("build-info.json", () => {
   });
 
   it("is refused if its libtorch was removed; the error says how to rebuild", () => {
-    const made = builtAgainst(join(folder, "gone"));
-    expect(() => checkBuild(made, {})).toThrow(
+    const built = builtAgainst(join(folder, "gone"));
+    expect(() => checkBuild(built, {})).toThrow(
       /against libtorch 2\.13\.0 at .*gone, which does not exist any more\. Rebuild it with/,
     );
   });
 
   it("is refused if LIBTORCH is another one, or does not exist", () => {
-    const made = builtAgainst(libtorch("one"));
-    expect(() => checkBuild(made, { LIBTORCH: libtorch("two") })).toThrow(/at .*one, but LIBTORCH is .*two\. Rebuild/);
-    expect(() => checkBuild(made, { LIBTORCH: "/nowhere" })).toThrow(/LIBTORCH is \/nowhere/);
+    const built = builtAgainst(libtorch("one"));
+    expect(() => checkBuild(built, { LIBTORCH: libtorch("two") })).toThrow(/at .*one, but LIBTORCH is .*two\. Rebuild/);
+    expect(() => checkBuild(built, { LIBTORCH: "/nowhere" })).toThrow(/LIBTORCH is \/nowhere/);
   });
 
   it("may be missing: the loader reports an addon that is not built", () => {

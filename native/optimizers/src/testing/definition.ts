@@ -149,11 +149,11 @@ export function carryMomentum(
   for (let begin = 0; begin < m.length; begin += 1 << 16) {
     const partial = new Float64Array(16);
     for (let i = begin; i < Math.min(m.length, begin + (1 << 16)); i++) {
-      const held = bitOf(hold, i);
-      const rest = held ? error[i]! : r(error[i]! + (error[i]! >= 0 ? -r(sent) : r(sent)));
+      const isMasked = bitOf(hold, i);
+      const rest = isMasked ? error[i]! : r(error[i]! + (error[i]! >= 0 ? -r(sent) : r(sent)));
       const x = fma(r(add), g[i]!, fma(r(keep), m[i]!, rest));
       error[i] = x;
-      if (held) continue;
+      if (isMasked) continue;
       partial[i % 16]! += x * x;
       if (x >= 0) signs[i >> 3]! |= 1 << (i & 7);
     }
