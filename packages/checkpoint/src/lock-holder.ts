@@ -24,7 +24,10 @@ export interface LockHolder {
   readonly namespace?: string; // of its pid; "" where it cannot be known
 }
 
-/** `unclear`: nothing of the process can be seen from here, and the file has not been watched for long enough. */
+/**
+ * Whether a lock is held. `unclear`: nothing of the process can be seen from here, and the file has not been watched
+ * for long enough.
+ */
 export type LockState = "held" | "free" | "unclear";
 
 /** This process, as it writes itself into a lock file. */

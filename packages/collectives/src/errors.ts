@@ -1,4 +1,13 @@
-/** `device`: an error of a rank's GPU, or of its library. */
+/**
+ * Why an operation cannot finish:
+ *
+ *   transport   the connection or its library failed
+ *   mismatch    the ranks called different operations, or with different sizes or types
+ *   timeout     a rank did not take part in time
+ *   aborted     a rank called `abort`
+ *   device      an error of a rank's GPU, or of its library
+ *   closed      the group was closed
+ */
 export type FailureReason = "transport" | "mismatch" | "timeout" | "aborted" | "device" | "closed";
 
 /** An operation cannot finish, which ends its group. `cause` is this rank's own error where that differs. */

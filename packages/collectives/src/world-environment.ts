@@ -85,7 +85,10 @@ const launchers: readonly Launcher[] = [
   },
 ];
 
-/** Without any variable it is a world of one rank. Throws RendezvousError where a variable has an impossible value. */
+/**
+ * Reads the variables of `./terse train`, torchrun, srun or mpirun. Without any of them it is a world of one rank.
+ * Throws RendezvousError where a variable has an impossible value.
+ */
 export function readWorldEnvironment(env: NodeJS.ProcessEnv = process.env): WorldEnvironment {
   const isSet = (name: string) => env[name] !== undefined && env[name] !== "";
   const number = (name: string | undefined): number | undefined => {

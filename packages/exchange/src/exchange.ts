@@ -52,9 +52,12 @@ import type { Watch } from "./watch.ts";
 export type Tie = "plus" | "minus" | "zero";
 
 /**
- * All results are the same bits on every rank. Vectors, errors and `into` belong to the exchange until the promise
- * settles. A tensor among them may be disposed meanwhile: the exchange keeps its memory. A NaN in a vector makes every
- * rank throw a StepRefusedError; errors and `into` may have changed then.
+ * What ranks can ask of each other in a step: means, votes and sums of vectors. All ranks make the same requests in the
+ * same order, and all results are the same bits on every rank.
+ *
+ * Vectors, errors and `into` belong to the exchange until the promise settles. A tensor among them may be disposed
+ * meanwhile: the exchange keeps its memory. A NaN in a vector makes every rank throw a StepRefusedError; errors and
+ * `into` may have changed then.
  */
 export interface Exchange {
   readonly ranks: number;

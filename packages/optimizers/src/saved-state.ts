@@ -13,13 +13,13 @@ import { settle } from "./algorithms/settle.ts";
 import type { Shard } from "./algorithms/state.ts";
 import type { Span } from "./parameter-groups.ts";
 
-/** What one rank saves. */
+/** What one rank saves of an optimizer. */
 export interface SavedState {
   readonly tensors: ReadonlyMap<string, Tensor>; // views of the state, on its device
   readonly scalars: Readonly<Record<string, Scalar>>;
 }
 
-/** The same, read back. */
+/** A `SavedState` as it is read from files: the tensors are arrays. */
 export interface StoredState {
   readonly tensors: ReadonlyMap<string, TypedArray>;
   readonly scalars: Readonly<Record<string, Scalar>>;

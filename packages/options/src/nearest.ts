@@ -41,7 +41,7 @@ const synonyms: ReadonlyMap<string, string> = new Map([
   ["epochs", "steps"],
 ]);
 
-/** Our word for this one: lr for learning_rate. The word itself where there is no other. */
+/** The key that users mean by another word: lr for learning_rate. The word itself where none is known. */
 export const ownWord = (word: string): string => synonyms.get(normalised(word)) ?? word;
 
 /** "startPowerSGDIter" → start, power, sgd, iter */

@@ -145,7 +145,7 @@ function hint(
   return meaning(similar === undefined ? [] : endingIn(similar, dotted));
 }
 
-/** The keys with this last part, in any spelling; the one without dots alone, if there is one. */
+/** The keys whose last part is this word, in any spelling. If one of them has no dots, it is the only one. */
 export function endingIn(word: string, dotted: readonly string[]): readonly string[] {
   const ending = dotted.filter((key) => normalised(lastPart(key)) === normalised(word));
   const whole = ending.filter((key) => lastPart(key) === key);
@@ -167,13 +167,13 @@ interface Range {
 }
 
 /**
- * A number from `least` to `most`, both allowed. `toNumber` reads another notation, and gives NaN for what it cannot
- * read.
+ * Reads a number from `least` to `most`, both included; otherwise it throws a RangeError. `toNumber` reads another
+ * notation, and gives NaN for what it cannot read.
  */
 export const numberFrom = (range: Range, toNumber = Number as FlagReader<number>): FlagReader<number> =>
   readNumber("a number", range, (text) => toNumber(text));
 
-/** The same without fractions. */
+/** `numberFrom` for whole numbers. */
 export const wholeNumberFrom = (range: Range, toNumber = Number as FlagReader<number>): FlagReader<number> =>
   readNumber("a whole number", range, (text) => (Number.isInteger(toNumber(text)) ? toNumber(text) : Number.NaN));
 
@@ -191,7 +191,7 @@ function readNumber(
   };
 }
 
-/** One of these words. */
+/** Reads one of these words; any other one is a RangeError that names the nearest. */
 export function wordOf<const Words extends readonly string[]>(words: Words): FlagReader<Words[number]> {
   return (text) => {
     if (words.includes(text)) return text;

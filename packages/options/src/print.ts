@@ -10,13 +10,13 @@
  */
 const commands = /(?![\n\t])[\p{Cc}\p{Zl}\p{Zp}\p{Bidi_Control}\u{e0000}-\u{e007f}]/gu;
 
-/** The same text with a dot for each such character. */
+/** A text with a dot in place of each character that commands a terminal; newlines and tabs stay. */
 export const printable = (text: string): string => text.replaceAll(commands, "·");
 
-/** The same in one line, for a text that could look like the next one. */
+/** `printable` in one line: newlines and tabs become dots too, so that a text cannot imitate the line after it. */
 export const printableLine = (text: string): string => printable(text).replaceAll(/[\n\t]/g, "·");
 
-/** Prints a text that may have several lines, and the end of the last one. */
+/** Prints a text of one or several lines, made `printable`, and a newline after it. */
 export function print(text: string, out: { write(text: string): unknown } = process.stdout): void {
   out.write(`${printable(text)}\n`);
 }

@@ -70,7 +70,7 @@ export const zeros = (shape: Shape, options: TensorOptions = {}): Tensor => make
 export const ones = (shape: Shape, options: TensorOptions = {}): Tensor => make(id.ones, [shape], options);
 export const full = (shape: Shape, value: number, options: TensorOptions = {}): Tensor =>
   make(id.full, [shape, value], options);
-/** Not initialised. */
+/** A tensor whose memory is not initialised. */
 export const empty = (shape: Shape, options: TensorOptions = {}): Tensor => make(id.empty, [shape], options);
 /** Standard normal. */
 export const randn = (shape: Shape, options: TensorOptions = {}): Tensor => make(id.randn, [shape], options);

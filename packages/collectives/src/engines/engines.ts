@@ -16,7 +16,7 @@ export const engineNames = Object.keys(engines) as EngineName[];
 /** The engine of joinWorld where none is named. */
 export const defaultEngine = engineNames.find((name) => engines[name].mayBeDefault)!;
 
-/** The same name, when an engine has it. Throws TypeError otherwise. */
+/** Returns the name if an engine has it. Throws TypeError otherwise. */
 export function checkEngine(name: string): EngineName {
   if (Object.hasOwn(engines, name)) return name as EngineName;
   throw new TypeError(`no engine is called ${name}; there are ${listed(engineNames)}`);

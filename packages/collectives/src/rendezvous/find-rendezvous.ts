@@ -155,7 +155,10 @@ function announcedIn(text: string, who: string): { host: string; port: number; t
   return found as { host: string; port: number; token?: string };
 }
 
-/** For a server whose silence the ranks shall notice: on a native thread. */
+/**
+ * Writes a line to each connection of a rendezvous server every `intervalMs`, by which the ranks hear that it lives. A
+ * native thread does it, also while JavaScript is busy.
+ */
 export const answerHeartbeats = (intervalMs: number): HeartbeatReplies => collectives().heartbeatReplies(intervalMs);
 
 /** Starts the rendezvous server in this process. The other ranks retry until it listens. */

@@ -15,7 +15,8 @@ import { unzip } from "./unzip.ts";
 export type Progress = (done: number, total: number | undefined) => void;
 
 /**
- * The fetched file, or the folder of the unpacked archive, under `folder`. Does not fetch it again. Throws `DataError`.
+ * Fetches a file into `folder`, unless it is there already, and unpacks an archive. Resolves to the path of the file,
+ * or of the unpacked folder. Throws `DataError`.
  */
 export async function fetchSource(source: Source, folder: string, progress: Progress = () => {}): Promise<string> {
   const target = join(folder, source.file);

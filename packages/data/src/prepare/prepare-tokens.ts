@@ -31,7 +31,11 @@ export interface PreparedTokens {
 const mostTokens = 2 ** 31 - 1; // the header counts them as an i32
 const copiedAtOnce = 1 << 20;
 
-/** Throws `DataError`; then no file is left. */
+/**
+ * Writes the tokens of texts to train.bin, and those of the held-out texts to val.bin, in the folder `out`: 16 bits a
+ * token, or 32 for more than 65536 tokens. `progress` gets the bytes read and their total. Throws `DataError`; then no
+ * file is left.
+ */
 export async function prepareTokens(options: PrepareOptions, progress: Progress = () => {}): Promise<PreparedTokens> {
   const { out, validationFraction } = options;
   const bytes = options.tokenizer.vocabulary <= 65536 ? 2 : 4;

@@ -185,6 +185,6 @@ function noText(path: string, left: readonly LeftOutFile[]): DataError {
   );
 }
 
-/** Whether the files that are read as texts have columns. Throws `DataError`. */
+/** Whether the texts at `path` are in files with columns, of which `column` names one. Throws `DataError`. */
 export const hasColumns = async (path: string, column: string): Promise<boolean> =>
   (await textFiles(path, "texts", column)).training.some(({ form }) => form !== "plain");

@@ -31,7 +31,10 @@ const known: Readonly<Record<string, Known>> = {
 export const fileOf = (path: string) =>
   existsSync(path) && statSync(path).isDirectory() ? join(path, "tokenizer.json") : path;
 
-/** With the token that `endOfText` names between two texts, or else its own. Throws `DataError`. */
+/**
+ * Opens a tokenizer: "bytes", "gpt2", or the path of a tokenizer.json or of its folder. Between two texts stands the
+ * token that `endOfText` names, or else the tokenizer's own. Throws `DataError`.
+ */
 export async function openTokenizer(
   name: string,
   { endOfText }: { endOfText?: string | undefined } = {},
@@ -45,7 +48,7 @@ export async function openTokenizer(
   );
 }
 
-/** Number of tokens. Of a path, its file is read. Throws `DataError`. */
+/** The number of tokens of a tokenizer, named as in `openTokenizer`. Reads the file of a path. Throws `DataError`. */
 export const vocabularyOf = (name: string): number => known[name]?.vocabulary ?? vocabularyOfJson(fileOf(name));
 
 /** The tokens that BERT adds to texts. Those that a tokenizer lacks come behind its vocabulary. */

@@ -56,7 +56,8 @@ async function* inContext(pieces: AsyncIterable<Piece>): AsyncGenerator<Piece & 
 }
 
 /**
- * A line for the user if nothing separates the texts; none otherwise. `key` names the recipe's key for such a token.
+ * A line for the user, in a list, if no token separates several texts; else an empty list. `key`: the recipe's key that
+ * names such a token.
  */
 export function withoutEnd(texts: number, { endOfText }: Tokenizer, key: string): string[] {
   if (endOfText !== undefined || texts < 2) return [];

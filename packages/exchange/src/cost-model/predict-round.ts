@@ -23,7 +23,7 @@ import { planesOf } from "../votes/outcome.ts";
 import type { Measured } from "./measure-link.ts";
 import { type PredictedVote, predictedVotes, predictMean, predictVote } from "./predict.ts";
 
-/** Seconds, on the slowest rank. RangeError if there are too many ranks for a scheme. */
+/** The predicted time of a round on the slowest rank, in seconds. RangeError if a scheme cannot have so many ranks. */
 export function predictRound(
   round: readonly Message[],
   ranks: number,

@@ -25,7 +25,7 @@ import { partition } from "../partition.ts";
 import { pipelineChunks } from "../votes/all-to-all.ts";
 import type { CodecCost, LinkCost, Measured } from "./measure-link.ts";
 
-/** Seconds in all, of messages, and of computing that does not overlap with them. */
+/** Seconds: in all, of messages (`wire`), and of computing that does not overlap with them. */
 export interface Prediction {
   readonly seconds: number;
   readonly wire: number;

@@ -53,7 +53,10 @@ export interface DionState extends State {
 
 type Steps = Pick<Algorithm, "init" | "step" | "messages">;
 
-/** Algorithm 1; and where the ranks have a weight axis, Algorithm 2 (dion-sharded.ts). */
+/**
+ * Dion: orthonormal updates of low rank. Ahn and Xu 2025, Algorithm 1; where the ranks have a weight axis, Algorithm 2
+ * (dion-sharded.ts).
+ */
 export const dion = define({
   name: "dion",
   options: dionOptions,

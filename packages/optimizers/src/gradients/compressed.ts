@@ -13,8 +13,8 @@ import type { State } from "../algorithms/state.ts";
 import type { GradientCompression } from "./gradient-compression.ts";
 
 /**
- * OptionsError for an algorithm that has steps without a mean gradient, or works on single matrices where the
- * compression works on the whole model.
+ * The algorithm with its gradients compressed on the way to their mean. Throws OptionsError for an algorithm that has
+ * steps without a mean gradient, or that works on single matrices where the compression works on the whole model.
  */
 export function compressed(algorithm: Algorithm, compression: GradientCompression): Algorithm {
   const { where = compression.name } = compression;

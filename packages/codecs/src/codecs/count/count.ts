@@ -65,7 +65,10 @@ export interface CountParameters {
   readonly ranks: number;
 }
 
-/** Signs, or small whole numbers, in fields that can be summed. */
+/**
+ * Signs, or small whole numbers, in fields that can be summed. Ishikawa et al. 2024, §6. A wrong parameter is a
+ * ParameterError, and more ranks than the widest field can sum a SumTooWideError.
+ */
 export function count(parameters: CountParameters): Codec<Zeros> {
   checkNames("count", parameters, ["bits", "width", "ranks"]);
   const { bits = 1, ranks } = parameters;

@@ -52,7 +52,7 @@ export interface L1Parameters extends ScaleGroups {
   readonly ranks?: number | undefined;
 }
 
-/** Levels up to twice the mean magnitude. */
+/** Levels up to twice the mean magnitude. Ishikawa et al. 2024, §4.2. A wrong parameter is a ParameterError. */
 export const l1 = (parameters: L1Parameters): Codec<Units> =>
   codec(
     definition,

@@ -77,7 +77,9 @@ export interface LinfParameters extends ScaleGroups {
   readonly ranks?: number | undefined;
 }
 
-/** Levels up to the largest magnitude, drawn. */
+/**
+ * Levels up to the largest magnitude, drawn. Ishikawa et al. 2024, §2 and §4.2. A wrong parameter is a ParameterError.
+ */
 export function linf(parameters: LinfParameters): Codec<RandomStream & Units> {
   const taken = ["bits", "levels", "width", "unscaled", "ranks", "block", "segments"];
   const checked = checkedLevels("linf", parameters, taken);

@@ -40,6 +40,6 @@ export interface QsgdParameters extends ScaleGroups {
   readonly bits: number;
 }
 
-/** Levels up to the Euclidean norm, drawn. */
+/** Levels up to the Euclidean norm, drawn. Alistarh et al. 2017, §3.1. A wrong parameter is a ParameterError. */
 export const qsgd = (parameters: QsgdParameters): Codec<RandomStream> =>
   codec(definition, checkedLevels("qsgd", parameters, ["bits", "block", "segments"]));

@@ -39,7 +39,7 @@ function multiplyHigh(a: number, b: number): number {
 /** The two words of an integer from 0 to 2⁵³ − 1. */
 export const wordsOf = (n: number): [low: number, high: number] => [n >>> 0, Math.floor(n / 2 ** 32)];
 
-/** Names the random numbers of a call: they depend on nothing else. */
+/** The seed, the step and the place on which alone the random numbers of a call depend. */
 export interface RandomStream {
   readonly seed: number; // whole, 0 to 2⁵³ − 1
   readonly step: number;
