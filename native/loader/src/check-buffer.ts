@@ -39,7 +39,9 @@ export function checkBuffer(where: string, what: string, x: BufferLike): DType {
   if (ArrayBuffer.isView(x)) {
     const dtype = arrays[x[Symbol.toStringTag]];
     if (dtype === undefined)
-      throw new TypeError(`${name} is a ${x[Symbol.toStringTag]}; its elements have no dtype here`);
+      throw new TypeError(
+        `${name} is a ${x[Symbol.toStringTag]}, which has no dtype; give one of ${Object.keys(arrays).join(", ")}`,
+      );
     refuseGone(where, what, x);
     return dtype;
   }
@@ -66,6 +68,8 @@ export function refuseGone(where: string, what: string, view: TypedArray): void 
   try {
     view.keys(); // throws if the view is detached or out of bounds, and does nothing else
   } catch {
-    throw new TypeError(`${where}: ${what} has lost its memory: its buffer was transferred, or has become too short.`);
+    throw new TypeError(
+      `${where}: ${what} has lost its memory: its buffer was transferred, or has become too short; give a new array.`,
+    );
   }
 }

@@ -27,7 +27,8 @@ function openedAtFirstUse(): Native {
     get: (_, key) => {
       Object.assign(native, open());
       for (const [id, name] of names.entries())
-        if (native.find(name) !== id) throw new Error(`${name} has another number in the addon than ${id}`);
+        if (native.find(name) !== id)
+          throw new Error(`the tensor addon does not number ${name} ${id}, as this package does; please report it`);
       return native[key as keyof Native];
     },
   });

@@ -184,7 +184,7 @@ export class SafetensorsFile implements AsyncDisposable {
 
   #placeOf(name: string): TensorInfo {
     const place = this.tensors.get(name);
-    if (!place) throw new CheckpointError(`${this.path} has no tensor ${JSON.stringify(name)}; ${this.#listed()}.`);
+    if (!place) throw noTensor(this.path, this.tensors, name);
     return place;
   }
 
@@ -202,13 +202,6 @@ export class SafetensorsFile implements AsyncDisposable {
     return target.buffer;
   }
 
-  #listed(): string {
-    const names = [...this.tensors.keys()];
-    return names.length > 10
-      ? `it has ${names.slice(0, 10).join(", ")} and ${names.length - 10} more`
-      : `it has ${names.join(", ") || "none"}`;
-  }
-
   async close(): Promise<void> {
     await this.#file.close();
   }
@@ -216,6 +209,14 @@ export class SafetensorsFile implements AsyncDisposable {
   async [Symbol.asyncDispose](): Promise<void> {
     await this.close();
   }
+}
+
+/** The error for a tensor that a file or a folder lacks; it lists up to ten that are there. */
+export function noTensor(path: string, tensors: ReadonlyMap<string, unknown>, name: string): CheckpointError {
+  const names = [...tensors.keys()];
+  const more = names.length > 10 ? ` and ${names.length - 10} more` : "";
+  const there = names.slice(0, 10).join(", ") || "none";
+  return new CheckpointError(`${path} has no tensor ${JSON.stringify(name)}; it has ${there}${more}.`);
 }
 
 /** Opens a file, and reads and checks its header but no tensor. Throws `CheckpointError`. */

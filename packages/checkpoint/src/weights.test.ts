@@ -66,6 +66,12 @@ describe("weights in shards", () => {
     expect(await values()).toEqual(all);
   });
 
+  it("name their tensors in the error for one that they lack", async () => {
+    await saveModel(folder, tensors, {}, { shardBytes: 16 });
+    await using weights = await openWeights(folder);
+    await expect(weights.read("e")).rejects.toThrow(`${indexFile} has no tensor "e"; it has a, b, c, d.`);
+  });
+
   it("take the place of one file, and the other way round", async () => {
     await saveModel(folder, [["old", floats(0)]], {});
     await saveModel(folder, tensors, {}, { shardBytes: 16 });

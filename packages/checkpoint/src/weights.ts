@@ -17,6 +17,7 @@ import { elementCount, elements } from "./dtypes.ts";
 import { Checksum, type FileRecord } from "./file-record.ts";
 import { readRegularText } from "./regular-file.ts";
 import {
+  noTensor,
   openSafetensors,
   type SafetensorsFile,
   type StoredTensor,
@@ -97,7 +98,7 @@ function joined(
       if (files.get(name) !== file) throw wrongIndex(path, `does not say that ${file} has the tensor ${brief(name)}`);
   const shardOf = (name: string) => {
     const file = files.get(name);
-    if (file === undefined) throw new CheckpointError(`${path} has no tensor ${JSON.stringify(name)}.`);
+    if (file === undefined) throw noTensor(path, tensors, name);
     return shards.get(file)!;
   };
   return {

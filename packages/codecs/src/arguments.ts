@@ -43,7 +43,9 @@ export function accept(where: string, accepted: number, x: Floats, error?: Float
   const what = error ? `x[${accepted}] + error` : "x";
   const value = error ? Math.fround(given + valueAt(error, accepted)) : given;
   if (!Number.isFinite(value)) throw new NotFiniteError(`${where}: ${what}`, accepted, value);
-  throw new RangeError(`${where}: ${what}[${accepted}] is ${value}, which this codec cannot write.`);
+  throw new RangeError(
+    `${where}: ${what}[${accepted}] is ${value}, which this codec cannot write; scale or clamp x, or take another one.`,
+  );
 }
 
 const valueAt = (x: Floats, i: number): number => (x instanceof Float32Array ? x[i]! : floatAt(x, i));

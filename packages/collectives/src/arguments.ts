@@ -60,8 +60,9 @@ export function checkParts(parts: readonly BufferLike[], ranks: number, call: st
 
 export function checkAllToAll(outgoing: readonly BufferLike[], incoming: readonly BufferLike[], rank: number): void {
   const [mine, here] = [outgoing[rank]!, incoming[rank]!];
-  if (checkOperand("allToAll", "outgoing", mine) !== checkOperand("allToAll", "incoming", here))
-    throw new TypeError("allToAll: outgoing and incoming must have one type");
+  const [sent, received] = [checkOperand("allToAll", "outgoing", mine), checkOperand("allToAll", "incoming", here)];
+  if (sent !== received)
+    throw new TypeError(`allToAll: outgoing is ${sent} and incoming is ${received}; give both one type`);
   if (mine.length !== here.length)
     throw new RangeError(
       `allToAll: the part that rank ${rank} keeps has ${mine.length} elements in outgoing and ${here.length} in incoming; give both one length`,

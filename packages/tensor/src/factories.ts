@@ -149,12 +149,16 @@ export function tensor(values: NestedValues, { dtype = "f32", ...options }: Tens
   const collect = (level: NestedValues, depth: number): void => {
     if (!isList(level)) {
       if (depth !== shape.length)
-        throw new RangeError(`tensor: rows have different depths; the first row gives shape [${shape.join(", ")}]`);
+        throw new RangeError(
+          `tensor: rows have different depths; give all the depth of the first, whose shape is [${shape.join(", ")}]`,
+        );
       flat.push(element(level, dtype));
       return;
     }
     if (level.length !== shape[depth])
-      throw new RangeError(`tensor: rows have different lengths; the first row gives shape [${shape.join(", ")}]`);
+      throw new RangeError(
+        `tensor: rows have different lengths; give all the length of the first, whose shape is [${shape.join(", ")}]`,
+      );
     for (const inner of level) collect(inner, depth + 1);
   };
   collect(values, 0);

@@ -29,7 +29,7 @@ export class DeviceBuffer implements NativeBuffer, Disposable {
   }
 
   get pointer(): bigint {
-    if (this.#pointer === 0n) throw new Error("this DeviceBuffer has been freed");
+    if (this.#pointer === 0n) throw new Error("this DeviceBuffer has been freed; free it after its last use");
     return this.#pointer;
   }
 
@@ -51,7 +51,9 @@ export class DeviceBuffer implements NativeBuffer, Disposable {
    */
   async register(group: Group = this.#group): Promise<void> {
     if (!(group instanceof NativeGroup && group.world === this.#world))
-      throw new TypeError("a DeviceBuffer can be registered only in groups of the world that it was made in");
+      throw new TypeError(
+        "this DeviceBuffer belongs to another world than the group; register it in a group of its own world",
+      );
     await group.runLocally("registerBuffer", this);
   }
 

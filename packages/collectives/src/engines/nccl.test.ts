@@ -146,7 +146,7 @@ describe("a DeviceBuffer", () => {
     await withWorld(1, {}, ([group]) =>
       withWorld(1, {}, async ([other]) => {
         using x = new DeviceBuffer(group!, 4, "f32");
-        await expect(x.register(other!)).rejects.toThrow("only in groups of the world that it was made in");
+        await expect(x.register(other!)).rejects.toThrow("register it in a group of its own world");
       }),
     );
     const refusing = fake.build({ register: 3 });

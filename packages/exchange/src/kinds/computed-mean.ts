@@ -122,7 +122,7 @@ function computedVector(group: Group, x: Floats, given: ComputedMeanOptions): Ow
       } catch (error) {
         // The other ranks wait for it.
         group.abort(`computedMean: rank ${owner} cannot compute its result: ${String(error)}`);
-        throw new Error("computedMean: its function failed on this rank", { cause: error });
+        throw new Error(`computedMean: compute failed on rank ${owner}, the owner: ${String(error)}`, { cause: error });
       }
       checkFinite("computedMean", floatsAt(result));
     },

@@ -25,7 +25,7 @@ describe("bf16", () => {
     bf16.encode(wire, new Float32Array([below, -below]));
     expect([...wire]).toEqual([0x7f, 0x7f, 0x7f, 0xff]);
     expect(() => bf16.encode(wire, new Float32Array([below, above]))).toThrow(
-      `bf16.encode: x[1] is ${above}, which this codec cannot write.`,
+      `bf16.encode: x[1] is ${above}, which this codec cannot write;`,
     );
   });
 

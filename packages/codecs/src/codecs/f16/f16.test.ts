@@ -25,10 +25,10 @@ describe("f16", () => {
     f16.encode(wire, new Float32Array([65504, -65519.99609375]));
     expect([...wire]).toEqual([0xff, 0x7b, 0xff, 0xfb]);
     expect(() => f16.encode(wire, new Float32Array([65504, 65520]))).toThrow(
-      "f16.encode: x[1] is 65520, which this codec cannot write.",
+      "f16.encode: x[1] is 65520, which this codec cannot write;",
     );
     expect(() => f16.encode(wire, new Float32Array([-1e30, Number.NaN]))).toThrow(
-      `f16.encode: x[0] is ${Math.fround(-1e30)}, which this codec cannot write.`,
+      `f16.encode: x[0] is ${Math.fround(-1e30)}, which this codec cannot write;`,
     );
   });
 
@@ -36,7 +36,7 @@ describe("f16", () => {
     const wire = new Uint8Array(4);
     const error = new Float32Array([0, 65000]);
     expect(() => f16.encodeWithFeedback(wire, new Float32Array([1, 1000]), error)).toThrow(
-      "f16.encodeWithFeedback: x[1] + error[1] is 66000, which this codec cannot write.",
+      "f16.encodeWithFeedback: x[1] + error[1] is 66000, which this codec cannot write;",
     );
     expect([...error]).toEqual([0, 65000]);
     const infinite = new Float32Array([1, Infinity]);
