@@ -88,7 +88,7 @@ struct Options {
     terse_codec_options c{};
     std::vector<size_t> segments;
 
-    // What shapes the wire.
+    // The options that determine the wire.
     explicit Options(const Napi::Object& parameters) {
         c.size = sizeof c;
         c.scale = 1.0f;
@@ -116,7 +116,7 @@ struct Options {
         });
     }
 
-    // And what one call depends on beside the floats.
+    // And the options of one call.
     Options(const Napi::Object& parameters, const Napi::Object& call, size_t n) : Options(parameters) {
         read(call, "zero", [&](auto& value, auto* name) { c.zero = zero_of(value, name); });
         read(call, "hold", [&](auto& value, auto* name) { c.hold = bytes_of(value, name, n / 8 + (n % 8 != 0)); });
@@ -264,7 +264,7 @@ Napi::Value codecs(const Napi::CallbackInfo& info) {
     return list;
 }
 
-// x[i], for people: JavaScript cannot follow a pointer.
+// x[i], for error messages: JavaScript cannot read memory behind a pointer.
 Napi::Value float_at(const Napi::CallbackInfo& info) {
     size_t n;
     const float* x = floats_of(info[0], "x", n);

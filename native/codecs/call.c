@@ -196,7 +196,7 @@ typedef struct adding {
     words seen[4];
 } adding;
 
-// Exponents of all ones, of NaN and infinity, carry into bit 31.
+// The exponent of NaN and infinity is all ones, and carries into bit 31.
 TERSE_ROUND_FUNCTION look_round(void *context, size_t i) {
     adding *a = context;
     terse_prefetch(a->sum + i + TERSE_WALK_GROUP);
@@ -215,8 +215,8 @@ TERSE_ROUND_FUNCTION add_round(void *context, size_t i) {
     }
 }
 
-// sum += x, and n; or nothing, and the first element whose sum would not be finite: its float would be lost. n is at
-// most CUT, and stays in the cache between the two.
+// sum += x; returns n. If a sum would not be finite, its float would be lost: then nothing is added, and the index of
+// the first such element is returned. n is at most CUT, so the second pass over the elements finds them in the cache.
 static size_t add(float *sum, const float *x, size_t n) {
     adding a = {sum, x, {{0}}};
     const size_t rounds = terse_walk(n, look_round, &a);
@@ -263,7 +263,8 @@ static void take_away(const feedback *f, float times, size_t begin, size_t end) 
     f->codec->decode_add(f->error, f->wire, f->n, &options, begin, end);
 }
 
-// Which element of a piece with a sum that is not finite comes first: that, or one that the codec refuses.
+// The first refused element of a piece that has a sum which is not finite: that element, or an earlier one that the
+// codec cannot write.
 static __attribute__((noinline)) size_t first_refused(const feedback *f, size_t at, size_t to) {
     float sum[CUT];
     for (size_t i = at; i < to; i++) sum[i - at] = f->error[i] + f->x[i];
@@ -296,7 +297,7 @@ static void pieces_part(void *context, size_t begin, size_t end) {
     f->done[part].begin = begin, f->done[part].end = at;
 }
 
-// Returns n; or undoes what it did, and returns the first element that is refused.
+// Returns n. If an element is refused, undoes its changes, and returns the index of the first such element.
 static size_t walk_pieces(feedback *f, int adds) {
     f->adds = adds;
     atomic_store(&f->parts, 0);

@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-// The remainder of each single bit of a byte; that of a byte is their sum without carry.
+// The remainders of the single bits of a byte. The remainder of a byte is the exclusive or of those of its bits.
 #define BIT(i, k, remainder) ((i) >> (k) & 1 ? remainder##u : 0)
 #define ROW(i)                                                                                                   \
     BIT(i, 0, 0xF26B8303) ^ BIT(i, 1, 0xE13B70F7) ^ BIT(i, 2, 0xC79A971F) ^ BIT(i, 3, 0x8AD958CF) ^                  \

@@ -11,7 +11,7 @@ enum {
 };
 static const char magic[4] = {'T', 'E', 'R', 'S'};
 
-// No vector is longer than this, so nothing that counts its elements is more.
+// The most elements of a vector; a field that counts elements cannot be larger.
 static const uint64_t most = (uint64_t)1 << 48;
 
 static void put_32(uint8_t *at, uint32_t value) {
@@ -40,7 +40,7 @@ static uint32_t clip_bits(const terse_codec_options *o) {
     return o->clip == 0 ? 0 : bits;  // -0.0 is no clipping either
 }
 
-// What a header has no room or no word for, and what no codec would give.
+// Refuses options for which a header has no room or no code, and options that no codec gives.
 static terse_codec_status check_options(const terse_codec_options *o) {
     if (o->levels > TERSE_LEVELS_LOGARITHMIC || clip_bits(o) >= 0x7F800000) return TERSE_CODEC_BAD_CHOICE;
     if (o->block > most || o->segment_count > UINT32_MAX) return TERSE_CODEC_BAD_SCALE_GROUPS;
@@ -112,7 +112,7 @@ terse_codec_status terse_frame_read(terse_frame *frame, const uint8_t *bytes, si
     if (get_32(bytes + VERSION) != TERSE_FRAME_VERSION) return TERSE_FRAME_OTHER_VERSION;
     if (length < SEGMENTS + CHECKSUM_BYTES) return TERSE_FRAME_CUT_SHORT;
 
-    // What is left is always what is known to be there, so nothing here can overflow.
+    // `left`: bytes that are there and not yet accounted for. Each length is compared with it, so nothing can overflow.
     size_t left = length - SEGMENTS - CHECKSUM_BYTES;
     const uint32_t segment_count = get_32(bytes + SEGMENT_COUNT);
     if (segment_count > left / 8) return TERSE_FRAME_CUT_SHORT;

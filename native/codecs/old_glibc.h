@@ -1,5 +1,5 @@
-// Put in front of what uses threads, where TERSE_OLD_GLIBC is on: glibc 2.34 gave these functions new names for what
-// they had always done, and a library that asks for the first ones loads on every glibc since 2.17.
+// Included before sources that use threads, where TERSE_OLD_GLIBC is on. glibc 2.34 gave these functions new versions
+// that do the same. A library that asks for the first versions loads on every glibc since 2.17.
 #include <features.h>
 #if defined(__GLIBC__) && defined(__x86_64__)
 #define TERSE_FIRST "GLIBC_2.2.5"

@@ -1,6 +1,7 @@
 // The steps of error feedback around encode and decode_add, for every codec. x (n), error (n).
 //
-//   find     *bad = the first x that is not finite, else the first error + x: the error then stays as it is
+//   find     *bad = the first x that is not finite, else the first such error + x; if there is one, the error stays as
+//            it is
 //   add      error += x
 //   (encode the error, and write what it refuses to *refused)
 //   settle   where it refused: error -= x, *bad = *refused

@@ -21,7 +21,8 @@ terse_codec_status launch(void (*kernel)(Parameters...), size_t blocks, unsigned
 // Floats on the wire begin anywhere.
 __device__ inline float float_on_wire(const uint8_t *at) { return __uint_as_float(at[0] | (unsigned)at[1] << 8 | (unsigned)at[2] << 16 | (unsigned)at[3] << 24); }
 
-// Between doubles and whole numbers by additions: conversions of 64 bits have a quarter of the throughput or less.
+// Converts doubles to whole numbers and back by additions: conversions of 64 bits have a quarter of the throughput or
+// less.
 __device__ inline int nearest_whole(double v) { return __double2loint(v + 0x1.8p52); }  // |v| < 2^31; ties to even
 __device__ inline double as_double(unsigned whole) { return __hiloint2double(0x43300000, (int)whole) - 0x1p52; }
 

@@ -4,7 +4,7 @@
 #include "targets.h"
 
 static void decode_with_every_implementation(const terse_frame *frame, size_t size) {
-    // A sparse frame can mean far more floats than it has bytes; the reader decides how many are too many.
+    // A sparse frame can stand for far more floats than it has bytes, so every reader needs a limit.
     if (frame->n > 8 * size + 4096) return;
     float *first = NULL;
     terse_codec_status expected = TERSE_CODEC_OK;
@@ -77,7 +77,7 @@ int seal(uint8_t *bytes, size_t size) {
 terse_codec_status fuzz_frame(const uint8_t *bytes, size_t size) {
     const terse_codec_status status = read_and_use(bytes, size);
     if (status != TERSE_FRAME_DAMAGED) return status;
-    // No fuzzer guesses a checksum.
+    // No fuzzer guesses a checksum, so the frame is read once more with the right one.
     uint8_t *sealed = room_for(size);
     memcpy(sealed, bytes, size);
     require(seal(sealed, size) && read_and_use(sealed, size) != TERSE_FRAME_DAMAGED, "a checksum was refused that fits", NULL);

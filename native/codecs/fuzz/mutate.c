@@ -43,7 +43,7 @@ static int keep_frame(const terse_codec *codec, size_t n, terse_codec_options *o
     return good;
 }
 
-// Options by trial: what a codec takes is a frame, so a new codec needs no line here.
+// Tries random options: those that a codec accepts make a frame. So a new codec needs no line here.
 static void make_frames(void) {
     static const size_t lengths[] = {0, 1, 9, 64, 130, 300};
     static const uint32_t bits[] = {0, 0, 1, 2, 4, 8}, widths[] = {0, 0, 4, 8, 16};
@@ -79,7 +79,7 @@ static void put(uint8_t *at, uint64_t value, int bytes) {
     for (int i = 0; i < bytes; i++) at[i] = (uint8_t)(value >> 8 * i);
 }
 
-// A number that a length must not be.
+// A number that is wrong as a length, or near one that is.
 static uint64_t awkward(void) {
     static const uint64_t numbers[] = {0, 1, 2, 7, 8, 63, 64, 255, 256, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFF, 0x100000000, (uint64_t)1 << 48, ((uint64_t)1 << 48) + 1, (uint64_t)1 << 61, INT64_MAX, (uint64_t)1 << 63, UINT64_MAX - 7, UINT64_MAX};
     const uint64_t number = numbers[random_below(sizeof numbers / sizeof *numbers)];
@@ -115,7 +115,7 @@ static size_t mutate(uint8_t *bytes, size_t size) {
 
 static long verdicts[STATUSES];
 
-// What an abort was about, in the form that --read takes.
+// After an abort, prints the bytes that caused it, as --read takes them.
 static const uint8_t *fed;
 static size_t fed_size;
 static void print_fed(int signal_number) {

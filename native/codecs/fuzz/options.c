@@ -14,7 +14,7 @@ static uint64_t take(source *from, int bytes) {
     return value;
 }
 
-// Mostly nothing or little, as options are; sometimes anything.
+// Mostly 0 or a small number, as options are; sometimes any number.
 static uint64_t some_number(source *from) {
     switch (take(from, 1) % 8) {
         case 0: case 1: case 2: case 3: return 0;
@@ -24,7 +24,7 @@ static uint64_t some_number(source *from) {
     }
 }
 
-// Mostly a few words of bits: all that has an edge has it there. Sometimes so many that a block of 512 ends among them.
+// Mostly less than 80 elements, where kernels have their edges. Sometimes so many that a block of 512 ends among them.
 static size_t some_length(source *from) {
     const size_t kind = take(from, 1);
     return kind < 240 ? kind % 80 : take(from, 2) % 1100;
@@ -37,7 +37,7 @@ static float some_float(source *from) {
     return x;
 }
 
-// What one call gave, to compare implementations.
+// The results of all calls of one implementation, to compare them with those of another.
 typedef struct outcome {
     terse_codec_status encoded, fed_back, decoded, scaled;
     size_t bad, bad_fed_back, bad_scales;
@@ -76,8 +76,8 @@ static outcome run(const terse_codec *codec, size_t n, size_t bytes, const float
 
 static void clear(outcome *o) { free(o->wire), free(o->wire_fed_back), free(o->error), free(o->sum), free(o->scales); }
 
-// Bit for bit, but for which NaN it is: infinities may meet in a sum, and which operand's NaN survives is nobody's
-// promise.
+// Bit for bit, but any NaN equals any other: infinities may meet in a sum, and no rule says which operand's NaN
+// survives.
 static int same_floats(const float *a, const float *b, size_t n) {
     if (!memcmp(a, b, n * sizeof *a)) return 1;
     for (size_t i = 0; i < n; i++)

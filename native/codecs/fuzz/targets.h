@@ -1,4 +1,5 @@
-// What the fuzzers and codecs_mutate feed. Each takes any bytes; what must never be is an abort with a sentence.
+// The functions to which the fuzzers and codecs_mutate give bytes. Each takes any bytes; an abort, which prints a
+// sentence, is a fault of the library.
 #ifndef TERSE_FUZZ_TARGETS_H
 #define TERSE_FUZZ_TARGETS_H
 #include <stdio.h>
@@ -9,13 +10,13 @@
 // Reads the bytes as a frame, decodes its wire with every implementation of its codec, and writes the frame anew.
 terse_codec_status read_and_use(const uint8_t *bytes, size_t size);
 
-// The same, and what came of it; and once more with a checksum that fits, if the bytes are a frame but for that.
+// The same. If only the checksum is wrong, once more with the right one. Returns the status of the first reading.
 terse_codec_status fuzz_frame(const uint8_t *bytes, size_t size);
 
 // Takes a codec, its options, floats and a wire from the bytes, and makes every call with every implementation.
 void fuzz_options(const uint8_t *bytes, size_t size);
 
-// Gives the frame that the header's lengths describe the checksum of its bytes. 0 if they lead out of it.
+// Writes the right checksum into the frame that the header's lengths describe. Returns 0 if these are more than `size`.
 int seal(uint8_t *bytes, size_t size);
 
 static inline void require(int good, const char *what, const terse_codec *codec) {
@@ -24,8 +25,8 @@ static inline void require(int good, const char *what, const terse_codec *codec)
     abort();
 }
 
-// Exactly so many bytes, so that a step too far is seen; one where there are none, since malloc may return NULL for
-// those.
+// Exactly so many bytes, so that a sanitizer sees an access behind them; one byte for none, because malloc(0) may
+// return NULL.
 static inline void *room_for(size_t bytes) {
     void *room = malloc(bytes ? bytes : 1);
     require(room != NULL, "out of memory", NULL);

@@ -48,8 +48,8 @@ void exchange_pairwise(Wire& wire, const std::function<Payload(int)>& outgoing, 
         on_header(from(distance), in.back());
     };
     const auto post = [&](int distance) { in_pieces(incoming(from(distance)).buffer, [&](uint8_t* data, size_t bytes) { in[distance - 1].post(data, bytes); }); };
-    // Both ranks know the sizes of both payloads. Nothing waits where the payload that comes back leaves out of its
-    // round: a go-ahead would follow it that its receiver expects first.
+    // Both ranks know the sizes of both payloads. A short payload in the other direction leaves before its round. Its
+    // receiver would expect the go-ahead before it and get it after it, so in that case nothing waits.
     const auto needs_go_ahead = [&](int distance, int peer, size_t bytes, size_t back) {
         return distance > 1 && bytes > long_bytes && wire.engine.is_behind_switch(peer) && (back <= inline_bytes || back > short_bytes);
     };

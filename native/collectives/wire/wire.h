@@ -24,7 +24,7 @@ public:
     std::vector<uint8_t> notes;  // of every rank, from the last all-to-all
 
     // A byte by which a receiver lets a sender go ahead. It travels among the payload, so both ranks keep to one order
-    // of the two. The transfer is to be waited for.
+    // of the two. The caller waits for the transfer.
     [[nodiscard]] std::unique_ptr<Transfer> send_go_ahead(int peer);
     void wait_for_go_ahead(int peer);
 

@@ -1,13 +1,13 @@
-// dct-top-k on a GPU: of each chunk of x the transform, in fp64 and in the order of dct_top_k.h; of that the k largest,
-// to the wire.
+// dct-top-k on a GPU: transforms each chunk of x, in fp64 and in the order of dct_top_k.h, and writes the k largest
+// coefficients to the wire.
 //
-//   a chunk of up to 256 floats    a warp, as many chunks at once as 256 numbers are; warps do not wait for each other
-//   a longer one, up to 4096       a block, likewise
-//   a square of more               a block, 4096 numbers at a time; the square itself waits in the workspace
+//   chunk                      threads   numbers at once
+//   up to 256 floats           a warp    as many chunks as make 256 numbers; warps do not wait for each other
+//   up to 4096 floats          a block   as many chunks as make 4096 numbers
+//   a square of more           a block   4096; the square itself is in the workspace
 //
-// Those at once lie in shared memory, 8 for each thread. A level of Lee's transform is one sum or difference for each
-// pair: a thread reads its 4 pairs, and writes them back to where the next level looks for them once everybody has
-// read.
+// The numbers at once are in shared memory, 8 for each thread. A level of Lee's transform is one sum or difference for
+// each pair. A thread reads its 4 pairs; when all threads have read, it writes them to where the next level reads them.
 #include "cosine.h"
 #include "dct_top_k.h"
 #include "launch.cuh"
@@ -28,7 +28,8 @@ struct warp_team {
     static __device__ void wait() { __syncwarp(); }
     static __device__ unsigned sum(unsigned own) { return __reduce_add_sync(EVERY_LANE, own); }
     static __device__ unsigned largest(unsigned own) { return __reduce_max_sync(EVERY_LANE, own); }
-    // How many of lower rank have it, and of all: the two flags in the lower and the upper 16 bits.
+    // How many threads of lower rank have a flag, and in *of_all how many of all: the lower 16 bits count the flag
+    // `one`, the upper 16 bits `other`.
     static __device__ unsigned before(bool one, bool other, unsigned *of_all) {
         const unsigned ones = __ballot_sync(EVERY_LANE, one), others = __ballot_sync(EVERY_LANE, other), below = (1u << rank()) - 1;
         *of_all = __popc(ones) | __popc(others) << 16;
@@ -125,15 +126,15 @@ __global__ void __launch_bounds__(THREADS) dct_put_basis(double *factors, unsign
     }
 }
 
-// Lines of c numbers in shared memory. Rows: one behind the other. Columns: of squares `width` wide, one square behind
-// the other.
+// Lines of c numbers in shared memory. Rows stand one behind the other. Columns are those of squares, `width` wide,
+// which stand one behind the other.
 template <bool COLUMNS>
 struct lines {
     unsigned count;
     divisor c, width;  // width is 1 for rows
 
-    // Where number 0 of pair (or number) `e` of all lies; *e becomes its place in its line, of which there are
-    // `of_line`.
+    // *e counts the pairs (or numbers) of all lines, `of_line` in each. Returns where the line of *e begins, and sets
+    // *e to its place in that line.
     __device__ unsigned begin(unsigned *e, const divisor &of_line) const {
         const unsigned across = COLUMNS ? width.quotient(*e) : *e, line = of_line.quotient(across);
         const unsigned column = COLUMNS ? width.rest(*e) : 0;
@@ -143,8 +144,8 @@ struct lines {
     __device__ unsigned step() const { return COLUMNS ? width.value : 1; }
 };
 
-// Returns the same number, but the compiler cannot know it: otherwise it keeps the places of all pairs at all levels,
-// and runs out of registers.
+// Returns the same number, in a way that the compiler does not see through. Otherwise it keeps the places of all pairs
+// at all levels, and runs out of registers.
 __device__ inline unsigned anew(unsigned number) {
 #ifdef __CUDA_ARCH__
     asm volatile("" : "+r"(number));
@@ -152,7 +153,8 @@ __device__ inline unsigned anew(unsigned number) {
     return number;
 }
 
-// One level: of all pairs (x, y) of sub-lines of 2 half, `read` says what they become, `write` where to.
+// One level, for all pairs (x, y) of sub-lines of 2 half numbers: `read` computes their new values, `write` puts them
+// in their new places.
 template <class Team, bool COLUMNS, class Read, class Write>
 __device__ inline void level(double *tile, const lines<COLUMNS> &l, const divisor &half, const Read &read, const Write &write) {
     const divisor of_line = l.c.half();
@@ -261,8 +263,8 @@ __device__ inline void backward(double *tile, const lines<COLUMNS> &l, const bas
     }
 }
 
-// Do magnitudes of at most `most` add up to a finite fp32? Nearly always so many of the largest would; else they are
-// added in order.
+// Whether k magnitudes add up to a finite fp32; `most` is the largest. Nearly always even k times the largest does;
+// otherwise they are added in order.
 template <class Magnitude>
 __device__ inline bool fit(unsigned most, unsigned k, const Magnitude &magnitude) {
     if (most >= INFINITE) return false;
@@ -272,8 +274,8 @@ __device__ inline bool fit(unsigned most, unsigned k, const Magnitude &magnitude
     return sum <= LARGEST;
 }
 
-// The k largest of a chunk, coefficient j at x[STRIDE j], to the wire. False where they do not fit. `chosen` has room
-// for k.
+// Writes the k largest coefficients of a chunk to the wire; coefficient j is x[STRIDE j]. False where their sum does
+// not fit into fp32. `chosen` has room for k.
 template <class Team, unsigned STRIDE>
 __device__ inline bool write_largest(uint8_t *wire, const float *x, const alike &a, uint16_t *chosen) {
     const unsigned rank = Team::rank(), n = a.length.value, k = a.k.value;
@@ -286,7 +288,7 @@ __device__ inline bool write_largest(uint8_t *wire, const float *x, const alike 
         for (unsigned j = rank; j < n; j += Team::SIZE) found += magnitude(j) >= least;
         return Team::sum(found);
     };
-    // The k-th largest bit by bit from the top: a bit is 1 where k are at least that large.
+    // Finds the k-th largest bit by bit, from the top: a bit is 1 where k magnitudes are at least as large with it.
     unsigned least = 0, as_large = n;
     for (unsigned bit = 1u << 30; bit && as_large > k; bit >>= 1) {
         if ((least | bit) > most) continue;
@@ -321,7 +323,7 @@ __device__ inline bool write_largest(uint8_t *wire, const float *x, const alike 
     return good;
 }
 
-// *misfit = the first of the largest of a chunk whose coefficients do not fit. All are finite.
+// For a chunk whose coefficients do not fit: *misfit = its largest element, of equal ones the first. All are finite.
 template <class Team>
 __device__ inline void refuse_chunk(uint64_t *misfit, const float *x, size_t begin, unsigned length) {
     unsigned most = 0, where = length;
@@ -362,7 +364,7 @@ __global__ void __launch_bounds__(Team::BLOCK, Team::BLOCKS) dct_encode(uint8_t 
 #pragma unroll
         for (unsigned u = 0; u < OF_THREAD; u++) {
             const unsigned e = (SQUARES ? anew(rank) : rank) + u * Team::SIZE;
-            // In every thread: otherwise threads without work would keep the floats in registers until here.
+            // Every thread writes v: otherwise threads without work would keep the floats in registers until here.
             v[u] = e < all ? (float)(tile[e] * b.factor(SQUARES ? a.side.quotient(a.length.rest(e)) : a.side.rest(e))) : 0.0f;
         }
         Team::wait();
@@ -375,8 +377,8 @@ __global__ void __launch_bounds__(Team::BLOCK, Team::BLOCKS) dct_encode(uint8_t 
     }
 }
 
-// A square of more than AT_ONCE: its rows, then its columns, some at a time. The coefficients overwrite the first half
-// of each number.
+// A square of more than AT_ONCE numbers: transforms its rows, then its columns, some at a time. A coefficient
+// overwrites the first half of a number.
 __global__ void __launch_bounds__(THREADS, 2) dct_encode_large(uint8_t *wire, const float *x, alike a, basis b, double *planes, uint64_t *bad, uint64_t *misfit) {
     __shared__ double tile[AT_ONCE];
     using team = block_team;
@@ -431,7 +433,7 @@ __global__ void __launch_bounds__(THREADS) dct_check_wire(const uint8_t *wire, a
     }
 }
 
-// What a chunk kept, to `put`: the number of the chunk, the place in it, the value.
+// Calls `put` for each kept coefficient, with the number of its chunk, its place in the chunk, and its value.
 template <class Team, class Put>
 __device__ inline void each_kept(const uint8_t *wire, size_t first, unsigned chunks, const alike &a, const Put &put) {
     for (unsigned e = Team::rank(); e < chunks * a.k.value; e += Team::SIZE) {

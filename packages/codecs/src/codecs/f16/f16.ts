@@ -1,7 +1,7 @@
 /**
  * f16: IEEE 754 binary16, rounded to nearest even. 5 bits of exponent, 10 of fraction; denormals are kept.
  *
- * This file is the definition, with ../halves.ts: f16.c, f16_avx2.c, … write the same bytes.
+ * This file is the definition, with shared/half-floats/half-floats.ts: f16.c, f16_avx2.c, … write the same bytes.
  */
 import { codec } from "../../codec.ts";
 import { halves } from "../../shared/half-floats/half-floats.ts";

@@ -19,8 +19,8 @@ enum { TERSE_L1_TAKES = TERSE_TAKES_BITS | TERSE_TAKES_SIDE | TERSE_TAKES_FIELDS
 // Levels per unit of x. With units, `scale` is the unit.
 static inline double terse_l1_factor(const terse_codec_options *o, float scale) { return o->units ? 1.0 / scale : terse_levels_a_side(o) / (TERSE_L1_REACH * scale); }
 
-// Added to a level: the first rounds it to a multiple of 2^-36, the second the sum to a whole number, ties to even, in
-// the low 32 bits.
+// Both are added to a level. The first rounds it to a multiple of 2^-36. The second rounds the sum to a whole number,
+// ties to even, in the low 32 bits.
 #define TERSE_L1_MEND 0x1.8p16
 #define TERSE_L1_ROUND (0x1.8p52 - TERSE_L1_MEND)
 

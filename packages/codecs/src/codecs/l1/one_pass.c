@@ -102,7 +102,7 @@ static void decide_part(void *context, size_t begin, size_t end) {
             r->kernel->quantise(r->fields, r->x, r->options, r->scale, at, to);
             continue;
         }
-        // First which change, and then those, when their bytes have come.
+        // Finds which fields change, and prefetches their bytes; then changes them.
         terse_l1_undecided *undecided = r->undecided + g * TERSE_L1_UNDECIDED;
         size_t changes = 0;
         for (size_t u = 0; u < r->undecided_count[g]; u++) {

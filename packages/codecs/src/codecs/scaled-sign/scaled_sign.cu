@@ -1,8 +1,8 @@
 // scaled-sign on a GPU: one scale per scale group, the root of its mean square, then the bits of sign.
 // x (n) -> scales (scale groups) and bits (ceil(n / 8) bytes).
 //
-// Partial sums of squares, in the order of reductions.h -> scales; sign's kernel writes the bits; those of scale groups
-// whose scale is 0 are cleared.
+// The scales come from partial sums of squares, in the order of reductions.h. The kernel of sign writes the bits; those
+// of scale groups whose scale is 0 are cleared.
 #include "shared/reductions/reductions.cuh"
 #include "scaled_sign.h"
 #include "shared/signs/signs.cuh"
@@ -24,7 +24,7 @@ __global__ void __launch_bounds__(256) scaled_sign_scales(uint8_t *wire, const d
     }
 }
 
-// A thread a byte of bits, and no byte belongs to two. Scale groups end anywhere.
+// One thread for each byte of bits, because a scale group may end within a byte.
 __global__ void __launch_bounds__(256) scaled_sign_clear(uint8_t *bits, const uint8_t *wire, scale_groups in) {
     if (in.count == 1 && scale_on_wire(wire, 0) != 0.0f) return;
     for (size_t i = 8 * first_thread(); i < in.n; i += 8 * all_threads()) {

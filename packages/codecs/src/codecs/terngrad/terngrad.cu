@@ -1,9 +1,9 @@
 // terngrad on a GPU: scale = max |x|, or `clip` standard deviations; P(+-1) = |x| / scale. x (n) -> scales (scale
 // groups), codes (4, Q = ceil(n / 4)).
 //
-//   a warp's 256 bytes = 256 codes of each quarter. Random words come by groups of 64 elements, and quarters begin
-//   anywhere among them: the warp walks the six groups that can hold a quarter's part, and shared memory puts the four
-//   codes of a byte together
+// A warp writes 256 bytes: 256 codes of each quarter. Random words come in groups of 64 elements, and a quarter may
+// begin anywhere in a group. So the warp walks the six groups that can hold its part of a quarter, and joins the four
+// codes of a byte in shared memory.
 #include "shared/fields/fields.cuh"
 #include "shared/reductions/reductions.cuh"
 #include "terngrad.h"

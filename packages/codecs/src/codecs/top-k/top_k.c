@@ -70,7 +70,7 @@ static void count_sample(top_k_sight *sight, const sample *s) {
     }
 }
 
-// Where the k-th largest probably lies: between the ranges that hold it in a sample, and some more to either side.
+// Looks where the k-th largest probably lies: in the range that holds it in a sample, and some more on either side.
 static void look_where_a_sample_says(top_k_sight *sight, const sample *s) {
     look(sight, 0, ALL_SHIFT);
     count_sample(sight, s);
@@ -83,7 +83,8 @@ static void look_where_a_sample_says(top_k_sight *sight, const sample *s) {
     look(sight, (uint32_t)low << ALL_SHIFT, shift);
 }
 
-// What probably is less than the k-th largest, and not by much; and how many are not less than that, generously.
+// A magnitude that is probably a little less than the k-th largest. *expected: an upper estimate of how many elements
+// are at least as large.
 static uint32_t lower_bound(top_k_sight *sight, const sample *s, size_t *expected) {
     count_sample(sight, s);
     double seen = (double)sight->beyond;
@@ -104,7 +105,8 @@ static int count_all(const top_k_kernel *kernel, top_k_sight *sight, const float
     return 1;
 }
 
-// The k-th largest magnitude, and how many that equal it are chosen. False where a float is NaN or infinite.
+// *least: the k-th largest magnitude. *ties: how many elements that equal it are chosen. False if a float is NaN or
+// infinite.
 static int find(const top_k_kernel *kernel, top_k_sight *sight, const float *x, size_t n, size_t k, uint32_t *least, size_t *ties) {
     for (;;) {
         if (!count_all(kernel, sight, x, n)) return 0;
@@ -124,7 +126,7 @@ static int find(const top_k_kernel *kernel, top_k_sight *sight, const float *x, 
 
 enum { PIECES = 128, SMALL_PART = 8 };
 
-// What may be chosen, copied from x segment by segment.
+// The elements that may be chosen, copied from x segment by segment.
 typedef struct copies {
     const top_k_kernel *kernel;
     const float *x;
@@ -199,7 +201,7 @@ static void write_part(void *context, size_t begin, size_t end) {
     }
 }
 
-// Pieces begin within a byte of indices: what is left of one is or-ed to what the next has written.
+// A piece may begin within a byte of indices. The bits that the piece before it has left are or-ed into that byte.
 static void write_pieces(copies *c, size_t pieces, size_t ties) {
     size_t begin = 0;
     for (size_t p = 0; p < pieces; p++) {

@@ -45,8 +45,8 @@ __device__ inline bool add_counts(search *s, const unsigned *in) {
     return last;
 }
 
-// Thread t has the ranges RANGES - 1 - 8 t - j, j = 0 .. 7: `in[j]` of them, `before` in all higher ranges. Clears them
-// for the next round.
+// Thread t takes the counts of the ranges RANGES - 1 - 8 t - j, j = 0 .. 7, as in[j], and clears them for the next
+// round. Returns the count of all higher ranges.
 __device__ inline unsigned long long take_counts(search *s, unsigned long long (&in)[PICKED]) {
     __shared__ unsigned long long of_warps[WARPS];
     unsigned long long own = 0;
@@ -208,8 +208,8 @@ __global__ void __launch_bounds__(THREADS) top_k_choose(uint8_t *values, bool al
     }
 }
 
-// Eight indices of `width` bits are `width` bytes: a lane's. A warp's 256 are put side by side in shared memory, and
-// leave together.
+// A lane packs eight indices of `width` bits into `width` bytes. The 256 indices of a warp are put side by side in
+// shared memory, and written together.
 constexpr unsigned PACKED = 8 * WARP, MOST_WIDTH = 48;
 
 template <class Index>
