@@ -56,6 +56,13 @@ function problemOf([command = "", ...args]: readonly string[]): string | undefin
   return undefined;
 }
 
+it("no help has a line of more than 80 columns, which a narrow terminal would break", () => {
+  const wide = [...new Set(Object.values(helps))].flatMap((help) =>
+    help.split("\n").filter((line) => [...line].length > 80),
+  );
+  expect(wide).toEqual([]);
+});
+
 describe("every document", () => {
   it("is found", () => expect(documents.length).toBeGreaterThan(40));
 

@@ -5,17 +5,13 @@
  * few numbers. Differences from the other engines, all of which come from NCCL:
  *
  * - Messages have no headers. Ranks that call different operations, or give different sizes or roots, get no error that
- * says so: they
- *   fail at the deadline (`timeoutSeconds`), or get wrong numbers.
+ *   says so: they fail at the deadline (`timeoutSeconds`), or get wrong numbers.
  * - `send` and `recv` run in order with the collectives. Those that are called without an await between them start
- * together, so two
- *   ranks that send to each other must call both send and receive before they await either.
- * - All groups of a rank start their operations in the order of the calls, which must be the same on every rank. A
- * split is such an
- *   operation: later ones wait for it.
+ *   together, so two ranks that send to each other must call both send and receive before they await either.
+ * - All groups of a rank start their operations in the order of the calls, which must be the same on every rank. A split
+ *   is such an operation: later ones wait for it.
  * - `mean` multiplies by 1/n before it adds. NCCL decides what `min` and `max` make of a NaN. 16-bit integers can be
- * moved, but not
- *   reduced. Results are the same on all ranks, bit for bit, as on every engine.
+ *   moved, but not reduced. Results are the same on all ranks, bit for bit, as on every engine.
  */
 import { hostname } from "node:os";
 import {

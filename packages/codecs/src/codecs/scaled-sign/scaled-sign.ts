@@ -92,7 +92,7 @@ export function writeOneScale(wire: Uint8Array, count: number, pass: (signs: Uin
   return magnitude;
 }
 
-/** The bits and the magnitude of such a wire. BadWireError for a magnitude that no encoder writes. */
+/** The bits and the magnitude of a wire with one scale group. BadWireError for a magnitude that no encoder writes. */
 export function readOneScale(wire: Uint8Array): { signs: Uint8Array; scale: number } {
   const { fields, scale, good } = oneScale(wire);
   if (!good())
