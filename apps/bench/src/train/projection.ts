@@ -1,9 +1,10 @@
 /**
  * `projection`: a training step at the model sizes of the papers, which no machine here can train in a sensible time.
- * Measured on this
- * machine: forward and backward of one row, times the rows; the optimizer's step without other ranks; the codecs'
- * speed. Said: the link's α and β. Predicted from these by the code that a dry run uses: the time of the messages, and
- * how much of it backward hides.
+ *
+ *   measured    on this machine: forward and backward of one row, times the rows; the optimizer's step without other
+ *               ranks; the codecs' speed
+ *   given       the link's α and β
+ *   predicted   from these, by the code that a dry run uses: the time of the messages, and how much of it backward hides
  */
 import { loopback } from "@terse/collectives";
 import type { Model } from "@terse/models";
