@@ -1,6 +1,7 @@
 import { join } from "node:path";
 import { defineConfig } from "vitest/config";
 import { availableProcessors } from "./native/loader/src/available-processors.ts";
+import { nodeFlags } from "./tools/programs.ts";
 import { LongestFirst } from "./tools/testing/longest-first.ts";
 import { toolchain } from "./tools/toolchain.ts";
 
@@ -39,7 +40,7 @@ export default defineConfig({
     // tools/testing/hang-guard.ts ends what these limits do not reach, and waits longer.
     testTimeout: 300_000,
     hookTimeout: 300_000,
-    execArgv: ["--conditions=@terse/source"],
+    execArgv: [...nodeFlags],
     // Python's packages are installed without bytecode. The first test that imports one writes it, outside of the
     // repository: torch and transformers are then imported in a third of the time.
     // Operators take one thread: there are more processes than cores, and threads that wait for each other there take

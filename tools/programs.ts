@@ -31,7 +31,13 @@ export const programs: Readonly<Record<string, Program>> = {
   cost: { needs: ["packages"], file: "apps/bench/src/cost/main.ts" },
 };
 
-/** Node's arguments for a command. It loads the workspace's packages from their TypeScript sources, without a build. */
+/** Node's flags for a program. It loads the workspace's packages from their TypeScript sources, without a build. */
+export const nodeFlags: readonly string[] = [
+  "--conditions=@terse/source",
+  `--import=${new URL("bundled/register.ts", import.meta.url)}`,
+];
+
+/** Node's arguments for a command. */
 export function argumentsOf({ file, shared = false }: Program, [name, ...args]: readonly string[]): string[] {
-  return ["--conditions=@terse/source", join(root, file), ...(shared ? [name!] : []), ...args];
+  return [...nodeFlags, join(root, file), ...(shared ? [name!] : []), ...args];
 }

@@ -4,6 +4,7 @@ import { accessSync, constants, readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { describe, expect, it } from "vitest";
 import { netlabObstacle } from "../../tools/netlab/netlab.ts";
+import { nodeFlags } from "../../tools/programs.ts";
 
 const python = process.env["TERSE_PYTHON"] || "python3";
 
@@ -31,7 +32,7 @@ describe.skipIf(why !== undefined)(
   `a machine whose congestion control is bbr${why ? ` (skipped: ${why})` : ""}`,
   () => {
     const file = (name: string) => fileURLToPath(new URL(name, import.meta.url));
-    const node = [process.execPath, "--conditions=@terse/source", file("programs/congestion-control.ts")];
+    const node = [process.execPath, ...nodeFlags, file("programs/congestion-control.ts")];
 
     it.each([
       ["keeps it", "to a machine with a round trip of 30 ms", 15, "bbr"],

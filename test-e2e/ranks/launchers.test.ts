@@ -5,6 +5,7 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { availableParallelism, hostname, networkInterfaces } from "node:os";
 import { fileURLToPath } from "node:url";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+import { nodeFlags } from "../../tools/programs.ts";
 import { engines } from "./faulty-network.ts";
 import { ShortTraining } from "./short-training.ts";
 import { type Slurm, slurmObstacle, startSlurm } from "./slurm.ts";
@@ -12,11 +13,7 @@ import { freePort } from "./start-ranks.ts";
 
 const python = process.env["TERSE_PYTHON"] ?? "";
 const why = process.env["TERSE_PYTHON_MISSING"] ?? "TERSE_PYTHON is not set; ./terse test sets it";
-const node = [
-  process.execPath,
-  "--conditions=@terse/source",
-  fileURLToPath(new URL("programs/join.ts", import.meta.url)),
-];
+const node = [process.execPath, ...nodeFlags, fileURLToPath(new URL("programs/join.ts", import.meta.url))];
 const started: ChildProcess[] = [];
 afterEach(() => {
   for (const child of started.splice(0)) child.kill("SIGKILL");
@@ -85,8 +82,7 @@ describe.skipIf(!python)(`torchrun${python ? "" : ` (skipped: ${why})`}`, () => 
     const program = fileURLToPath(new URL("programs/fail-once.ts", import.meta.url));
     const { code, output } = await run([
       ...torchrun("--standalone", "--nproc-per-node=2", "--max-restarts=1"),
-      ...node.slice(0, 2),
-      program,
+      ...[process.execPath, ...nodeFlags, program],
     ]);
     expect(output).not.toContain('"attempt":"0"');
     for (const rank of [0, 1]) expect(output).toContain(JSON.stringify({ attempt: "1", rank, sum: 2 }));

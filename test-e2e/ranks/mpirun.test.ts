@@ -9,6 +9,7 @@ import { type Group, loopback } from "@terse/collectives";
 import { collectives } from "@terse/native-collectives";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { engineContract } from "../../packages/collectives/src/testing/engine-contract/engine-contract.ts";
+import { nodeFlags } from "../../tools/programs.ts";
 import { isRunning } from "../../tools/testing/is-running.ts";
 import { everyCollective } from "./programs/every-collective.ts";
 import { RemoteRanks } from "./remote-groups.ts";
@@ -68,7 +69,7 @@ function start(size: number, command: readonly string[], env: NodeJS.ProcessEnv 
 
 const program = (name: string, ...args: string[]) => [
   process.execPath,
-  "--conditions=@terse/source",
+  ...nodeFlags,
   fileURLToPath(new URL(`programs/${name}`, import.meta.url)),
   ...args,
 ];

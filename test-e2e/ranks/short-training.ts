@@ -5,6 +5,7 @@ import { createHash } from "node:crypto";
 import { globSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { nodeFlags } from "../../tools/programs.ts";
 
 const main = join(import.meta.dirname, "../../apps/train/src/main.ts");
 
@@ -26,7 +27,7 @@ export class ShortTraining implements Disposable {
       "--schedule.warmup=0",
     ];
     const files = [`--data=${this.#text}`, `--out=${join(this.#folder, name)}`];
-    return [process.execPath, "--conditions=@terse/source", main, "train", ...options, ...files, ...more];
+    return [process.execPath, ...nodeFlags, main, "train", ...options, ...files, ...more];
   }
 
   /** A digest of the weights that a training has saved. */

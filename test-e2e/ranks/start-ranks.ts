@@ -7,6 +7,7 @@ import { randomBytes } from "node:crypto";
 import { createServer } from "node:net";
 import { fileURLToPath } from "node:url";
 import { type RendezvousServer, serveRendezvous } from "@terse/collectives";
+import { nodeFlags } from "../../tools/programs.ts";
 
 /**
  * Ranks end well before this, also on a busy machine, when every rank notices a fault. Where one does not, its
@@ -89,7 +90,7 @@ export async function startRanks(options: StartOptions): Promise<Ranks> {
         ...options.env?.(rank),
       };
       const within = options.within?.(rank) ?? [];
-      const [command, ...rest] = [...within, process.execPath, "--conditions=@terse/source", file, ...args];
+      const [command, ...rest] = [...within, process.execPath, ...nodeFlags, file, ...args];
       return follow(rank, spawn(command!, rest, { env, stdio: ["ignore", "pipe", "pipe"] }));
     });
 

@@ -4,6 +4,7 @@ import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { hostname } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeAll, describe, expect, it } from "vitest";
+import { nodeFlags } from "../../tools/programs.ts";
 import { isRunning } from "../../tools/testing/is-running.ts";
 import { freePort } from "../ranks/start-ranks.ts";
 import { children, main, type Outcome, rankOf, terseIn, tinyTraining, trainingFolder, until } from "./terse.ts";
@@ -90,7 +91,7 @@ describe("a launcher", () => {
   });
 
   it("leaves no rank behind when it is killed, also none that was stopped", async () => {
-    const command = ["--conditions=@terse/source", main, ...train("--steps=1000000", "--out=orphans")];
+    const command = [...nodeFlags, main, ...train("--steps=1000000", "--out=orphans")];
     const launcher = spawn(process.execPath, command, { cwd: folder, stdio: "ignore" });
     started.push(launcher);
     await until(() => existsSync(at("orphans/step-3")));
@@ -176,7 +177,7 @@ describe.skipIf(!python)(`torchrun's elastic agents${python ? "" : ` (skipped: $
         // An agent that was not heard for five seconds is gone. With fewer a busy machine makes two worlds.
         `--rdzv-conf=last_call_timeout=1,keep_alive_interval=1,keep_alive_max_attempt=5,is_host=${isHost}`,
       ];
-      const command = [process.execPath, "--conditions=@terse/source", main];
+      const command = [process.execPath, ...nodeFlags, main];
       const args = [...options, ...command, ...train("--out=elastic", "--resume=auto", "--steps=1000000")];
       // docs/launching.md says why.
       const env = { ...process.env, TORCH_DISABLE_SHARE_RDZV_TCP_STORE: "1" };

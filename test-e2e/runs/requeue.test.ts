@@ -6,6 +6,7 @@ import { spawnSync } from "node:child_process";
 import { globSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { nodeFlags } from "../../tools/programs.ts";
 import { type Slurm, slurmObstacle, startSlurm } from "../ranks/slurm.ts";
 import { main, tinyTraining, trainingFolder, until } from "./terse.ts";
 
@@ -14,7 +15,7 @@ const script = readFileSync(new URL("../../docs/launching/train.sbatch", import.
 
 /** Every 20 steps a save. */
 const training = [
-  ...[process.execPath, "--conditions=@terse/source", main, ...tinyTraining(text), "--steps=1000000"],
+  ...[process.execPath, ...nodeFlags, main, ...tinyTraining(text), "--steps=1000000"],
   ...["--save.every=20", "--logEvery=20", "--evaluate.every=1000000", "--sample.bytes=0"],
 ];
 const own = "srun ./terse train gpt-small ";

@@ -4,6 +4,7 @@ import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, write
 import { join } from "node:path";
 import { beforeAll, describe, expect, it } from "vitest";
 import { netlabObstacle } from "../../tools/netlab/netlab.ts";
+import { nodeFlags } from "../../tools/programs.ts";
 import { main, type Outcome, outcomeOf, terseIn, tinyTraining, trainingFolder } from "./terse.ts";
 
 const { folder, text } = trainingFolder("saves");
@@ -131,12 +132,7 @@ describe("an interrupted run", () => {
   });
 
   it("whose output nobody reads any more saves and ends, without a stack", async () => {
-    const command = [
-      process.execPath,
-      "--conditions=@terse/source",
-      main,
-      ...train("--steps=100000", "--out", "unread"),
-    ];
+    const command = [process.execPath, ...nodeFlags, main, ...train("--steps=100000", "--out", "unread")];
     const quoted = command.map((word) => `'${word}'`).join(" ");
     const { out, err } = await outcomeOf(["bash", "-c", `${quoted} | head -12; echo "\${PIPESTATUS[0]}"`], folder);
     expect(lastLine(out)).toBe("141");
@@ -169,12 +165,7 @@ describe.skipIf(!canMount)("a disk that is full (skipped without the right to mo
     const disk = join(folder, `disk-${megabytes}`);
     mkdirSync(disk, { recursive: true });
     const script = `mount -t tmpfs -o size=${megabytes}m none ${disk}; exec "$@"`;
-    const command = [
-      process.execPath,
-      "--conditions=@terse/source",
-      main,
-      ...train(...args, "--out", join(disk, "run")),
-    ];
+    const command = [process.execPath, ...nodeFlags, main, ...train(...args, "--out", join(disk, "run"))];
     const all = ["unshare", "-rm", "sh", "-ec", script, "sh", ...command];
     return outcomeOf(all, folder, (line, pid) => during(line, `/proc/${pid}/root${disk}`));
   };
@@ -218,7 +209,7 @@ describe.skipIf(!canMount)("a disk that is read-only for a while (skipped withou
     const disk = join(folder, "read-only");
     mkdirSync(disk);
     const given = ["--steps=100000", "--save.every=25", "--logEvery=1", "--evaluate.every=0", "--tensorboard"];
-    const command = [process.execPath, "--conditions=@terse/source", main, ...train(...given, "--out", `${disk}/run`)];
+    const command = [process.execPath, ...nodeFlags, main, ...train(...given, "--out", `${disk}/run`)];
     const script = `mount -t tmpfs none ${disk}; exec "$@"`;
     let [state, last, until] = ["written", 0, 0];
     const all = ["unshare", "-rm", "sh", "-ec", script, "sh", ...command];
@@ -265,7 +256,7 @@ describe.skipIf(obstacle)(`hosts that see different folders${obstacle ? ` (skipp
     for (const path of [run, ...disks]) mkdirSync(path, { recursive: true });
     const script = `mount --bind ${join(folder, "disk-of-host-")}${order} ${run}; exec "$@"`;
     const netlab = join(import.meta.dirname, "../../tools/netlab/main.ts");
-    const command = ["sh", "-ec", script, "sh", process.execPath, "--conditions=@terse/source", main, ...args];
+    const command = ["sh", "-ec", script, "sh", process.execPath, ...nodeFlags, main, ...args];
     return outcomeOf([process.execPath, netlab, "--hosts", "2", "--rate", "1gbit", "--", ...command], folder);
   };
   const files = (host: number, step: number) => readdirSync(join(disks[host]!, `step-${step}`)).sort();

@@ -5,6 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterAll, expect } from "vitest";
+import { nodeFlags } from "../../tools/programs.ts";
 
 export const main: string = fileURLToPath(new URL("../../apps/train/src/main.ts", import.meta.url));
 
@@ -48,7 +49,7 @@ export function terseIn(
   during?: (line: string, pid: number) => void,
   env: NodeJS.ProcessEnv = {},
 ): Promise<Outcome> {
-  return outcomeOf([process.execPath, "--conditions=@terse/source", main, ...args], folder, during, env);
+  return outcomeOf([process.execPath, ...nodeFlags, main, ...args], folder, during, env);
 }
 
 /** The same for any program. */

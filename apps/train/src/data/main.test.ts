@@ -5,6 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, expect, it } from "vitest";
+import { nodeFlags } from "../../../../tools/programs.ts";
 import { readArguments, type TrainArguments } from "../arguments.ts";
 import { buildModel } from "../build.ts";
 import { readRecipe } from "../recipe.ts";
@@ -19,11 +20,10 @@ afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 function prepare(...argv: string[]) {
   const main = fileURLToPath(new URL("main.ts", import.meta.url));
-  const { status, stdout, stderr } = spawnSync(
-    process.execPath,
-    ["--conditions=@terse/source", main, "prepare", ...argv],
-    { cwd: folder, encoding: "utf8" },
-  );
+  const { status, stdout, stderr } = spawnSync(process.execPath, [...nodeFlags, main, "prepare", ...argv], {
+    cwd: folder,
+    encoding: "utf8",
+  });
   return { status, stdout, stderr };
 }
 

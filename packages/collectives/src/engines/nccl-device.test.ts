@@ -1,6 +1,7 @@
 import { spawn } from "node:child_process";
 import { fileURLToPath } from "node:url";
 import { describe, expect, it } from "vitest";
+import { nodeFlags } from "../../../../tools/programs.ts";
 import { joinWorld } from "../join-world.ts";
 import { serveRendezvous } from "../rendezvous/server.ts";
 import { everyOperation } from "../testing/every-nccl-operation.ts";
@@ -36,7 +37,7 @@ async function ranks(size: number, what: string): Promise<{ code: number | null;
         TERSE_TOKEN: "t",
         TERSE_RENDEZVOUS: `${server.host}:${server.port}`,
       };
-      const child = spawn(process.execPath, ["--conditions=@terse/source", file, what], { env, timeout: 500_000 });
+      const child = spawn(process.execPath, [...nodeFlags, file, what], { env, timeout: 500_000 });
       let output = "";
       for (const stream of [child.stdout, child.stderr]) stream.on("data", (text) => (output += text));
       const code = await new Promise<number | null>((resolve) => child.on("close", resolve));
