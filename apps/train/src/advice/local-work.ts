@@ -1,12 +1,12 @@
 /** What a method computes by itself in a step, measured on this machine: its arithmetic, and its codecs. */
 import { loopback } from "@terse/collectives";
-import { Arena, Linear, noGrad, numThreads, Sequential, scope, setNumThreads } from "@terse/tensor";
+import { Arena, Linear, noGrad, numThreads, Sequential, scope, setNumThreads, type Tensor, zeros } from "@terse/tensor";
 import { makeOptimizer } from "../build.ts";
 import { StepMeter } from "../measures/step-meter.ts";
 import type { PartTimes } from "../measures/step-parts.ts";
 import type { Recipe } from "../recipe.ts";
 
-const [layers, width, warmUp, steps] = [2, 512, 5, 9];
+const [layers, width, warmUp, steps] = [2, 512, 3, 7];
 const mostRanks = 4; // that measure a codec; an owner reads n elements of wires in all, with any number of ranks
 
 const known = new Map<string, Promise<number>>();
@@ -54,12 +54,13 @@ async function partsOf(recipe: Recipe, ranks: number): Promise<{ update: number;
       const here: Recipe = { ...withoutOtherRoles(recipe), device: "cpu", compareEvery: 0, overlap: "off" };
       return { arena, optimizer: closing.use(makeOptimizer(here, arena, group, {})) };
     });
+    const noise = noiseFor(members);
     const [first] = members as [(typeof members)[number]];
     const meter = new StepMeter();
     first.optimizer.watch = meter;
     const seen: PartTimes[] = [];
     for (let step = 0; step < warmUp + steps; step++) {
-      for (const { arena } of members) noGrad(() => arena.gradients.normal_());
+      for (const [rank, { arena }] of members.entries()) noGrad(() => arena.gradients.copy_(noise(rank, step)));
       meter.begin(step);
       await Promise.all(members.map(({ optimizer }) => optimizer.step({ lr: 1e-4 })));
       meter.end();
@@ -70,6 +71,17 @@ async function partsOf(recipe: Recipe, ranks: number): Promise<{ update: number;
       Math.min(...seen.map(seconds)) / first.arena.parameters.length;
     return { update: least(({ update }) => update), codecs: least(({ encode, decode }) => encode + decode) };
   });
+}
+
+/**
+ * Gradients of each rank and step: other windows of the same random numbers. To draw them anew would take longer than
+ * most methods' steps.
+ */
+function noiseFor(members: readonly { readonly arena: Arena }[]): (rank: number, step: number) => Tensor {
+  const { length } = members[0]!.arena.gradients;
+  const apart = 101; // elements between two windows: no multiple of a matrix's width
+  const all = noGrad(() => zeros([length + apart * members.length * (warmUp + steps)]).normal_());
+  return (rank, step) => all.narrow(0, apart * (rank + members.length * step), length);
 }
 
 /** The layers here are matrices, as most of a model is. Parts of a recipe without matrices are left out. */

@@ -17,7 +17,8 @@ beforeAll(() => {
     ),
   );
   const includes = [`-I${collectives}`, `-I${join(collectives, "../include")}`];
-  const flags = ["-std=c++20", "-O1", "-Wall", "-Wextra", "-Werror", "-pthread", ...includes];
+  // Little is computed here: without optimization it compiles in half the time.
+  const flags = ["-std=c++20", "-O0", "-Wall", "-Wextra", "-Werror", "-pthread", ...includes];
   execFileSync(process.env["CXX"] || "c++", [...flags, "-o", program, ...files, "-ldl"]);
 });
 
