@@ -4,7 +4,7 @@
  *   measured    on this machine: forward and backward of one row, times the rows; the optimizer's step without other
  *               ranks; the codecs' speed
  *   given       the link's α and β
- *   predicted   from these, by the code that a dry run uses: the time of the messages, and how much of it backward hides
+ *   predicted   from these, by the code that a dry run uses: the time of the messages, and what of it backward hides
  */
 import { loopback } from "@terse/collectives";
 import type { Model } from "@terse/models";

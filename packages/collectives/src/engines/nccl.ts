@@ -8,8 +8,8 @@
  *   says so: they fail at the deadline (`timeoutSeconds`), or get wrong numbers.
  * - `send` and `recv` run in order with the collectives. Those that are called without an await between them start
  *   together, so two ranks that send to each other must call both send and receive before they await either.
- * - All groups of a rank start their operations in the order of the calls, which must be the same on every rank. A split
- *   is such an operation: later ones wait for it.
+ * - All groups of a rank start their operations in the order of the calls, which must be the same on every rank. A
+ *   split is such an operation: later ones wait for it.
  * - `mean` multiplies by 1/n before it adds. NCCL decides what `min` and `max` make of a NaN. 16-bit integers can be
  *   moved, but not reduced. Results are the same on all ranks, bit for bit, as on every engine.
  */
