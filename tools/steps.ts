@@ -44,7 +44,7 @@ export class Steps {
     throw new SetUpFailed(outcome.reason);
   }
 
-  /** The same for an optional step: resolves to the reason if it fails. */
+  /** Runs one optional step: resolves to the reason if it fails. */
   async try<T>(
     name: string,
     about: string,

@@ -52,7 +52,7 @@ export function terseIn(
   return outcomeOf([process.execPath, ...nodeFlags, main, ...args], folder, during, env);
 }
 
-/** The same for any program. */
+/** Runs any program, as `terseIn` runs ./terse. */
 export function outcomeOf(
   [program, ...args]: readonly string[],
   folder: string,

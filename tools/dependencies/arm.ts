@@ -13,7 +13,7 @@ export interface Arm {
   emulator: string;
 }
 
-/** The same for C++, and for programs with shared libraries. Only releases need it. */
+/** Also compiles C++, and programs with shared libraries. Only releases need it. */
 export interface ArmCpp extends Arm {
   cppCompiler: string;
   libraries: string; // a folder with ARM's lib/

@@ -6,7 +6,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { type Browser, chromium, type Page } from "playwright-core";
 import { browserRemedy, findBrowser } from "../dependencies/browser.ts";
 
-/** Undefined where there is none. */
+/** The browser's program; undefined where there is none. */
 export const browserPath: string | undefined = findBrowser();
 
 /** Why tests in a browser are skipped. */

@@ -40,7 +40,7 @@ const [width, left, right, row, gap] = [860, 250, 90, 22, 36];
 /** Between the two shades of peers, because any part of the bar may be waiting. */
 const hatched = `<defs><pattern id="hatched" width="6" height="6" patternUnits="userSpaceOnUse" patternTransform="rotate(45)"><rect class="peer" width="3" height="6"/><rect class="peer-waiting" x="3" width="3" height="6"/></pattern><style>.hatched{fill:url(#hatched)}</style></defs>`;
 
-/** Undefined where there is no bar. */
+/** The picture; undefined where there is no bar. */
 export function panels({
   title,
   own,

@@ -46,7 +46,7 @@ export function namesThisMachine({ headers: { host = "" } }: IncomingMessage): b
   return isLoopback(host.replace(/:\d+$/, "").replace(/^\[(.*)\]$/, "$1"));
 }
 
-/** The same address without its token, for what others may read. */
+/** An address without its token, for places that others may read. */
 export const withoutToken = (url: string): string => url.replace(/#token=.*$/, "");
 
 function withToken(token: string): Access {

@@ -12,7 +12,7 @@ export interface PageFile {
   readonly etag: string;
 }
 
-/** By path. */
+/** The files that a browser loads, by their paths. */
 export async function bundle(): Promise<ReadonlyMap<string, PageFile>> {
   const at = (name: string) => fileURLToPath(new URL(`client/${name}`, import.meta.url));
   const { outputFiles } = await build({

@@ -26,7 +26,10 @@ import { groupsOf, methodName, remarkOnGradient } from "./parameter-groups.ts";
 import type { Recipe } from "./recipe.ts";
 import { skippedSamples } from "./skipped-samples.ts";
 
-/** The same weights on every rank and every device: they are drawn from the seed on the CPU. Throws `OptionsError`. */
+/**
+ * Makes the model of a recipe. Its weights are drawn from the seed on the CPU, so they are the same on every rank and
+ * every device. Throws `OptionsError`.
+ */
 export function buildModel(recipe: Recipe): Model {
   const { name, ...options } = recipe.model;
   const { name: dataName, batchSize: _, ...dataOptions } = withOwnDataPath(recipe).data; // which may be looked at

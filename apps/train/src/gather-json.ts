@@ -15,7 +15,7 @@ export async function gatherJson<T>(group: Group, mine: T, isRight: (value: unkn
 export const isRecord = (value: unknown): value is Record<string, unknown> =>
   typeof value === "object" && value !== null && !Array.isArray(value);
 
-/** Undefined for what is no JSON. */
+/** The value of a text of JSON; undefined for any other text. */
 function parsed(text: string): unknown {
   try {
     return JSON.parse(text);

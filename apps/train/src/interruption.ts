@@ -37,7 +37,7 @@ export class Interruption implements Disposable {
     return reason;
   }
 
-  /** The same, but asks the ranks each time; between steps. */
+  /** As `before`, but asks the ranks each time. Called between steps. */
   async agreed(): Promise<Reason | undefined> {
     return (await this.#agree()).reason;
   }

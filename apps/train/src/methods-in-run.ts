@@ -7,7 +7,7 @@ import type { Recipe } from "./recipe-schema.ts";
 export interface MethodsInRun {
   /** The sections with shares of the run in steps. */
   readonly sections: Sections;
-  /** The same as a plan assumes them, where the run itself finds an option. */
+  /** The sections as a plan assumes them, where the run itself finds an option. */
   readonly planned: Sections;
   readonly problems: readonly Problem[];
   readonly remarks: readonly Problem[];

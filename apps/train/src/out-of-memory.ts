@@ -40,7 +40,7 @@ export function memoryKills(root = "/"): MemoryKills {
   return {
     group: place && killsIn(read(place.folder, place.kills)),
     machine: killsIn(read("proc/vmstat")),
-    // The first version writes almost 2⁶³ where there is none.
+    // Version 1 of control groups writes almost 2⁶³ where there is no limit.
     limit: limit !== undefined && limit < 2 ** 60 ? limit : undefined,
   };
 }

@@ -311,7 +311,7 @@ describe("a recipe", () => {
       "optimizer.name is lion-cub: gpt-small's exchange.gradient, terngrad, is for adamw and does not count",
       "schedule.name is constant, which does not take final: the recipe's value for cosine does not count",
     ]);
-    // A base without an optimizer says nothing of whose gradients it compresses.
+    // The compression counts where the recipe itself names no optimizer.
     const part = file("extends: gpt-small\nexchange: { gradient: { name: qsgd } }");
     expect(readRecipe(part, []).exchange.gradient?.name).toBe("qsgd");
   });

@@ -73,7 +73,7 @@ function problemsOfSections(tree: unknown): string[] {
 }
 
 /**
- * The same recipe, with shares of the run in steps. Throws `OptionsError` where keys of two sections contradict each
+ * A recipe whose shares of the run have become steps. Throws `OptionsError` where keys of two sections contradict each
  * other.
  */
 export function checkedRecipe(read: Recipe): Recipe {

@@ -10,7 +10,7 @@ import { join, relative, sep } from "node:path";
 
 /** Processors that the processes of a control group may use together, on average. */
 export interface Quota {
-  /** The same for all its processes on a machine, whatever container they are in. */
+  /** Identifies the group, also from within another container of the machine. */
   readonly group: string;
   readonly processors: number; // 1.5: one and a half
 }
@@ -18,7 +18,7 @@ export interface Quota {
 export interface ProcessorLimits {
   /** The numbers of the cores on which this process may run. */
   readonly cores: readonly number[];
-  /** Of its control group and of all groups above it. */
+  /** The quotas of this process's control group and of all groups above it. */
   readonly quotas: readonly Quota[];
 }
 

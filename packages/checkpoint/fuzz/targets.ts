@@ -67,7 +67,7 @@ function useIndex(text: string): void {
     );
 }
 
-/** Also with a true checksum: a manifest that somebody has made. */
+/** Reads the text as a manifest, also with its checksum corrected: somebody may have made it. */
 function useManifest(text: string, random: Random): void {
   const sealed = () => {
     const manifest = JSON.parse(text) as object | null;

@@ -55,7 +55,10 @@ export async function loadWeights<P extends ParameterShape>(
   });
 }
 
-/** The same, for a caller who reads the tensors itself: `use` is called after `finite` has returned true for all. */
+/**
+ * Strict as `loadWeights`, for a caller that reads the tensors itself: `use` is called after `finite` has returned true
+ * for all.
+ */
 export async function forEachFitting<P extends ParameterShape>(
   folder: string,
   parameters: Iterable<readonly [name: string, parameter: P]>,

@@ -33,7 +33,7 @@ export type LockState = "held" | "free" | "unclear";
 /** This process, as it writes itself into a lock file. */
 export function thisProcess(): LockHolder & { readonly namespace: string } {
   const { pid, since } = statOf("self") ?? {};
-  // A namespace may have the /proc of another one, where the numbers are others.
+  // A namespace may have the /proc of another one, where processes have other numbers.
   const namespace = pid === process.pid ? linkOf("/proc/self/ns/pid") : "";
   return { pid: process.pid, since: since ?? "", host: hostname(), boot: bootId(), namespace };
 }

@@ -21,7 +21,7 @@ export interface NamesInFiles {
   storedAs?(parameter: string): readonly string[];
   /** Other names, in the same form, under which files may have it. */
   alsoStoredAs?(parameter: string): readonly string[] | undefined;
-  /** In front of the names of a base model's parameters: "bert.". The base model's own files leave it out. */
+  /** The prefix of the names of a base model's parameters: "bert.". The base model's own files leave it out. */
   readonly basePrefix?: string;
   /** The parameters that a tied model has once, by the names under which files may have them again. */
   readonly copies?: Readonly<Record<string, string>>;

@@ -21,7 +21,7 @@ export async function openRegular(path: string): Promise<FileHandle> {
   }
 }
 
-/** The same, synchronously. Returns a file descriptor. */
+/** Opens a regular file synchronously, as `openRegular`. Returns a file descriptor. */
 export function openRegularSync(path: string): number {
   checkRegular(statSync(path));
   const file = openSync(path, flags);

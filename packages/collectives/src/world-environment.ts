@@ -15,7 +15,7 @@ export interface WorldEnvironment {
   readonly epoch: string;
   /** The launcher's own rendezvous server. */
   readonly rendezvous: { host: string; port: number } | undefined;
-  /** Otherwise, where rank 0 runs the server. */
+  /** Where rank 0 runs the server, if the launcher runs none. */
   readonly master: { host: string; port: number } | undefined;
   /**
    * Set where torchrun's agent has a store at `master`. Rank 0 then listens elsewhere, and stores its address under

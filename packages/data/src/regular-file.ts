@@ -2,7 +2,7 @@
 import { closeSync, constants, fstatSync, openSync, type Stats, statSync } from "node:fs";
 import { DataError, unreadable } from "./data-error.ts";
 
-/** Undefined on Windows. */
+/** Windows lacks these flags. */
 const { O_NONBLOCK = 0, O_NOCTTY = 0 } = constants as Partial<typeof constants>;
 
 export interface OpenedFile {
@@ -21,7 +21,9 @@ export function openRegularFile(path: string): OpenedFile {
   }
 }
 
-/** The same, for a caller that words its own errors. Throws `NotRegularFile`, or the error of `openSync`. */
+/**
+ * Opens a regular file, for a caller that words its own errors. Throws `NotRegularFile`, or the error of `openSync`.
+ */
 export function openRegular(path: string): OpenedFile {
   let descriptor: number | undefined;
   try {

@@ -31,7 +31,7 @@ export function splitOfPath(path: string): Split | undefined {
 export interface Parts<T> {
   readonly training: readonly T[]; // those of no split too
   readonly heldOut: readonly T[];
-  /** Which split is held out by its name: the validation split, or where there is none the test split. */
+  /** The split that is held out by its name: the validation split, else the test split. */
   readonly heldOutSplit: "validation" | "test" | undefined;
   /** The test split, where there is a validation split beside it. */
   readonly leftOut: readonly T[];

@@ -90,7 +90,7 @@ export interface Exchange {
   /** into += scale · Σ q, the levels of l1 or linf, or signs with exact zeros, as whole numbers, exactly. */
   sumOfLevels(x: Floats, options: SumOfLevelsOptions): Promise<void>;
 
-  /** The same by one summing all-reduce of fields that are wide enough for the sum. */
+  /** `sumOfLevels` by one summing all-reduce of fields that are wide enough for the sum. */
   sumOfLevelsDirect(x: Floats, options: SumOfLevelsOptions): Promise<void>;
 
   /** sign(Σ q): Lion Cub's use of its levels, and the majority of signs with exact zeros. */
@@ -100,8 +100,8 @@ export interface Exchange {
   meanErrorCompensated(x: Floats, options: ErrorCompensation): Promise<void>;
 
   /**
-   * The same message of vectors that the ranks have encoded themselves. Resolves to the mean's wires, in the order of
-   * its elements.
+   * The message of `meanErrorCompensated`, for vectors that the ranks have encoded themselves. Resolves to the mean's
+   * wires, in the order of its elements.
    */
   meanOfWires(options: MeanOfWires): Promise<readonly ChunkWire[]>;
 

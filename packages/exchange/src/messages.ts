@@ -33,7 +33,7 @@ export type Message =
   | SparseMessage
   | CodecMessage<"sum" | "sumOfFields" | "sumOfLevels" | "sumOfLevelsDirect" | "signOfLevels">;
 
-/** In the order in which their costs are added. */
+/** All kinds, in the order in which their costs are added. */
 const kinds = [
   mean,
   vote,

@@ -47,14 +47,14 @@ class HostCopies implements Disposable {
     this.#device = device;
   }
 
-  /** The same elements on the host. `giveBack` returns them, changed. */
+  /** x on the host, for reading and writing: `giveBack` copies it back. */
   of<X extends BufferLike>(x: X): X {
     const host = this.read(x);
     if (host !== x) this.#written.push({ on: x, host });
     return host;
   }
 
-  /** The same elements on the host, for reading. */
+  /** x on the host, for reading. */
   read<X extends BufferLike>(x: X): X {
     if (ArrayBuffer.isView(x) || x.device === "cpu" || x.device === this.#device) return x;
     if (x.dtype !== "f32") throw new TypeError(`exchange: a vector on ${x.device} is ${x.dtype}; give f32`);

@@ -151,7 +151,7 @@ async function check(create: () => Algorithm, phases: readonly Phase[], clip = 0
   }
 }
 
-/** What `messages` says of the first step of those that have no row: the await of each kind. */
+/** For algorithms without a row above: the await of each kind that `messages` names for the first step. */
 const awaitOf: Record<string, keyof typeof ofAwait> = {
   meanGradient: "mean",
   mean: "mean",

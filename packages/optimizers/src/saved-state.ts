@@ -94,7 +94,7 @@ function clear(kind: Record<string, unknown> = {}): void {
   for (const name of Object.keys(kind)) delete kind[name];
 }
 
-/** The numbers of a span, of those that were saved, as its algorithm takes them. */
+/** The saved numbers of a span, as its algorithm takes them. */
 function adopted({ algorithm, vector, state }: Span, numbers: StoredState["scalars"], step: number) {
   const own = Object.keys(state.scalars ?? {}).map((key) => {
     const value = numbers[scalarName(key, vector)];

@@ -8,9 +8,9 @@ export interface ListedOption {
   readonly name: string;
   /** What it takes, in words: "a number > 0", or the schema's own `v.description`. */
   readonly takes: string;
-  /** It must be given. */
+  /** Whether it must be given. */
   readonly required: boolean;
-  /** Undefined where it has no default. */
+  /** Its default; undefined where it has none. */
   readonly fallback: unknown;
   /** "optimizer.name=lion": only this choice has the option. Undefined: every choice has it, with the same default. */
   readonly only: string | undefined;

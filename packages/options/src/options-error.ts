@@ -25,7 +25,7 @@ export class OptionsError extends Error {
     return this.problems.map(lineOf);
   }
 
-  /** The same problems with other paths. */
+  /** An error with the same problems, whose paths are changed. */
   withPaths(change: (path: string) => string): OptionsError {
     return new OptionsError(
       this.problems.map((each) => (typeof each === "string" ? each : { ...each, path: change(each.path) })),

@@ -31,7 +31,7 @@ type ValueOf<F> = F extends "switch"
 export interface Syntax<Flags> {
   /** As users write it: "./terse train". */
   readonly command: string;
-  /** By name in camelCase: `masterPort` is --master-port. */
+  /** The flags by their names in camelCase: `masterPort` is --master-port. */
   readonly flags: Flags;
   /** Keys of a recipe: --KEY=VALUE and --KEY.OPTION=VALUE override it. */
   readonly overrides?: readonly string[];
@@ -49,7 +49,7 @@ export interface ParsedArguments<Flags> {
   readonly flags: { readonly [Name in keyof Flags]?: ValueOf<Flags[Name]> };
   /** Words that belong to no flag, also those after `--`. */
   readonly words: readonly string[];
-  /** In their order, as `applyOverrides` takes them: "optimizer.lr=3e-4". */
+  /** The overrides in their order, as `applyOverrides` takes them: "optimizer.lr=3e-4". */
   readonly overrides: readonly string[];
   /** Everything after a word that is only `--`; undefined where there is none. */
   readonly rest: readonly string[] | undefined;

@@ -14,8 +14,8 @@ export const fraction = v.pipe(positive, v.ltValue(1));
 export const unitInterval = v.pipe(finite, v.minValue(0), v.ltValue(1));
 
 /**
- * The same condition for a number that a kernel takes as a 32-bit float: it must hold for the rounded number too. 1e39
- * is ∞ there, and 1e-50 is 0.
+ * A condition on a number that a kernel takes as a 32-bit float: it must hold for the rounded number too. 1e39 is ∞
+ * there, and 1e-50 is 0.
  */
 const asFloat = (schema: v.GenericSchema<number>) =>
   v.pipe(

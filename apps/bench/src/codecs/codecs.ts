@@ -180,7 +180,7 @@ async function* votes(ask: (what: string) => Promise<number>): AsyncGenerator<Me
   yield speed(`vote of 8 as people call it, ${voteImplementation()}`, (9 * elements) / 8, checked);
 }
 
-/** The same work on all cores. */
+/** The time of one thread ÷ that of all cores, for the same work. */
 function* threads(x: Float32Array, sum: Float32Array): Generator<Measurement> {
   const cores = availableProcessors();
   if (cores === 1) return;

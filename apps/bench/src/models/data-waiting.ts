@@ -23,7 +23,7 @@ interface Read {
 
 const repository = new URL("../../../../", import.meta.url);
 
-/** By recipes as they are, but for what they read. */
+/** The kinds of data. Each is read by a recipe, which is otherwise as it is. */
 const kinds = (pictures: string): readonly Read[] => [
   { name: "text, bytes, small GPT", recipe: "gpt-small", overrides: [] },
   { name: "CIFAR with crop, flip, AutoAugment and cutout, narrow ResNet-18", recipe: "resnet18-cifar", overrides: [] },

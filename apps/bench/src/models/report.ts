@@ -69,7 +69,7 @@ function tableOf(lines: readonly RecordedLine[]): string {
   return [`| ${head.join(" | ")} |`, `|${" --- |".repeat(head.length)}`, ...rows].join("\n");
 }
 
-/** Undefined where no method has been recorded. */
+/** The section of a task; undefined where no method has been recorded. */
 function sectionOf(name: string, task: Task, values: Values): string | undefined {
   const recorded = Object.keys(methods).filter((method) => values.has(settingOf(name, method)));
   if (recorded.length === 0) return undefined;

@@ -39,7 +39,7 @@ export const methods = {
 const recipe = (name: string) => new URL(`./recipes/${name}.yaml`, import.meta.url);
 const lion = (lr: number) => ({ lion: lr, "lion-cub": lr, "lion-cub-8-bits-l1": lr });
 
-/** In the order of the report. */
+/** The tasks, in the order of the report. */
 export const tasks = {
   resnet18: {
     title: "ResNet-18 with 8 channels on CIFAR-10",

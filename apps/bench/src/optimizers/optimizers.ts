@@ -50,7 +50,7 @@ interface Case {
   readonly create: () => Algorithm;
   /** Floats that a step must touch for each parameter. */
   readonly floats?: number;
-  /** The same update in peers/optimizers.py. */
+  /** The name of the same update in peers/optimizers.py. */
   readonly peer?: string;
   readonly ranks?: 1 | 2;
   /** Steps before the first measured round. */

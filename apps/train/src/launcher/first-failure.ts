@@ -17,8 +17,8 @@ export function firstFailure(failures: readonly Failure[]): Failure | undefined 
 }
 
 /**
- * In the order of the machines' clocks. They differ by less than the timeouts after which one failure follows another.
- * The order stays as it is where a launcher of another version tells no time.
+ * The failures, ordered by the machines' clocks. Clocks differ by less than the timeouts after which one failure
+ * follows another. The order stays as it is where a launcher of another version tells no time.
  */
 function inOrderOfTime(failures: readonly Failure[]): readonly Failure[] {
   if (failures.some(({ time }) => time === undefined)) return failures;

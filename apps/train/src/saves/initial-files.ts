@@ -60,7 +60,7 @@ export function copyFiles(from: string, to: string, names: readonly string[]): v
   }
 }
 
-/** The names of those that a run has kept. */
+/** The names of the files that a run has kept of its initial weights. */
 export const keptIn = (run: string): string[] => {
   const folder = join(run, initialFiles);
   const known: readonly string[] = [...ofModel, ...ofTokenizer];

@@ -64,7 +64,7 @@ function noModel(path: string): CheckpointError {
   );
 }
 
-/** The same without checking it. */
+/** The folder with a model's weights, which is not checked. */
 export const folderOfModel = (path: string): string => (isModelFolder(path) ? resolve(path) : saveOfModel(path).folder);
 
 /** A saved run's model. `remark` is told what the user should know of it. */
@@ -124,7 +124,7 @@ export async function checkHead(folder: string, model: Model): Promise<void> {
   );
 }
 
-/** The same where other shapes are wrong too. Reads the headers of the weights alone. */
+/** Throws `CheckpointError` where the weights of a folder do not fit the model. Reads their headers alone. */
 export async function checkShapes(folder: string, model: Model, { newHead }: { newHead: boolean }): Promise<void> {
   if (!newHead) await checkHead(folder, model);
   const found = await misfits(folder, model.stateDict(), newHead ? withNewHead(model) : model);

@@ -61,7 +61,7 @@ export async function writeFiles(
   return files.map((file) => ({ ...file, rank, host: hostname() }));
 }
 
-/** The same tensors in parts; reading one throws where a value of it is not finite. */
+/** Tensors in parts. Reading one throws where a value of it is not finite. */
 function* finite(
   tensors: readonly NamedTensor[],
   where: string,

@@ -75,7 +75,7 @@ export function savesIn(run: string): number[] {
   return saveFoldersIn(run).filter((step) => existsSync(join(saveFolder(run, step), manifestFile)));
 }
 
-/** The same, also without a manifest: other machines than rank 0's have none. */
+/** The steps of all saves in a run's folder, also of those without a manifest: only rank 0's machine has manifests. */
 export function saveFoldersIn(run: string): number[] {
   const names = statSync(run, { throwIfNoEntry: false })?.isDirectory() ? readdirSync(run) : [];
   return names.flatMap((name) => stepOfName(name) ?? []).sort((a, b) => a - b);

@@ -6,6 +6,6 @@ export interface Schedule<Options extends object> {
   readonly options: v.GenericSchema<object, Options> & { readonly entries: v.ObjectEntries };
   /** The share of the highest learning rate in step t, from 0, of the n steps after the warm-up. */
   share(t: number, n: number, options: Options): number;
-  /** The same in step t of a warm-up of n steps. In equal steps unless given: (t + 1)/n. */
+  /** The share in step t of a warm-up of n steps. Unless given it grows in equal steps: (t + 1)/n. */
   warmupShare?(t: number, n: number, options: Options): number;
 }

@@ -15,7 +15,7 @@ export function refuseOverlap(
   }
 }
 
-/** The same memory, from its first byte to its last. */
+/** Whether two views are the same memory, from its first byte to its last. */
 export const isSame = (a: ArrayBufferView, b: ArrayBufferView): boolean =>
   a.buffer === b.buffer && a.byteOffset === b.byteOffset && a.byteLength === b.byteLength;
 

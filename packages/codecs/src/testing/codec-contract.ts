@@ -49,7 +49,7 @@ export interface Configuration {
 export interface CodecUnderTest {
   readonly definition: Definition;
   readonly vectors: Vectors;
-  /** By what is special about each. */
+  /** The configurations to test, named by what is special about each. */
   readonly configurations: Readonly<Record<string, Configuration>>;
 }
 

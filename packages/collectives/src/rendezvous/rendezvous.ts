@@ -2,12 +2,16 @@
 import { defaultOutageSeconds } from "./outage.ts";
 import type { AbortReason } from "./protocol.ts";
 
-/** In this process (loopback) or by the rendezvous server. `members` are world ranks; results are in their order. */
+/**
+ * The exchange of small values, in this process (loopback) or by the rendezvous server. `members` are world ranks;
+ * results are in their order.
+ */
 export interface Rendezvous {
   /** Waits until all members have called it; the result is every member's `value`. */
   allGather(key: string, members: readonly number[], value: unknown): Promise<unknown[]>;
   /**
-   * The same with a value for each member: `values[i]` is for member i. Resolves to each member's value for this rank.
+   * As `allGather`, with a value for each member: `values[i]` is for member i. Resolves to each member's value for this
+   * rank.
    */
   allToAll(key: string, members: readonly number[], values: readonly unknown[]): Promise<unknown[]>;
   /** This rank will not use the group again. Resolves when no member needs its connections any more; never rejects. */

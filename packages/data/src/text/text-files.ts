@@ -137,7 +137,7 @@ function ofFolder(
 
 const bytesOf = (files: readonly SizedFile[]) => files.reduce((sum, { size }) => sum + size, 0);
 
-/** In a folder of these, words such as test are topics, and hold nothing out. */
+/** Names of program sources. In a folder of them, words such as test are topics, and hold nothing out. */
 const programs =
   /\.([cm]?[jt]sx?|py[ix]?|ipynb|[ch]|cc|cpp|cxx|hh|hpp|cuh?|java|kts?|go|rs|rb|php|cs|fs|swift|scala|sh|pl|lua|jl|sql|hs|ml|clj|exs?|erl|vue|svelte|s?css|html?)$/i;
 

@@ -17,10 +17,10 @@ const mostId = 2 ** 31 - 1;
 const isId = (id: unknown) => Number.isInteger(id) && (id as number) >= 0 && (id as number) <= mostId;
 const isObject = (value: unknown): value is Record<string, unknown> => typeof value === "object" && value !== null;
 
-/** Throws `DataError` where the file is none. */
+/** Reads a tokenizer.json. Throws `DataError` where it is none. */
 export const readTokenizerJson = (path: string): TokenizerJson => readTokenizerFile(path).json;
 
-/** The same, and the file's text. */
+/** Reads a tokenizer.json, and gives its text too. Throws `DataError` where it is none. */
 export function readTokenizerFile(path: string): { text: string; json: TokenizerJson } {
   if (!existsSync(path))
     throw new DataError(

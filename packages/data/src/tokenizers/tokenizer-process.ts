@@ -20,7 +20,7 @@ export type Answer = { readonly id: number } & (
 
 let tokenizer: Tokenizer;
 
-/** Throws what the library says of a file that is none. */
+/** Loads the tokenizer. Throws what the library says of a file that is no tokenizer. */
 async function load(json: string, added: readonly (readonly [content: string, id: number])[]): Promise<void> {
   const library = await import("tokenizers").catch((error: Error) => {
     throw new Error(`its library does not run on this machine (${process.platform} ${process.arch}): ${error.message}`);

@@ -68,7 +68,7 @@ export async function openTokenFiles({ path, vocabulary, validationFraction }: O
   }
 }
 
-/** The .bin files of a folder; of a file, itself, whatever its name is. */
+/** The .bin files of a folder, or the file that the path names, whatever its name is. */
 async function listed(path: string): Promise<{ parts: Parts<SizedFile>; inventory: Inventory }> {
   const { isFolder, files, leftOut } = await filesAt(path, { flat: true });
   const bins = isFolder ? files.filter((file) => isBin(file.path)) : files;

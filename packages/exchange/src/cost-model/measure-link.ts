@@ -21,7 +21,7 @@ export interface LinkCost {
    * α: from the call to its result on the last rank, for a message that is sent together with its header (up to 8 KiB).
    */
   readonly alpha: number;
-  /** The same for a longer message, without its bytes: the receiver first provides memory. */
+  /** α of a longer message, without the time of its bytes: the receiver first provides memory. */
   readonly alphaLong: number;
   /** Each further message that a rank sends at the same time; 0 in effect while the wire still has bytes to carry. */
   readonly perMessage: number;

@@ -70,7 +70,7 @@ export function returningShare(round: readonly Message[], ranks: number, { votes
   );
 }
 
-/** By scheme: of N bits from each other rank up, and d planes of N bits down. */
+/** The share by scheme, for N bits from each other rank up and d planes of N bits down. */
 const returning: Readonly<Record<string, (d: number, P: number) => number>> = {
   "parameter-server": (d) => d / (1 + d), // (P − 1) N up, d (P − 1) N down
   // (P − 1) N up, then d (P − 1)/P N scattered; as much once more in an all-gather, which takes both directions.

@@ -88,7 +88,7 @@ export const meanErrorCompensated: Kind<Floats, ErrorCompensation, OwnerScheme, 
 
 type WiresPart = OwnerScheme & { readonly found: ChunkWire[] };
 
-/** The same message of vectors that the ranks have encoded themselves. */
+/** The message of `meanErrorCompensated`, for vectors that the ranks have encoded themselves. */
 export const meanOfWires: Kind<undefined, MeanOfWires, WiresPart, readonly ChunkWire[], never> = {
   ...viaOwners,
   memory: "own",

@@ -25,7 +25,7 @@ export function decide(outcome: Outcome, planes: readonly Uint8Array[], votes: r
   else majority(planes[0]!, votes, n, { tie: outcome === "minus" ? "minus" : "plus" });
 }
 
-/** The same outcome as functions of the count: for each plane, its bit for an element with c plus votes. */
+/** An outcome as functions of the count: for each plane, its bit for an element with c plus votes. */
 export function planesOfCount(outcome: Outcome, ranks: number): ((c: number) => boolean)[] {
   if (outcome === "tally") return Array.from({ length: tallyPlanes(ranks) }, (_, k) => (c) => ((c >> k) & 1) === 1);
   const most = outcome === "plus" ? (c: number) => 2 * c >= ranks : (c: number) => 2 * c > ranks;

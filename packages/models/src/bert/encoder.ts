@@ -34,8 +34,9 @@ export interface BertInput {
 /** The heads of pre-training, and of classification. */
 export const headNames = /^(cls|classifier)\./;
 
-/** In files: in front of the encoder's names, and the numbers of positions. */
+/** The prefix of the encoder's names in files. */
 export const basePrefix = "bert.";
+/** Tensors in files that the model does not use: the numbers of positions. */
 export const unused = /(^|\.)position_ids$/;
 
 class Embeddings extends Module {

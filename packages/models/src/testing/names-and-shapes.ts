@@ -10,7 +10,9 @@ export function namesAndShapes(create: () => Module): string[] {
   return found.sort();
 }
 
-/** The same for the Python model `m` that `pytorch` makes. A tied tensor is listed once, under its first name. */
+/**
+ * Names and shapes of the Python model `m` that `pytorch` makes. A tied tensor is listed once, under its first name.
+ */
 export async function namesAndShapesThere(pytorch: string): Promise<string[]> {
   const { text } = await runPython(`
 with torch.device("meta"):

@@ -192,7 +192,7 @@ export class Vit extends ImageClassifier {
     return interpolatePositions(stored.to("f32"), { prefix: prefixOf(this.shape), grid: gridOf(this.shape) });
   }
 
-  /** The same model for another image size: a copy of the weights, with interpolated position embeddings. */
+  /** This model for another image size: a copy of the weights, with interpolated position embeddings. */
   resized(imageSize: number): Vit {
     const model = new Vit({ ...this.shape, imageSize });
     const weights = new Map(this.namedParameters());

@@ -143,7 +143,7 @@ export function compressesGradients(messages: readonly StepMessage[]): boolean {
   return messages.some((message) => "n" in message && message.ofMean);
 }
 
-/** Whether nobody but its owner has the mean gradient that the step works on. */
+/** Whether only its owner has the mean gradient that the step works on. */
 export function averagesAtOwner(messages: readonly StepMessage[]): boolean {
   return messages.some(({ kind }) => kind === "meanGradientAtOwner");
 }

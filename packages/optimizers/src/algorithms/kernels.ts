@@ -43,7 +43,7 @@ export function slice({ pointer, dtype, device }: NativeBuffer, from: number, to
   return { pointer: pointer + BigInt(4 * from), length: to - from, dtype, device };
 }
 
-/** The same elements of several arrays. */
+/** The elements [from, to) of several arrays. */
 export const slices = <Memories extends readonly NativeBuffer[]>(
   memories: readonly [...Memories],
   from: number,

@@ -53,7 +53,7 @@ function choleskyQr(P: Tensor, seed: number): Tensor {
   const S = normal([k, m], seed).to({ device: P.device });
   const [, U1] = call("aten::linalg_qr", S.matmul(P), "r") as [Tensor, Tensor];
   const diagonal = U1.diagonal().abs();
-  // Not of full rank, or not finite.
+  // P is not of full rank, or not finite.
   if (!(diagonal.amin().item() > 1e-5 * diagonal.amax().item())) return householderQr(P);
   const sketched = solveRight(P, U1);
   const [U2, failed] = call("aten::linalg_cholesky_ex", sketched.transpose(0, 1).matmul(sketched), true) as [

@@ -15,7 +15,7 @@ export function randomFloats(n: number, { seed, stream }: { seed: number; stream
 }
 
 /**
- * The same as a matrix. On the device "meta", where a dry run has only shapes, nothing is drawn: that would take
+ * A matrix of random floats. On the device "meta", where a dry run has only shapes, nothing is drawn: that would take
  * seconds for a large model.
  */
 export function randomMatrix(

@@ -58,14 +58,17 @@ export class GradientNorms implements BucketNorms {
   }
 
   /**
-   * The same for a mean that this rank has put together from compressed messages; `agree` throws where it is not
+   * Counts the norm of a mean that this rank has put together from compressed messages; `agree` throws where it is not
    * finite.
    */
   acceptCompressed(bucket: Bucket, g: Tensor): void {
     if (!this.acceptMean(bucket, g)) this.#refused = true;
   }
 
-  /** The same on the owner of a mean gradient that nobody else has. It is usable, as all ranks' own are. */
+  /**
+   * Counts the norm of a mean gradient that this rank alone has, as its owner. It is usable, because all ranks' own
+   * gradients are.
+   */
   acceptAtOwner(bucket: Bucket, g: Tensor): void {
     if (this.#clipping.limit > 0) this.#atOwners.set(bucket, (this.#atOwners.get(bucket) ?? 0) + sumOfSquares(g));
   }

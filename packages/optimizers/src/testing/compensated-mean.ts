@@ -66,7 +66,7 @@ function ownersOfArena(ranks: number): number[] {
   return places.map((place) => ownerOf(place, arenaLength, ranks));
 }
 
-/** The same, where they share each layer. */
+/** The owner of each element, where the ranks share each layer. */
 const ownersWithin = (ranks: number): number[] =>
   layerLengths.flatMap((length) => indices(0, length).map((place) => ownerOf(place, length, ranks)));
 

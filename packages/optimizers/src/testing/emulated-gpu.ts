@@ -49,7 +49,7 @@ export class EmulatedGpu implements Disposable {
   }
 }
 
-/** The same for code that runs no kernel of ours, which needs nothing to be compiled. */
+/** Emulates the GPU's tensors alone, for code that runs no kernel of ours: nothing is compiled. */
 export async function withEmulatedTensors<R>(use: () => Promise<R>): Promise<R> {
   const tensors = new EmulatedTensors();
   try {

@@ -29,7 +29,7 @@ export type MeanOracle = (g: readonly number[][], step: number) => number[];
 
 interface Contract {
   create: () => GradientCompression;
-  /** None for what is drawn at random. */
+  /** The mean in float64; none for what is drawn at random. */
   oracle?: (n: number, ranks: number) => MeanOracle;
   tolerance?: number;
 }

@@ -17,7 +17,7 @@ export type Oracle = (θ: number[], g: readonly number[][], context: { step: num
 interface Contract {
   /** Powers of two for β and η, so that every sum below is exact in f32 and signs can be compared by equality. */
   create: () => Algorithm;
-  /** None for what is drawn at random: its mean and its bounds are tested beside. */
+  /** The update in float64; none for what is drawn at random, whose mean and bounds are tested beside. */
   oracle?: ((n: number, ranks: number) => Oracle) | undefined;
   tolerance?: number;
   /**
@@ -30,7 +30,7 @@ interface Contract {
 type Shapes = Readonly<Record<"first" | "second" | "third", readonly number[]>>;
 
 const anyShapes = { first: [3, 7], second: [64], third: [2, 2, 17] } as const;
-/** The same numbers of elements: for algorithms that take nothing but matrices. */
+/** Matrices of as many elements, for algorithms that take nothing else. */
 export const matrixShapes = { first: [3, 7], second: [8, 8], third: [17, 4] } as const;
 const lengthOf = (shape: readonly number[]) => shape.reduce((a, b) => a * b, 1);
 /** Elements of each parameter. */
@@ -203,7 +203,7 @@ export function optimizerContract(name: string, { create, oracle, tolerance = 1e
     });
 
     /**
-     * In a warm-up, in a local step and in a compressed one, of those that have them; and on another rank each time.
+     * In a warm-up, in a local step and in a compressed one, where the algorithm has them; on another rank each time.
      */
     it.each([1, 2, 3, 5].flatMap((ranks) => (["loss", "gradient"] as const).map((what) => [ranks, what] as const)))(
       "changes nothing on any of %i ranks when one rank's %s is not finite, and goes on from a save",
@@ -406,7 +406,7 @@ async function values(arena: Arena): Promise<number[]> {
   return arena.segments.flatMap(({ offset, length }) => flat.slice(offset, offset + length));
 }
 
-/** The same for all oracles: the mean of the ranks' gradients. */
+/** The mean of the ranks' gradients, which all oracles need. */
 export function mean(g: readonly number[][]): number[] {
   return g[0]!.map((_, i) => g.reduce((sum, of) => sum + of[i]!, 0) / g.length);
 }

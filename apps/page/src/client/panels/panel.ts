@@ -11,6 +11,6 @@ export interface View {
 export interface Panel {
   readonly card: HTMLElement;
   show(view: View): void;
-  /** The colours are others now. */
+  /** Draws itself anew: the page has changed its colours. */
   redraw(): void;
 }

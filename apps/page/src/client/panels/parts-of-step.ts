@@ -6,7 +6,7 @@ import { quantity } from "../quantities.ts";
 import type { RunData } from "../run-data.ts";
 import type { Panel, View } from "./panel.ts";
 
-/** What follows on each other on a rank's thread; `rest` is the part of step_seconds that is none of these. */
+/** The parts that follow one another on a rank's thread; `rest` is what is left of step_seconds. */
 const parts = [
   { key: "time/data", label: "data", colour: 4 },
   { key: "time/forward", label: "forward", colour: 2 },

@@ -45,7 +45,7 @@ export function divideBySenders(
   }
 }
 
-/** Index j of those that begin at byte `at`. */
+/** The j-th of the indices that begin at byte `at`. */
 function indexAt(wire: Uint8Array, at: number, j: number, bits: number): number {
   const first = j * bits;
   const begin = Math.floor(first / 8);

@@ -144,7 +144,7 @@ function runs(bytes: Uint8Array, { width, height, bits, pixelsAt }: BmpHeader): 
     if (x < width) indices[y * width + x] = index;
     x++;
   };
-  /** Index `i` of those that begin at a byte: of RLE4 two are in a byte, the first one in its upper bits. */
+  /** The i-th of the indices that begin at a byte. In RLE4 a byte has two, the first one in its upper bits. */
   const indexAt = (from: number, i: number) =>
     bits === 8 ? bytes[from + i]! : (bytes[from + (i >> 1)]! >> (i % 2 === 0 ? 4 : 0)) & 15;
   while (y < height) {

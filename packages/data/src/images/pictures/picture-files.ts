@@ -77,7 +77,10 @@ async function heldOutIn(
   return files.map((file) => ({ ...file, label: classes.indexOf(names[file.label]!) }));
 }
 
-/** Undefined for a picture. `status` is the reason where there is none. */
+/**
+ * Why a file is left out; undefined for a picture. `status` is the file's status, or the reason for which there is
+ * none.
+ */
 function whyLeftOut(path: string, status: Stats | string): string | undefined {
   const ending = extname(path);
   if (typeof status === "string") return status;

@@ -108,7 +108,7 @@ export function foldersIn(folder: string): string[] {
   }
 }
 
-/** Also by a link. */
+/** Whether an entry is a folder, or a link to one. */
 export function isFolder(folder: string, entry: Dirent): boolean {
   if (!entry.isSymbolicLink()) return entry.isDirectory();
   try {
