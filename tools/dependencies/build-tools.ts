@@ -24,7 +24,10 @@ export function findBuildTools(): { compiler: BuildTool; cmake: BuildTool; make:
   };
 }
 
-/** Throws `StepFailed`, which names all missing tools and one command that installs them. */
+/**
+ * Checks that the tools are there. Throws `StepFailed`, which names all missing ones and one command that installs
+ * them.
+ */
 export function requireBuildTools(): void {
   const missing = Object.values(findBuildTools()).filter((tool) => tool.path === undefined);
   if (missing.length === 0) return;

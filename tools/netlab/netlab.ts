@@ -36,7 +36,7 @@ const mostHosts = 64;
 
 export const help = readFileSync(new URL("help.txt", import.meta.url), "utf8");
 
-/** Throws `OptionsError` for what it cannot read. */
+/** Reads the words of `./terse netlab`. Throws `OptionsError` for what it cannot read. */
 export function readLaboratory(argv: readonly string[]): Laboratory | "help" {
   const {
     help,

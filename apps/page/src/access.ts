@@ -22,7 +22,10 @@ export const tokenVariable = "TERSE_PAGE_TOKEN";
 
 export const newToken = (): string => randomBytes(24).toString("base64url");
 
-/** Throws an `Error` where the given token is easy to guess, or no cookie can hold it. */
+/**
+ * Who may see a page that listens on `host`. Throws an `Error` where the token is easy to guess, or no cookie can hold
+ * it.
+ */
 export function accessOn(host: string, token: string = newToken()): Access {
   if (isLoopback(host)) return onLoopback;
   if (!/^[\w-]{16,}$/.test(token))

@@ -9,7 +9,7 @@ export interface PageArguments {
   readonly address: Address;
 }
 
-/** Throws `OptionsError` with a line per problem. */
+/** Reads the words of `./terse page`. Throws `OptionsError` with a line per problem. */
 export function readArguments(argv: readonly string[]): PageArguments | "help" {
   const { help, flags, words } = parseArguments(argv, { command: "./terse page", flags: { address: parseAddress } });
   if (help) return "help";

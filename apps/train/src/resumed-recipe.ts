@@ -121,7 +121,7 @@ interface Refusal extends Difference {
   readonly why: string;
 }
 
-/** Throws `OptionsError`, unless there are none. */
+/** Throws `OptionsError` if there are refusals. */
 export function throwRefusals(refusals: readonly Refusal[]): void {
   const remedy = (from: string) => (from === none ? "leave it out" : `take ${from} again`);
   const problems = refusals.map(

@@ -69,7 +69,7 @@ export class LockWatch {
     this.#now = now;
   }
 
-  /** Throws `CheckpointError` where the file is there and cannot be read. */
+  /** Looks at the file once more. Throws `CheckpointError` where it is there and cannot be read. */
   look(): LockState {
     const file = readLock(this.#path);
     this.text = file?.text;

@@ -176,7 +176,7 @@ export class SafetensorsFile implements AsyncDisposable {
     return { dtype: place.dtype, shape: place.shape, data };
   }
 
-  /** Throws `CheckpointError` where there is no such tensor. */
+  /** Where the bytes of a tensor lie in the file. Throws `CheckpointError` where there is no such tensor. */
   placeOf(name: string): TensorPlace {
     const path = process.platform === "linux" ? `/proc/self/fd/${this.#file.fd}` : this.path;
     return { ...this.#placeOf(name), path };

@@ -1,4 +1,4 @@
-/** Throws RangeError where an option is not above 0. */
+/** Checks options in seconds, by their names. Throws RangeError where one is not above 0. */
 export function checkSeconds(options: Readonly<Record<string, number>>): void {
   for (const [name, seconds] of Object.entries(options))
     if (!(seconds > 0)) throw new RangeError(`${name} must be more than 0, and is ${seconds}`);

@@ -21,7 +21,7 @@ export class PositionalFile implements Disposable {
   readonly #identity: string; // of the file itself, whatever its path leads to later
   #isClosed = false;
 
-  /** Throws `DataError`. */
+  /** Opens the file. Throws `DataError`. */
   constructor(path: string) {
     this.path = path;
     const { descriptor, status } = openRegularFile(path);

@@ -8,7 +8,10 @@ export class RanksDifferError extends Error {
   override name = "RanksDifferError";
 }
 
-/** Throws on every rank, naming those that differ from rank 0, unless all hold θ bit for bit the same. */
+/**
+ * Checks that all ranks hold θ bit for bit the same. Otherwise it throws on every rank, and names those that differ
+ * from rank 0.
+ */
 export async function compareRanks(group: Group, θ: Tensor, steps: number): Promise<void> {
   const prints = Array.from({ length: group.size }, () => new BigUint64Array(1));
   prints[group.rank]![0] = fingerprint(θ);

@@ -45,7 +45,7 @@ const flags = {
   svg: String,
 } as const;
 
-/** Throws `OptionsError` for what it cannot read. */
+/** Reads the words of `./terse cost`. Throws `OptionsError` for what it cannot read. */
 export function readArguments(argv: readonly string[]): Arguments | "help" {
   const { help, flags: given, words } = parseArguments(argv, { command: "./terse cost", flags });
   if (help) return "help";

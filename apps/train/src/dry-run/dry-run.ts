@@ -20,7 +20,7 @@ import { type MethodPlan, type Methods, methodsOf } from "./methods.ts";
 import { type Plan, planOf, type Speed, shapesOf } from "./plan.ts";
 import { timeOf } from "./step-time.ts";
 
-/** Resolves to the exit code. */
+/** Prints what a run would cost. Resolves to the exit code. */
 export async function dryRun(args: TrainArguments): Promise<number> {
   const weights = args.initFrom === undefined ? undefined : await readInitialWeights(args.initFrom);
   const recipe = withOwnDataPath(recipeFor(args, weights));

@@ -23,7 +23,7 @@ export const noTime: CodecCost = {
 
 let measuring: Promise<CodecCost> | undefined;
 
-/** Measured once. */
+/** The codecs' speed on this machine, measured once in a process. */
 function codecCost(): Promise<CodecCost> {
   measuring ??= (async () => {
     const [alone] = loopback(1);

@@ -63,7 +63,7 @@ export function launcherFlagsIn(env: NodeJS.ProcessEnv): LauncherFlags {
 
 const variableOf = (name: string) => `PET_${name.replaceAll(/[A-Z]/g, (letter) => `_${letter}`).toUpperCase()}`;
 
-/** Throws `OptionsError` where the flags contradict each other. */
+/** This launcher's place among those of the machines. Throws `OptionsError` where the flags contradict each other. */
 export function placeOf(flags: LauncherFlags, env: NodeJS.ProcessEnv): Place {
   const { nnodes = 1, nodeRank = 0, standalone, rdzvEndpoint } = flags;
   const problem =

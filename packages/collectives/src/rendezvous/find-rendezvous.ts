@@ -28,7 +28,10 @@ const hints: Record<string, string> = {
 
 const joins = new Map<string, number>(); // how many worlds this process has joined, by the store's key
 
-/** Throws RendezvousError where the environment names no address, or rank 0 cannot listen there. */
+/**
+ * Finds the rendezvous server of this rank's world, and starts it where this rank must. Throws RendezvousError where
+ * the environment names no address, or rank 0 cannot listen there.
+ */
 export async function findRendezvous(
   environment: WorldEnvironment,
   address: string | undefined,

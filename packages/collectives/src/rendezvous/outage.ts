@@ -25,7 +25,7 @@ export function silenceAfter(outageSeconds: number): Silence {
   return { seconds: Math.round(10 * (outageSeconds + margin)) / 10, heartbeatMs: (1000 * margin) / 3 };
 }
 
-/** Throws RangeError. */
+/** Throws RangeError for an outage that is too short or too long to be set. */
 export function checkOutage(seconds: number): void {
   if (!(seconds >= leastOutageSeconds && seconds <= mostOutageSeconds))
     throw new RangeError(

@@ -45,7 +45,7 @@ export class TorchStore implements AsyncDisposable {
     socket.on("error", end).on("close", () => end());
   }
 
-  /** Throws RendezvousError when nothing listens there before the deadline. */
+  /** Connects to the store. Throws RendezvousError when nothing listens there before the deadline. */
   static async connect(host: string, port: number, deadlineSeconds: number): Promise<TorchStore> {
     const deadline = performance.now() + deadlineSeconds * 1000;
     const where = `${host}:${port}`;

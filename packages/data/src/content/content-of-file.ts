@@ -12,7 +12,7 @@ export interface Chunk {
   readonly read: number;
 }
 
-/** Throws `DataError`. */
+/** The content of a file in pieces, unpacked where it is packed. Throws `DataError`. */
 export async function* contentOfFile(path: string): AsyncGenerator<Chunk> {
   using file = new PositionalFile(path);
   const head = headOf(file);

@@ -54,7 +54,7 @@ const packings: readonly Packing[] = [
   },
 ];
 
-/** Undefined for a file that is not packed. */
+/** How a file is packed; undefined for one that is not. */
 export const packingOf = (head: Uint8Array): Packing | undefined => packings.find(({ isIn }) => isIn(head));
 
 /** The packing that a name ends in. */

@@ -13,7 +13,7 @@ export interface TextChunk {
   readonly read: number;
 }
 
-/** Throws `DataError`. */
+/** The text of a file in pieces, from UTF-8 or UTF-16. Throws `DataError`. */
 export async function* textOfFile(path: string): AsyncGenerator<TextChunk> {
   let decode: ((bytes: Uint8Array, isLast: boolean) => string) | undefined;
   for await (let { bytes, read } of contentOfFile(path)) {

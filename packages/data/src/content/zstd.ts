@@ -13,7 +13,7 @@ interface Piece {
   readonly ends: boolean;
 }
 
-/** Throws what zlib throws, and `DataError` where this Node has no zstd. */
+/** Unpacks zstd, of one frame or several. Throws what zlib throws, and `DataError` where this Node has no zstd. */
 export async function* zstdContent(source: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
   if (typeof zlib.createZstdDecompress !== "function")
     throw new DataError(`Node ${process.versions.node} has no zstd; use Node 22.15 or newer, or unpack the data.`);

@@ -10,7 +10,7 @@ import { mostLetters } from "./lines.ts";
 import type { DocumentOptions, Piece } from "./piece.ts";
 import { type Cells, type TableOptions, type TableRow, tableRows } from "./table.ts";
 
-/** Throws `DataError`. */
+/** The cells of each row of a .csv file, that of the columns' names among them. Throws `DataError`. */
 async function* cellsOf(path: string): AsyncGenerator<Cells> {
   let bytes = 0;
   const text = (async function* () {
@@ -31,7 +31,7 @@ async function* cellsOf(path: string): AsyncGenerator<Cells> {
   }
 }
 
-/** Throws `DataError`. */
+/** The rows of a .csv file, with the named columns. Throws `DataError`. */
 export const csvRows = (path: string, columns: readonly string[], options?: TableOptions): AsyncGenerator<TableRow> =>
   tableRows(path, cellsOf(path), columns, options);
 

@@ -19,7 +19,7 @@ const readers: Readonly<Record<Form, Reader>> = {
   parquet: parquetTexts,
 };
 
-/** Throws `DataError`. */
+/** The documents of files, one after the other, in pieces. Throws `DataError`. */
 export async function* documents(files: readonly TextFile[], options: DocumentOptions): AsyncGenerator<Piece> {
   for (const { path, form } of files) yield* readers[form](path, options);
 }

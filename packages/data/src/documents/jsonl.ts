@@ -11,7 +11,7 @@ export async function* jsonlTexts(path: string, { column }: DocumentOptions): As
   }
 }
 
-/** Throws `DataError`. */
+/** The value of a text of JSON; `where` names the text in errors. Throws `DataError`. */
 export function parsed(json: string, where: string): unknown {
   try {
     return JSON.parse(json);

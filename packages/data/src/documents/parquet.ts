@@ -30,7 +30,7 @@ const thread = new URL(
   import.meta.url,
 );
 
-/** Throws `DataError`. */
+/** The texts of a column of a parquet file. Throws `DataError`. */
 export async function* parquetTexts(path: string, { column }: DocumentOptions): AsyncGenerator<Piece> {
   const limit = limitSeconds((await stat(path)).size);
   const worker = new Worker(thread, { workerData: { path, column } satisfies ParquetThreadData });

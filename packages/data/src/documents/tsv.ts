@@ -8,7 +8,7 @@ async function* cellsOf(path: string): AsyncGenerator<Cells> {
   for await (const { line, number, bytes } of linesOf(path)) yield { cells: line.split("\t"), number, bytes };
 }
 
-/** Throws `DataError`. */
+/** The rows of a .tsv file, with the named columns. Throws `DataError`. */
 export const tsvRows = (path: string, columns: readonly string[], options?: TableOptions): AsyncGenerator<TableRow> =>
   tableRows(path, cellsOf(path), columns, options);
 

@@ -29,7 +29,7 @@ export class MaskedTextSamples implements Samples {
   readonly facts: SampleFacts;
   readonly #input: MaskedTextInput;
 
-  /** Throws `DataError` where there are too few tokens. */
+  /** The samples of tokens. Throws `DataError` where there are too few. */
   constructor(input: MaskedTextInput) {
     const { source, training, validation, fingerprint, blockSize, inventory, remarks } = input;
     if (blockSize < 5)

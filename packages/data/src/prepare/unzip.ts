@@ -9,7 +9,7 @@ import { crc32, inflateRawSync } from "node:zlib";
 const [endOfDirectory, entryInDirectory] = [0x06054b50, 0x02014b50];
 const [stored, deflated] = [0, 8];
 
-/** Throws an Error that says what is wrong with the archive. */
+/** Unpacks `folder` of a zip archive. Throws an Error that says what is wrong with the archive. */
 export async function unzip(path: string, folder: string, into: string): Promise<void> {
   const zip = await readFile(path);
   const end = zip.lastIndexOf(Buffer.from(Uint32Array.of(endOfDirectory).buffer));

@@ -11,7 +11,7 @@ import type { TextFile } from "./text-files.ts";
 
 const newline = tokensInMemory("a newline", Uint8Array.of(10));
 
-/** Throws `DataError`. */
+/** The bytes of files as tokens. Throws `DataError`. */
 export async function bytesOfFiles(name: string, files: readonly TextFile[]): Promise<TokenSource> {
   const texts: TokenSource[] = [];
   let room = largestInMemory();

@@ -47,7 +47,7 @@ export type ReadAs = "bytes" | "texts";
 
 const defaultColumn = "text";
 
-/** Throws `DataError`. */
+/** The files at a path that are read as texts: to train on, and held out. Throws `DataError`. */
 export async function textFiles(path: string, readAs: ReadAs, column?: string): Promise<TextFiles> {
   const { isFolder, files, leftOut } = await filesAt(path);
   const looked: InspectedFile[] = [];
@@ -149,7 +149,7 @@ interface InspectedFile {
   readonly problem?: string | undefined;
 }
 
-/** Throws `DataError`. */
+/** Looks into a file: whether it is text, and why it is not read. Throws `DataError`. */
 async function lookInto(file: SizedFile): Promise<InspectedFile> {
   const { head, isPacked, problem } = await beginningOf(file.path);
   const form = forms[extname(unpackedName(file.path)).toLowerCase()] ?? "plain";

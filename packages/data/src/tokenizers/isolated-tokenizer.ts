@@ -38,13 +38,13 @@ export class IsolatedTokenizer {
     await this.#process();
   }
 
-  /** Throws `DataError`. */
+  /** The ids of a text's tokens. Throws `DataError`. */
   async encode(text: string, context: Partial<TextContext> = {}): Promise<Uint32Array> {
     const answer = await (await this.#process()).ask({ encode: text, ...context }, text);
     return (answer as { ids: Uint32Array }).ids;
   }
 
-  /** Throws `DataError`. */
+  /** The text of tokens. Throws `DataError`. */
   async decode(ids: readonly number[]): Promise<string> {
     const answer = await (await this.#process()).ask({ decode: ids }, `ids ${ids.slice(0, 8).join()}`);
     return (answer as { text: string }).text;

@@ -62,7 +62,7 @@ export interface BertTokens {
 
 export const bertContents = { classify: "[CLS]", separate: "[SEP]", mask: "[MASK]", pad: "[PAD]" } as const;
 
-/** Throws `DataError`. */
+/** The tokens that BERT adds, of a tokenizer named as in `openTokenizer`. Throws `DataError`. */
 export function bertTokens(name: string): BertTokens {
   const contents = Object.values(bertContents);
   let vocabulary = vocabularyOf(name);

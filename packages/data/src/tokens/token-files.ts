@@ -40,7 +40,7 @@ const isBin = (name: string) => /\.bin$/i.test(name) && !name.startsWith(".");
 /** The files that `openTokenFiles` opens. Throws `DataError`. */
 export const tokenInventory = async (path: string): Promise<Inventory> => (await listed(path)).inventory;
 
-/** Throws `DataError`. */
+/** Opens the files of tokens at a path. Throws `DataError`. */
 export async function openTokenFiles({ path, vocabulary, validationFraction }: Options): Promise<TokenFiles> {
   const { parts, inventory } = await listed(path);
   const files: TokenFile[] = [];

@@ -28,7 +28,7 @@ export class TokenSamples implements Samples {
   readonly facts: SampleFacts;
   readonly #input: TokenInput;
 
-  /** Throws `DataError` where there are too few tokens. */
+  /** The samples of tokens. Throws `DataError` where there are too few. */
   constructor(input: TokenInput) {
     const { source, training, validation, blockSize, fingerprint, unit = "token", prompt, remarks, inventory } = input;
     this.#input = input;

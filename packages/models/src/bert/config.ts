@@ -52,7 +52,10 @@ export const toConfig = (shape: BertShape, architecture: string): HuggingFaceCon
   ...only,
 });
 
-/** Throws `OptionsError` where the model here would compute something else. */
+/**
+ * The options of the model that a config describes. Throws `OptionsError` where the model here would compute something
+ * else.
+ */
 export function fromConfig(config: HuggingFaceConfig): BertShape {
   requireValues(config, only);
   return checkedOptions(bertOptions, { ...defaults, ...renamed(config, names) }, names);

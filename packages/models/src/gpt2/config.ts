@@ -51,7 +51,10 @@ export function toConfig(shape: Gpt2Shape): HuggingFaceConfig {
 /** The values that transformers has for keys that a config leaves out, where they differ from `gpt2Options`. */
 const defaults: Gpt2Options = { dropout: 0.1, embeddingDropout: 0.1, attentionDropout: 0.1 };
 
-/** Throws `OptionsError` where the model here would compute something else. */
+/**
+ * The options of the model that a config describes. Throws `OptionsError` where the model here would compute something
+ * else.
+ */
 export function fromConfig(config: HuggingFaceConfig): Gpt2Shape {
   requireValues(config, only);
   const options = checkedOptions(gpt2Options, { ...defaults, ...renamed(config, names) }, names);

@@ -46,7 +46,10 @@ export function toConfig(shape: ResNetShape): HuggingFaceConfig {
   };
 }
 
-/** Throws `OptionsError` where the model here would compute something else. */
+/**
+ * The options of the model that a config describes. Throws `OptionsError` where the model here would compute something
+ * else.
+ */
 export function fromConfig({ model_type, architectures, ...config }: HuggingFaceConfig): ResNetShape {
   if (model_type === typeForCifar || (Array.isArray(architectures) && architectures.includes(forCifar))) {
     const { id2label, label2id, ...shape } = config;

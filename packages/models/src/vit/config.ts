@@ -62,7 +62,10 @@ export function toConfig(shape: VitShape): HuggingFaceConfig {
   };
 }
 
-/** Throws `OptionsError` where the model here would compute something else. */
+/**
+ * The options of the model that a config describes. Throws `OptionsError` where the model here would compute something
+ * else.
+ */
 export function fromConfig(config: HuggingFaceConfig): VitShape {
   const given = { ...defaults, ...renamed(config, names), classes: classesOf(config) };
   const options = checkedOptions(vitOptions, given, names);

@@ -28,7 +28,7 @@ export class Parameter extends Tensor {
   override get grad(): Tensor | null {
     return super.grad;
   }
-  /** Throws if the parameter is in an arena: optimizers read only the arena's gradient buffer. */
+  /** Sets the gradient. Throws if the parameter is in an arena: optimizers read only the arena's gradient buffer. */
   override set grad(gradient: Tensor | null) {
     if (this.inArena)
       throw new Error(

@@ -70,7 +70,7 @@ function headerIn(view: DataView): BmpHeader {
   };
 }
 
-/** Throws `Error` for a file that is cut short. */
+/** Decodes a BMP file. Throws `Error` where it is cut short. */
 export function decodeBmp(bytes: Uint8Array): RawPicture {
   const header = bmpHeader(bytes);
   const { width, height, topDown, bits, compression } = header;

@@ -22,7 +22,7 @@ export function netpbmHeader(first: Uint8Array): NetpbmHeader {
   return { width, height, kind, most, pixelsAt: words.at + 1 };
 }
 
-/** Throws `Error` for a file that is cut short. */
+/** Decodes a PPM, PGM or PBM file. Throws `Error` where it is cut short. */
 export function decodeNetpbm(bytes: Uint8Array): RawPicture {
   const header = netpbmHeader(bytes);
   const { width, height, kind, most } = header;

@@ -25,7 +25,7 @@ export interface PictureFiles {
   readonly inventory: Inventory;
 }
 
-/** Throws `DataError`, also for a class without a picture. */
+/** The pictures at a path, by class. Throws `DataError`, also for a class without a picture. */
 export async function pictureFiles(path: string): Promise<PictureFiles> {
   const folder = pictureFolder(path);
   const { root, classes, heldOut: { split, folders } = { split: undefined, folders: [] } } = folder;

@@ -20,7 +20,7 @@ export interface PictureFolder {
   readonly leftOut: readonly { readonly folder: string; readonly why: string }[];
 }
 
-/** Throws `DataError` where there are no folders of classes. */
+/** The folders of classes at a path. Throws `DataError` where there are none. */
 export function pictureFolder(path: string): PictureFolder {
   const names = foldersIn(path);
   const training = trainingFolder(path, names);
