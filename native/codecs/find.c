@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "codec_lists.h"
 #include "terse/codecs.h"
 
 #if defined(__x86_64__)
@@ -17,80 +18,19 @@ static int has_f16c(void) {
     atomic_store_explicit(&known, answer, memory_order_relaxed);
     return answer > 0;
 }
-#define HAS_AVX2 (__builtin_cpu_supports("avx2") && has_f16c())
-#define HAS_AVX512 (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl"))
-#define ON_X86(X, codec, implementation, runs) X(codec, implementation, runs)
-#else
-#define ON_X86(X, codec, implementation, runs)
-#endif
-#if defined(__aarch64__)
-#define ON_ARM(X, codec, implementation, runs) X(codec, implementation, runs)
-#else
-#define ON_ARM(X, codec, implementation, runs)
+// RUNS_<implementation>: can this machine run it?
+#define RUNS_avx2 (__builtin_cpu_supports("avx2") && has_f16c())
+#define RUNS_avx512                                                               \
+    (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && \
+     __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl"))
 #endif
 
-// codec, implementation, can this machine run it? Best first within a codec.
-#define CODECS(X)                              \
-    ON_X86(X, bf16, avx2, HAS_AVX2)            \
-    ON_ARM(X, bf16, neon, 1)                   \
-    X(bf16, scalar, 1)                         \
-    ON_X86(X, count, avx512, HAS_AVX512)       \
-    ON_X86(X, count, avx2, HAS_AVX2)           \
-    ON_ARM(X, count, neon, 1)                  \
-    X(count, scalar, 1)                        \
-    ON_X86(X, dct_top_k, avx512, HAS_AVX512)   \
-    ON_X86(X, dct_top_k, avx2, HAS_AVX2)       \
-    ON_ARM(X, dct_top_k, neon, 1)              \
-    X(dct_top_k, scalar, 1)                    \
-    ON_X86(X, f16, avx2, HAS_AVX2)             \
-    ON_ARM(X, f16, neon, 1)                    \
-    X(f16, scalar, 1)                          \
-    ON_X86(X, int8, avx512, HAS_AVX512)        \
-    ON_X86(X, int8, avx2, HAS_AVX2)            \
-    ON_ARM(X, int8, neon, 1)                   \
-    X(int8, scalar, 1)                         \
-    ON_X86(X, l1, avx512, HAS_AVX512)          \
-    ON_X86(X, l1, avx2, HAS_AVX2)              \
-    ON_ARM(X, l1, neon, 1)                     \
-    X(l1, scalar, 1)                           \
-    ON_X86(X, linf, avx512, HAS_AVX512)        \
-    ON_X86(X, linf, avx2, HAS_AVX2)            \
-    ON_ARM(X, linf, neon, 1)                   \
-    X(linf, scalar, 1)                         \
-    ON_X86(X, qsgd, avx512, HAS_AVX512)        \
-    ON_X86(X, qsgd, avx2, HAS_AVX2)            \
-    ON_ARM(X, qsgd, neon, 1)                   \
-    X(qsgd, scalar, 1)                         \
-    ON_X86(X, scaled_sign, avx512, HAS_AVX512) \
-    ON_X86(X, scaled_sign, avx2, HAS_AVX2)     \
-    ON_ARM(X, scaled_sign, neon, 1)            \
-    X(scaled_sign, scalar, 1)                  \
-    ON_X86(X, sign, avx512, HAS_AVX512)        \
-    ON_X86(X, sign, avx2, HAS_AVX2)            \
-    ON_ARM(X, sign, neon, 1)                   \
-    X(sign, scalar, 1)                         \
-    ON_X86(X, ternary, avx512, HAS_AVX512)     \
-    ON_X86(X, ternary, avx2, HAS_AVX2)         \
-    ON_ARM(X, ternary, neon, 1)                \
-    X(ternary, scalar, 1)                      \
-    ON_X86(X, terngrad, avx512, HAS_AVX512)    \
-    ON_X86(X, terngrad, avx2, HAS_AVX2)        \
-    ON_ARM(X, terngrad, neon, 1)               \
-    X(terngrad, scalar, 1)                     \
-    ON_X86(X, top_k, avx512, HAS_AVX512)       \
-    ON_X86(X, top_k, avx2, HAS_AVX2)           \
-    ON_ARM(X, top_k, neon, 1)                  \
-    X(top_k, scalar, 1)
+#define RUNS_neon 1
+#define RUNS_scalar 1
 
-#define VOTES(X)                        \
-    ON_X86(X, vote, avx512, HAS_AVX512) \
-    ON_X86(X, vote, avx2, HAS_AVX2)     \
-    ON_ARM(X, vote, neon, 1)            \
-    X(vote, scalar, 1)
-
-#define DECLARE_CODEC(codec, implementation, runs) extern const terse_codec terse_##codec##_##implementation;
-#define DECLARE_VOTE(codec, implementation, runs) extern const terse_vote terse_##codec##_##implementation;
-#define AT(codec, implementation, runs) if ((runs) && i-- == 0) return &terse_##codec##_##implementation;
+#define DECLARE_CODEC(codec, implementation) extern const terse_codec terse_##codec##_##implementation;
+#define DECLARE_VOTE(vote, implementation) extern const terse_vote terse_##vote##_##implementation;
+#define AT(codec, implementation) if (RUNS_##implementation && i-- == 0) return &terse_##codec##_##implementation;
 
 CODECS(DECLARE_CODEC)
 VOTES(DECLARE_VOTE)
@@ -109,8 +49,8 @@ const terse_vote *terse_vote_at(size_t i) {
 
 const char *terse_implementation_at(size_t i) {
 #if defined(__x86_64__)
-    if (HAS_AVX512 && i-- == 0) return "avx512";
-    if (HAS_AVX2 && i-- == 0) return "avx2";
+    if (RUNS_avx512 && i-- == 0) return "avx512";
+    if (RUNS_avx2 && i-- == 0) return "avx2";
 #elif defined(__aarch64__)
     if (i-- == 0) return "neon";
 #endif

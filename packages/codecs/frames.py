@@ -1,16 +1,16 @@
 #!/usr/bin/env python3
 """Frames by Python's struct alone, from their picture in docs/wire-formats.md: the outside source of frames.json.
 
-    frames.py           writes src/frames.json: every codec's golden wires, one for each way of using it, in frames
-    frames.py --check   exits 1 if a frame of src/frames.json is not what it would write, or does not read back
+    frames.py           writes src/codecs/<codec>/frames.json: each codec's golden wires, some for each way of using it, in frames
+    frames.py --check   exits 1 if one of these frames is not what it would write, or does not read back
     frames.py --read    prints the contents of the frames on standard input as JSON; one frame in hexadecimal per line
 """
 import json
-import os
 import struct
 import sys
+from pathlib import Path
 
-SRC = os.path.join(os.path.dirname(os.path.abspath(__file__)), "src")
+CODECS = Path(__file__).resolve().parent / "src/codecs"
 HEADER = struct.Struct("<4s I 16s Q HHII III QQ f I Q")
 DEFAULTS = [("ranks", 1), ("levels", "uniform")]  # written like absent ones
 LEVELS = ["uniform", "without-zero", "logarithmic"]
@@ -58,36 +58,34 @@ def as_written(key, value):
     return struct.unpack("<f", struct.pack("<f", value))[0] if key == "clip" else value
 
 
-def golden():
+def golden(codec):
     """The smallest and the largest golden wire of every way in which a codec's vectors use it."""
-    for codec in sorted(os.listdir(os.path.join(SRC, "codecs"))):
-        path = os.path.join(SRC, "codecs", codec, "vectors.json")
-        ways = {}
-        for case in json.load(open(path, encoding="utf-8"))["cases"]:
-            parameters = {key: as_written(key, value) for key, value in case["parameters"].items() if value and (key, value) not in DEFAULTS}
-            shape = {key: value if key not in ("segments", "block", "k", "ranks") else "some" for key, value in parameters.items()}
-            frame = {"codec": codec, "n": len(case["x"]), "parameters": parameters, "wire": case["wire"]}
-            if len(case["x"]) <= 40:
-                ways.setdefault(json.dumps(shape, sort_keys=True), []).append(frame)
-        for frames in list(ways.values())[:12]:
-            sizes = sorted(frames, key=lambda frame: len(frame["wire"]))
-            yield from (sizes[:1] if sizes[0] == sizes[-1] else [sizes[0], sizes[-1]])
+    ways = {}
+    for case in json.loads((CODECS / codec / "vectors.json").read_text("utf-8"))["cases"]:
+        parameters = {key: as_written(key, value) for key, value in case["parameters"].items() if value and (key, value) not in DEFAULTS}
+        shape = {key: value if key not in ("segments", "block", "k", "ranks") else "some" for key, value in parameters.items()}
+        frame = {"codec": codec, "n": len(case["x"]), "parameters": parameters, "wire": case["wire"]}
+        if len(case["x"]) <= 40:
+            ways.setdefault(json.dumps(shape, sort_keys=True), []).append(frame)
+    for frames in list(ways.values())[:12]:
+        sizes = sorted(frames, key=lambda frame: len(frame["wire"]))
+        yield from (sizes[:1] if sizes[0] == sizes[-1] else [sizes[0], sizes[-1]])
 
 
 def main():
-    path = os.path.join(SRC, "frames.json")
     if "--read" in sys.argv:
         for line in sys.stdin:
             print(json.dumps(read(line.strip())))
         return 0
     if "--check" in sys.argv:
-        frames = json.load(open(path, encoding="utf-8"))["frames"]
+        frames = [frame for path in CODECS.glob("*/frames.json") for frame in json.loads(path.read_text("utf-8"))["frames"]]
         bad = [f for f in frames if written(f) != f["frame"] or read(f["frame"]) != {key: f[key] for key in ("codec", "n", "parameters", "wire")}]
         print(f"{len(frames)} frames, {len(bad)} bad")
         return 1 if bad or not frames else 0
-    lines = ",\n".join("    " + json.dumps({**frame, "frame": written(frame)}) for frame in golden())
-    with open(path, "w", encoding="utf-8") as file:
-        file.write(f'{{\n  "about": "Written by frames.py, which is struct, from the codecs\' golden wires.",\n  "frames": [\n{lines}\n  ]\n}}\n')
+    for folder in CODECS.iterdir():
+        lines = ",\n".join("    " + json.dumps({**frame, "frame": written(frame)}) for frame in golden(folder.name))
+        about = "Written by frames.py, which is struct, from the golden wires of vectors.json."
+        (folder / "frames.json").write_text(f'{{\n  "about": "{about}",\n  "frames": [\n{lines}\n  ]\n}}\n', "utf-8")
     return 0
 
 

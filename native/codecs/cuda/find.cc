@@ -1,33 +1,19 @@
-// The list of codecs with kernels, and the public calls, which check all arguments that the host can see.
+// The codecs that have kernels, and the public calls, which check all arguments that the host can see.
 #include <cmath>
 #include <cstring>
 
+#include "codec_lists.h"
 #include "feedback.cuh"
 
-#define CODECS(X)    \
-    X(sign)          \
-    X(ternary)       \
-    X(scaled_sign)   \
-    X(bf16)          \
-    X(f16)           \
-    X(count)         \
-    X(l1)            \
-    X(linf)          \
-    X(qsgd)          \
-    X(int8)          \
-    X(terngrad)      \
-    X(top_k)         \
-    X(dct_top_k)
+#define DECLARE(codec, name) extern const terse_codec_cuda terse_##codec##_cuda;
+#define AT(codec, name) if (i-- == 0) return &terse_##codec##_cuda;
 
-#define DECLARE(codec) extern const terse_codec_cuda terse_##codec##_cuda;
-#define AT(codec) if (i-- == 0) return &terse_##codec##_cuda;
-
-CODECS(DECLARE)
+KERNELS(DECLARE)
 
 uint32_t terse_codecs_cuda_abi(void) { return TERSE_CODECS_CUDA_ABI; }
 
 const terse_codec_cuda *terse_codec_cuda_at(size_t i) {
-    CODECS(AT)
+    KERNELS(AT)
     return nullptr;
 }
 

@@ -1,4 +1,4 @@
-"""All golden vectors as lines, as ../check_vectors.h describes them, where there is no Node: golden.py | codecs_cuda_check golden"""
+"""All golden vectors as lines, as ../check/vectors.h describes them, where there is no Node: golden.py | codecs_cuda_check golden"""
 
 import json
 import struct

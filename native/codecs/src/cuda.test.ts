@@ -25,6 +25,7 @@ const make = (target: string) =>
 
 /** Every codec that has a kernel beside its definition. */
 const kernels = globSync("{codecs/*,vote}/*.cu", { cwd: join(import.meta.dirname, "../../../packages/codecs/src") })
+  .filter((file) => basename(file) !== "check.cu")
   .map((file) => basename(dirname(file)))
   .sort();
 

@@ -1,9 +1,9 @@
-import { readFileSync } from "node:fs";
 import type { EncodeCall, Parameters } from "@terse/native-codecs";
 import { NotFiniteError } from "@terse/native-codecs";
 import { afterEach, describe, expect, it } from "vitest";
 import type { Codec } from "./codec.ts";
 import { codecNamed, codecs } from "./codecs.ts";
+import { goldenFrames } from "./testing/golden-frames.ts";
 import { gradients } from "./testing/inputs.ts";
 import { useThreads } from "./threads.ts";
 
@@ -18,9 +18,7 @@ const others: Readonly<Record<string, Parameters>> = {
   "dct-top-k": { block: 64, k: 4 },
 };
 /** A codec that has no line above: with parameters of its golden frames. */
-const frames: { codec: string; parameters: Parameters }[] = JSON.parse(
-  readFileSync(`${import.meta.dirname}/frames.json`, "utf8"),
-).frames;
+const frames = goldenFrames();
 const parametersOf = (name: string): Parameters =>
   others[name] ?? frames.find(({ codec, parameters }) => codec === name && !parameters.segments)!.parameters;
 

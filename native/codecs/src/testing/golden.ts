@@ -1,4 +1,4 @@
-/** Golden vectors as `codecs_check --vectors` reads them; check_vectors.h describes the lines. */
+/** Golden vectors as `codecs_check --vectors` reads them; check/vectors.h describes the lines. */
 import { globSync, readFileSync } from "node:fs";
 import { basename, dirname } from "node:path";
 import type { EncodeCall, Parameters } from "../index.ts";

@@ -7,6 +7,7 @@ import random
 import struct
 import unittest
 from array import array
+from pathlib import Path
 
 import terse_codecs
 from families import HAS_NUMPY, HAS_TORCH, NEEDS_NUMPY, Foreign, as_bytes, byte_families
@@ -15,8 +16,7 @@ from terse_codecs import BadFrameError, Frame, codec, read_frame, sign, write_fr
 HERE = os.path.dirname(os.path.abspath(__file__))
 SOURCES = os.environ.get("TERSE_CODECS_SOURCES", os.path.join(HERE, "../../src"))
 
-with open(os.path.join(SOURCES, "frames.json"), encoding="utf-8") as file:
-    GOLDEN = json.load(file)["frames"]
+GOLDEN = [frame for path in sorted(Path(SOURCES).glob("codecs/*/frames.json")) for frame in json.loads(path.read_text("utf-8"))["frames"]]
 FRAMES = [bytes.fromhex(golden["frame"]) for golden in GOLDEN]
 GOOD = next(frame for golden, frame in zip(GOLDEN, FRAMES) if golden["codec"] == "sign" and golden["n"] == 33)
 

@@ -1,7 +1,7 @@
 // Every implementation that find.c has, against golden vectors.
 #include <string.h>
 
-#include "check_vectors.h"
+#include "vectors.h"
 
 enum { MOST = 1 << 18, ELEMENTS = 4096, PLANES = 8 };
 

@@ -1,6 +1,6 @@
 #include <string.h>
 
-#include "../../packages/codecs/src/shared/random/random_neon.h"
+#include "random_neon.h"
 
 void terse_check_words_neon(uint64_t seed, uint64_t step, uint64_t i, uint32_t words[64]) {
     terse_random random = terse_random_of(seed, step);

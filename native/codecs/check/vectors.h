@@ -25,7 +25,8 @@ typedef struct terse_golden_vote {
     const uint8_t *const *plane;
 } terse_golden_vote;
 
-// Each compares one case by all implementations that there are, says terse_golden_differs where one differs, and returns how many there are.
+// Each compares one case by all implementations that there are, says terse_golden_differs where one differs, and
+// returns how many there are.
 typedef struct terse_golden_by {
     long (*codec)(const terse_golden_codec *golden);
     long (*vote)(const terse_golden_vote *golden);
@@ -34,7 +35,8 @@ extern const terse_golden_by terse_golden_here;  // every implementation in find
 
 void terse_golden_differs(const char *implementation, const char *what);
 
-// Reads golden vectors as lines and compares with them; prints what differs. Returns how many did, or -1 if the text is not understood.
+// Reads golden vectors as lines and compares with them; prints what differs. Returns how many did, or -1 if the text is
+// not understood.
 //
 //     codec qsgd          or "vote": begins a case
 //     bits 4              and the other options; levels and clip's bits as numbers, segments as ends after their count
@@ -42,7 +44,8 @@ void terse_golden_differs(const char *implementation, const char *what);
 //     x 0000803f          wire ..., scale ..., sum ...; where it is another wire that is decoded: summed ..., and before ...
 //     done
 //
-// A vote has `n 13`, then `vote 1120` or `absent -` for each rank, `plane ..` for each plane, `majority-plus`, `majority-minus`, `plus`, `nonzero`.
+// A vote has `n 13`, then `vote 1120` or `absent -` for each rank, `plane ..` for each plane, `majority-plus`,
+// `majority-minus`, `plus`, `nonzero`.
 long terse_check_vectors(FILE *from, const terse_golden_by *by);
 
 #ifdef __cplusplus

@@ -1,4 +1,4 @@
-#include "../../packages/codecs/src/shared/random/random_avx2.h"
+#include "random_avx2.h"
 
 void terse_check_words_avx2(uint64_t seed, uint64_t step, uint64_t i, uint32_t words[64]) {
     terse_random random = terse_random_of(seed, step);

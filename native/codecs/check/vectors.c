@@ -1,4 +1,4 @@
-#include "check_vectors.h"
+#include "vectors.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,0 +1,5 @@
+#include "check/check.h"
+
+const configurations terse_ternary_configurations = THESE(
+    {"any numbers"}
+);
