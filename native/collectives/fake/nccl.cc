@@ -10,10 +10,7 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cmath>
-#include <condition_variable>
 #include <cstring>
-#include <deque>
 #include <fstream>
 #include <map>
 #include <memory>
@@ -21,7 +18,9 @@
 #include <string>
 #include <vector>
 
+#include "elements.h"
 #include "stream.h"
+#include "world.h"
 
 namespace {
 
@@ -49,218 +48,8 @@ int progress() {
     return progress;
 }
 
-// --- Types ---
-
-float of_half(uint16_t half) {
-    const int exponent = half >> 10 & 31, fraction = half & 1023;
-    const float size = exponent == 31 ? (fraction ? NAN : INFINITY) : exponent ? std::ldexp(1024 + fraction, exponent - 25) : std::ldexp(fraction, -24);
-    return half >> 15 ? -size : size;
-}
-uint16_t to_half(float x) {
-    const uint16_t sign = std::signbit(x) ? 0x8000 : 0;
-    const float size = std::fabs(x);
-    if (!(size < 65520)) return sign | (std::isnan(x) ? 0x7e00 : 0x7c00);
-    if (size < std::ldexp(1, -14)) return sign | static_cast<uint16_t>(std::nearbyint(std::ldexp(size, 24)));
-    int exponent;
-    std::frexp(size, &exponent);
-    const auto fraction = static_cast<int>(std::nearbyint(std::ldexp(size, 11 - exponent)));
-    return static_cast<uint16_t>(sign + ((exponent + 13) << 10) + fraction);
-}
-struct Half {
-    uint16_t bits;
-    operator float() const { return of_half(bits); }
-    Half& operator=(float x) { return bits = to_half(x), *this; }
-};
-struct Brain {
-    uint16_t bits;
-    operator float() const {
-        const uint32_t wide = uint32_t{bits} << 16;
-        float x;
-        std::memcpy(&x, &wide, 4);
-        return x;
-    }
-    Brain& operator=(float x) {
-        uint32_t wide;
-        std::memcpy(&wide, &x, 4);
-        bits = static_cast<uint16_t>((wide + 0x7fff + (wide >> 16 & 1)) >> 16);
-        return *this;
-    }
-};
-
-size_t size_of(int type) {
-    static const size_t sizes[] = {1, 1, 4, 4, 8, 8, 2, 4, 8, 2};
-    return type >= 0 && type < 10 ? sizes[type] : 0;
-}
-
-// As in the real NCCL, the average of floats multiplies by 1/n first, so it rounds differently from a division of the sum.
-template <typename T, typename Wide>
-void reduce(std::vector<const void*> from, void* to, size_t count, int op) {
-    const auto at = [&](size_t rank, size_t i) {
-        T x;
-        std::memcpy(&x, static_cast<const char*>(from[rank]) + i * sizeof(T), sizeof(T));
-        return x;
-    };
-    const size_t n = from.size();
-    const bool floats = !std::is_integral_v<T>;
-    for (size_t i = 0; i < count; i++) {
-        T sum = at(0, i);
-        const auto scaled = [&](T x) {
-            if (op == 4 && floats) x = static_cast<Wide>(x) * (static_cast<Wide>(1) / static_cast<Wide>(n));
-            return x;
-        };
-        sum = scaled(sum);
-        for (size_t rank = 1; rank < n; rank++) {
-            const Wide a = sum, b = scaled(at(rank, i));
-            sum = op == 1 ? a * b : op == 2 ? std::max(a, b) : op == 3 ? std::min(a, b) : a + b;
-        }
-        if (op == 4 && !floats) sum = static_cast<Wide>(sum) / static_cast<Wide>(n);
-        std::memcpy(static_cast<char*>(to) + i * sizeof(T), &sum, sizeof(T));
-    }
-}
-
-void reduce(int type, std::vector<const void*> from, void* to, size_t count, int op) {
-    switch (type) {
-        case 0: return reduce<int8_t, int>(from, to, count, op);
-        case 1: return reduce<uint8_t, unsigned>(from, to, count, op);
-        case 2: return reduce<int32_t, int64_t>(from, to, count, op);
-        case 3: return reduce<uint32_t, uint64_t>(from, to, count, op);
-        case 4: return reduce<int64_t, int64_t>(from, to, count, op);
-        case 5: return reduce<uint64_t, uint64_t>(from, to, count, op);
-        case 6: return reduce<Half, float>(from, to, count, op);
-        case 7: return reduce<float, float>(from, to, count, op);
-        case 8: return reduce<double, double>(from, to, count, op);
-        case 9: return reduce<Brain, float>(from, to, count, op);
-    }
-}
-
-// --- Worlds ---
-
-enum class Kind { all_reduce, reduce_scatter, all_gather, all_to_all, broadcast, reduce, send, recv };
-
-struct Operation {
-    Kind kind;
-    const void* send;
-    void* recv;
-    size_t count;
-    int type, op, peer;
-    CUstream_st* stream;
-
-    bool fits(const Operation& other) const { return kind == other.kind && count == other.count && type == other.type && op == other.op && peer == other.peer; }
-};
-
-struct Slot {
-    std::map<int, Operation> arrived;
-    bool done = false;
-};
-
-struct Post {
-    const void* data;
-    size_t bytes;
-    bool taken = false;
-};
-
-struct World {
-    std::mutex mutex;
-    std::condition_variable changed;
-    int size = 0;
-    std::vector<bool> joined;
-    int present = 0, finalized = 0;
-    bool broken = false;
-    std::vector<std::map<int, std::pair<int, int>>> splits;  // of each split, by rank: color and key
-    std::map<std::pair<size_t, int>, std::shared_ptr<World>> children;  // by split and color
-    std::map<uint64_t, Slot> slots;
-    std::map<std::pair<int, int>, std::deque<std::shared_ptr<Post>>> posts;
-};
-
 std::mutex worlds_mutex;
 std::map<std::string, std::shared_ptr<World>> worlds;
-
-struct State {
-    std::shared_ptr<World> world;
-    int rank, device;
-    uint64_t sequence = 0;
-    std::atomic<int> running = 0;  // launched and not finished
-    bool aborted = false;  // guarded by the world's mutex
-};
-
-void compute(Slot& slot, int n) {
-    const Operation& one = slot.arrived.begin()->second;
-    const size_t bytes = one.count * size_of(one.type);
-    std::vector<const void*> from;
-    for (const auto& [rank, operation] : slot.arrived) from.push_back(operation.send);
-    std::vector<char> result;
-    const auto to = [&](int rank) { return slot.arrived.at(rank).recv; };
-    switch (one.kind) {
-        case Kind::all_reduce:
-        case Kind::reduce:
-            result.resize(bytes);
-            reduce(one.type, from, result.data(), one.count, one.op);
-            for (int rank = 0; rank < n; rank++)
-                if (one.kind == Kind::all_reduce || rank == one.peer) std::memcpy(to(rank), result.data(), bytes);
-            return;
-        case Kind::reduce_scatter:
-            result.resize(bytes * n);
-            reduce(one.type, from, result.data(), one.count * n, one.op);
-            for (int rank = 0; rank < n; rank++) std::memcpy(to(rank), result.data() + rank * bytes, bytes);
-            return;
-        case Kind::all_gather:
-            for (const void* each : from) result.insert(result.end(), static_cast<const char*>(each), static_cast<const char*>(each) + bytes);
-            for (int rank = 0; rank < n; rank++) std::memcpy(to(rank), result.data(), result.size());
-            return;
-        case Kind::all_to_all:
-            for (int rank = 0; rank < n; rank++)
-                for (int other = 0; other < n; other++)
-                    std::memcpy(static_cast<char*>(to(rank)) + other * bytes, static_cast<const char*>(from[other]) + rank * bytes, bytes);
-            return;
-        case Kind::broadcast:
-            for (int rank = 0; rank < n; rank++) std::memmove(to(rank), from[one.peer], bytes);
-            return;
-        default: return;
-    }
-}
-
-// What the kernel does, on the stream.
-void run(const std::shared_ptr<State>& state, const std::vector<Operation>& operations, uint64_t first) {
-    World& world = *state->world;
-    std::unique_lock lock(world.mutex);
-    std::vector<std::pair<int, std::shared_ptr<Post>>> sent;
-    for (const Operation& operation : operations)
-        if (operation.kind == Kind::send) {
-            sent.emplace_back(operation.peer, std::make_shared<Post>(Post{operation.send, operation.count * size_of(operation.type)}));
-            world.posts[{state->rank, operation.peer}].push_back(sent.back().second);
-        }
-    world.changed.notify_all();
-    for (const Operation& operation : operations) {
-        if (operation.kind == Kind::send || operation.kind == Kind::recv) continue;
-        Slot& slot = world.slots[first++];
-        slot.arrived.emplace(state->rank, operation);
-        bool fits = true;
-        for (const auto& [rank, other] : slot.arrived) fits &= other.fits(operation);
-        if (fits && static_cast<int>(slot.arrived.size()) == world.size) {
-            compute(slot, world.size);
-            slot.done = true;
-            world.changed.notify_all();
-        }
-        world.changed.wait(lock, [&] { return slot.done || state->aborted; });
-        if (!slot.done) slot.arrived.erase(state->rank);
-        if (state->aborted) break;
-    }
-    for (const Operation& operation : operations) {
-        if (operation.kind != Kind::recv) continue;
-        auto& posts = world.posts[{operation.peer, state->rank}];
-        world.changed.wait(lock, [&] { return state->aborted || (!posts.empty() && posts.front()->bytes == operation.count * size_of(operation.type)); });
-        if (state->aborted) break;
-        std::memcpy(operation.recv, posts.front()->data, posts.front()->bytes);
-        posts.front()->taken = true;
-        posts.pop_front();
-        world.changed.notify_all();
-    }
-    for (const auto& [peer, post] : sent) {
-        world.changed.wait(lock, [&] { return state->aborted || post->taken; });
-        if (!post->taken) std::erase(world.posts[{state->rank, peer}], post);
-    }
-    state->running--;
-}
 
 }  // namespace
 

@@ -13,6 +13,8 @@ export const sources = fileURLToPath(new URL("../../../../native/collectives/fak
 const compiler = process.env["CXX"] || "c++";
 // No unique symbols, because two such libraries in one process must not share static variables.
 const flags = "-std=c++20 -Wall -Wextra -Werror -O1 -fPIC -fvisibility=hidden -fno-gnu-unique".split(" ");
+/** The sources of the NCCL. */
+const parts = ["elements", "world", "nccl"];
 
 export interface FakeLibrary {
   readonly library: string;
@@ -51,7 +53,8 @@ export class FakeNccl implements Disposable {
   constructor() {
     const shared = ["-shared", "-pthread", "-Wl,-soname,libcuda.so.1"];
     execFileSync(compiler, [...flags, ...shared, "-o", this.driver, join(sources, "cuda.cc")]);
-    execFileSync(compiler, [...flags, "-c", "-o", join(this.folder, "nccl.o"), join(sources, "nccl.cc")]);
+    for (const part of parts)
+      execFileSync(compiler, [...flags, "-c", "-o", join(this.folder, `${part}.o`), join(sources, `${part}.cc`)]);
   }
 
   build({ without = [], ...settings }: FakeOptions = {}): FakeLibrary {
@@ -62,7 +65,7 @@ export class FakeNccl implements Disposable {
     const words = Object.entries(settings).map(([name, value]) => `${name}=${value}`);
     writeFileSync(join(folder, "fake.conf"), words.join(" "));
     const shared = ["-shared", "-pthread", "-Wl,-soname,libnccl.so.2", `-Wl,--version-script=${hidden}`];
-    const inputs = [join(this.folder, "nccl.o"), this.driver, "-Wl,-rpath,$ORIGIN/.."];
+    const inputs = [...parts.map((part) => join(this.folder, `${part}.o`)), this.driver, "-Wl,-rpath,$ORIGIN/.."];
     execFileSync(compiler, [...shared, "-o", library, ...inputs]);
     return { library, driver: this.driver };
   }
