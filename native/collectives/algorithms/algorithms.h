@@ -28,7 +28,7 @@ void ring(Wire& wire, const Operation& operation, const std::vector<BufferView>&
 void reduce_all_pairs(Wire& wire, const Operation& operation, const std::vector<BufferView>& chunks, const BufferView& into, uint64_t count);
 
 // The sums that take reduce_all_pairs: short vectors, and few bytes in total.
-inline bool is_small(uint64_t bytes, int ranks) { return bytes <= inline_bytes && bytes * (ranks - 1) <= 65536; }
+inline bool is_small(uint64_t bytes, int ranks) { return bytes <= inline_bytes && bytes * (ranks - 1) <= small_sum_bytes; }
 
 // pairwise_exchange.cc: sends outgoing(rank) to each other rank and receives incoming(rank) from it; `on_header` is called for each
 // header that arrives.

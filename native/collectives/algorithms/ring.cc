@@ -24,8 +24,8 @@ struct Segment {
 size_t ring_segment(const std::vector<BufferView>& chunks, bool waits_for_room) {
     size_t largest = 0;
     for (const BufferView& chunk : chunks) largest = std::max(largest, chunk.bytes());
-    const size_t wanted = largest / 2, most = waits_for_room ? segment_bytes : segment_bytes / 4, least = waits_for_room ? most / 2 : most / 4;
-    return std::clamp(wanted - wanted % 4096, least, most);
+    const size_t wanted = largest / 2, rounded = wanted - wanted % 4096;
+    return waits_for_room ? std::clamp(rounded, segment_bytes / 2, segment_bytes) : std::clamp(rounded, least_ring_segment, most_ring_segment);
 }
 
 }  // namespace

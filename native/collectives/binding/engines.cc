@@ -87,8 +87,13 @@ void add_engines(Napi::Env env, Napi::Object exports) {
     exports.Set("gloo", Napi::Function::New(env, listening<make_gloo>, "gloo"));
     exports.Set("link", Napi::Function::New(env, link, "link"));
     exports.Set("hasGloo", Napi::Boolean::New(env, has_gloo()));
-    exports.Set("inlineBytes", Napi::Number::New(env, inline_bytes));
-    exports.Set("segmentBytes", Napi::Number::New(env, segment_bytes));
+    const auto sizes = Napi::Object::New(env);
+    sizes.Set("segment", Napi::Number::New(env, segment_bytes));
+    sizes.Set("inline", Napi::Number::New(env, inline_bytes));
+    sizes.Set("smallSum", Napi::Number::New(env, small_sum_bytes));
+    sizes.Set("leastRingSegment", Napi::Number::New(env, least_ring_segment));
+    sizes.Set("mostRingSegment", Napi::Number::New(env, most_ring_segment));
+    exports.Set("wireSizes", sizes);
 }
 
 }  // namespace terse::collectives::binding

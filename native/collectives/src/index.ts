@@ -122,8 +122,8 @@ interface Collectives {
   readonly hasGloo: boolean;
   /** The build found an MPI. `startMpi` tells whether it opens and starts. */
   readonly hasMpi: boolean;
-  readonly inlineBytes: number;
-  readonly segmentBytes: number;
+  /** The sizes of header.h, in bytes. */
+  readonly wireSizes: Readonly<Record<string, number>>;
   loopback(
     size: number,
     timeoutSeconds: number,

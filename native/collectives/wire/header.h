@@ -4,8 +4,9 @@
 //   | magic  | op | dtype | reduction | flags  | sequence | agreement | count | bytes |   little-endian
 //                                       bit 0: inline, bits 1 to 7: the caller's note
 //
-// The receiver compares the header with the one that it expects before it posts any receive of payload. A payload of up to
-// `inline_bytes` travels in the header's transfer, so a small message is one transfer and needs no answer of the receiver.
+// The receiver compares the header with the one that it expects before it posts any receive of payload. A payload of up
+// to `inline_bytes` travels in the header's transfer, so a small message is one transfer and needs no answer of the
+// receiver.
 #pragma once
 #include <bit>
 #include <cstddef>
@@ -16,8 +17,11 @@
 
 namespace terse::collectives {
 
+// The sizes of the wire. bytes.ts repeats them where no addon need be, and a test compares.
 constexpr size_t segment_bytes = 1 << 20;
 constexpr size_t inline_bytes = 8192;
+constexpr size_t small_sum_bytes = 1 << 16;                                  // the most that a rank sends in a direct sum
+constexpr size_t least_ring_segment = 1 << 16, most_ring_segment = 1 << 18;  // where a send does not wait for room
 
 struct Header {
     uint32_t magic;

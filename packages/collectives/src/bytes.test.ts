@@ -1,3 +1,4 @@
+import { collectives } from "@terse/native-collectives";
 import { describe, expect, it } from "vitest";
 import {
   allGatherBytes,
@@ -8,11 +9,16 @@ import {
   gatherBytes,
   reduceScatterBytes,
   scatterBytes,
+  wireSizes,
 } from "./bytes.ts";
 
 const ranks = [1, 2, 3, 4, 5, 8, 9, 64];
 const over = (n: number, f: (rank: number) => number) =>
   Array.from({ length: n }, (_, rank) => f(rank)).reduce((a, b) => a + b, 0);
+
+it("has the sizes of the native wire", () => {
+  expect(wireSizes).toEqual(collectives().wireSizes);
+});
 
 // The engine contract compares these forms with the engines' counters. Here they are compared with the textbook.
 describe("bytes sent", () => {

@@ -24,17 +24,28 @@ export interface Volume {
   readonly headerBytes?: number;
 }
 
-const inlineBytes = 8192; // payload that travels with its header
-const segmentBytes = 1 << 20;
+/** Sizes of the wire in bytes, those of native/collectives/wire/header.h, for programs that have no addon. */
+export const wireSizes = {
+  /** The longest part of a payload that is sent at once. */
+  segment: 1 << 20,
+  /** The longest payload that travels with its header. */
+  inline: 8192,
+  /** The most that a rank sends in a direct sum, without a ring. */
+  smallSum: 1 << 16,
+  /** A ring's segments. */
+  leastRingSegment: 1 << 16,
+  mostRingSegment: 1 << 18,
+} as const;
 
 /** Small sums: every rank sends to every other rank, which is one step instead of the ring's 2 n − 2. */
-const isSmall = (bytes: number, ranks: number) => bytes <= inlineBytes && bytes * (ranks - 1) <= 65536;
+export const isSmallSum = (bytes: number, ranks: number): boolean =>
+  bytes <= wireSizes.inline && bytes * (ranks - 1) <= wireSizes.smallSum;
 
 /** `length` elements of `elementBytes` each. */
 export function allReduceBytes(length: number, elementBytes: number, ranks: number, rank: number): Volume {
   const bytes = length * elementBytes;
   if (ranks === 1) return { bytes: 0, messages: 0 };
-  if (isSmall(bytes, ranks)) return { bytes: (ranks - 1) * bytes, messages: ranks - 1 };
+  if (isSmallSum(bytes, ranks)) return { bytes: (ranks - 1) * bytes, messages: ranks - 1 };
   const part = (r: number) =>
     (Math.floor((length * (r + 1)) / ranks) - Math.floor((length * r) / ranks)) * elementBytes;
   return { bytes: 2 * bytes - part(rank) - part((rank + 1) % ranks), messages: 1 };
@@ -44,7 +55,7 @@ export function allReduceBytes(length: number, elementBytes: number, ranks: numb
 export function reduceScatterBytes(parts: readonly number[], rank: number): Volume {
   const bytes = parts.reduce((sum, part) => sum + part, 0);
   if (parts.length === 1) return { bytes: 0, messages: 0 };
-  return { bytes: bytes - parts[rank]!, messages: isSmall(bytes, parts.length) ? parts.length - 1 : 1 };
+  return { bytes: bytes - parts[rank]!, messages: isSmallSum(bytes, parts.length) ? parts.length - 1 : 1 };
 }
 
 /** `parts[r]`: bytes that rank r contributes. */
@@ -61,7 +72,7 @@ export function allToAllBytes(outgoing: readonly number[], rank: number): Volume
 /** `bytes`: the length of the broadcast vector. */
 export function broadcastBytes(bytes: number, ranks: number, rank: number, root: number): Volume {
   const place = (rank - root + ranks) % ranks;
-  const children = bytes > segmentBytes ? (place + 1 < ranks ? 1 : 0) : treeChildren(place, ranks);
+  const children = bytes > wireSizes.segment ? (place + 1 < ranks ? 1 : 0) : treeChildren(place, ranks);
   return { bytes: children * bytes, messages: children + agreeing(ranks, rank === root) };
 }
 

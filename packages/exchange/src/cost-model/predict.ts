@@ -18,6 +18,7 @@
  * costs only o, and nothing while the wire still has bytes to carry.
  */
 import { count as countCodec } from "@terse/codecs";
+import { isSmallSum, wireSizes } from "@terse/collectives";
 import type { DenseType } from "../means/dense-scheme.ts";
 import { int8Codec, int8MeansCost } from "../means/int8-mean.ts";
 import { wordsOf } from "../packed-bits.ts";
@@ -43,10 +44,6 @@ export interface Question {
   /** For votes: includes encoding floats to signs and decoding the outcome to floats. */
   readonly floats?: boolean;
 }
-
-const inlineBytes = 8192; // the longest message that is sent together with its header
-const [leastSegment, mostSegment] = [1 << 16, 1 << 18]; // bytes of a ring's segments
-const smallSum = 65536; // the most bytes that a rank sends in a direct all-reduce
 
 /** The link of the busiest rank during one exchange. At first its token bucket is full. */
 class LinkState {
@@ -77,7 +74,7 @@ class LinkState {
 function concurrent(state: LinkState, bytes: number, messages: number, longest: number) {
   if (messages === 0) return 0;
   const { alpha, alphaLong, perMessage } = state.cost;
-  const latency = state.idle(longest > inlineBytes ? alphaLong : alpha);
+  const latency = state.idle(longest > wireSizes.inline ? alphaLong : alpha);
   const wire = state.carry(bytes);
   return latency + wire + state.idle(Math.max(0, (messages - 1) * perMessage - wire));
 }
@@ -90,10 +87,11 @@ const server = (state: LinkState, P: number, S: number) => concurrent(state, S *
 
 /** An all-reduce of S bytes: a ring in segments, or direct if it is small. */
 function allReduce(state: LinkState, P: number, S: number): number {
-  if (S <= inlineBytes && S * (P - 1) <= smallSum) return concurrent(state, S * (P - 1), P - 1, S);
+  if (isSmallSum(S, P)) return concurrent(state, S * (P - 1), P - 1, S);
   const { alpha, alphaLong, beta } = state.cost;
+  const { leastRingSegment, mostRingSegment } = wireSizes;
   const chunk = S / P;
-  const segment = Math.min(chunk, mostSegment, Math.max(leastSegment, chunk / 2));
+  const segment = Math.min(chunk, mostRingSegment, Math.max(leastRingSegment, chunk / 2));
   const steps = 2 * (P - 1);
   const saved = steps * chunk * beta - state.carry(steps * chunk);
   const atFullRate = alphaLong + steps * chunk * beta;
