@@ -72,14 +72,14 @@ export const full = (shape: Shape, value: number, options: TensorOptions = {}): 
   make(id.full, [shape, value], options);
 /** A tensor whose memory is not initialised. */
 export const empty = (shape: Shape, options: TensorOptions = {}): Tensor => make(id.empty, [shape], options);
-/** Standard normal. */
+/** Random numbers from the standard normal distribution. */
 export const randn = (shape: Shape, options: TensorOptions = {}): Tensor => make(id.randn, [shape], options);
-/** Uniform in [0, 1). */
+/** Random numbers, uniform in [0, 1). */
 export const rand = (shape: Shape, options: TensorOptions = {}): Tensor => make(id.rand, [shape], options);
-/** Integers in [low, high), i64 by default. */
+/** Random integers in [low, high), i64 by default. */
 export const randint = (low: number, high: number, shape: Shape, options: TensorOptions = {}): Tensor =>
   make(id.randint, [low, high, shape], { dtype: "i64", ...options });
-/** A permutation of 0 … n − 1, i64 by default. */
+/** A random permutation of 0 … n − 1, i64 by default. */
 export const randperm = (n: number, options: TensorOptions = {}): Tensor =>
   make(id.randperm, [n], { dtype: "i64", ...options });
 /** n values from start to end, inclusive. */

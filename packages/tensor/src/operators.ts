@@ -55,7 +55,7 @@ export interface Operators<T> {
   gelu(options?: { approximate?: "none" | "tanh" }): T;
   floor(): T;
   ceil(): T;
-  /** Half to even. */
+  /** Rounded to the nearest integer, half to even. */
   round(): T;
   isfinite(): T;
   isnan(): T;
@@ -176,7 +176,7 @@ export interface Operators<T> {
   clamp_(limits: { min?: number; max?: number }): this;
   maskedFill_(mask: T, value: number): this;
   normal_(options?: { mean?: number; std?: number }): this;
-  /** Uniform in [from, to). */
+  /** this ← random numbers, uniform in [from, to) */
   uniform_(from?: number, to?: number): this;
   bernoulli_(p?: number): this;
 }
