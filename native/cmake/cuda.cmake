@@ -1,5 +1,8 @@
 # terse_find_nvcc(RESULT HOW) finds the CUDA compiler, 12.1 or newer, in the first of
-#   1. the PATH;  2. CUDA_HOME, CUDA_PATH or /usr/local/cuda;  3. pip's packages of python3;  4. the newest cuda-* of the toolchain folder.
+#   1. the PATH;
+#   2. CUDA_HOME, CUDA_PATH or /usr/local/cuda;
+#   3. pip's packages of python3;
+#   4. the newest cuda-* of the toolchain folder.
 # Where there is none, RESULT is empty and HOW says why. CMake's own CUDA support is not used: it needs a whole toolkit,
 # and pip's packages are only a part of one.
 

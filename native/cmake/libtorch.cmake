@@ -1,5 +1,7 @@
 # terse_libtorch(TARGET) compiles and links TARGET against libtorch, found in the first of
-#   1. LIBTORCH, a folder with lib/ and include/;  2. the torch package of python3;  3. the newest libtorch-* of the toolchain folder.
+#   1. LIBTORCH, a folder with lib/ and include/;
+#   2. the torch package of python3;
+#   3. the newest libtorch-* of the toolchain folder.
 # find_package(Torch) is not used: with a CUDA wheel it fails where no CUDA toolkit is installed, and where a system
 # libtorch is installed too it takes the wrong libc10.so. libtorch_cuda.so is not linked: it is opened at run time, for
 # the first CUDA device.

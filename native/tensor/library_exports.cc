@@ -53,7 +53,8 @@ napi_value manual_seed(const Call& call) {
             throw RangeError("a seed must be an integer or a bigint");
         seed = static_cast<int64_t>(given);
     }
-    // at::manual_seed() asks for GPUs, and libtorch remembers the answer. Before libtorch_cuda.so is open the answer would be "none".
+    // at::manual_seed() asks for GPUs, and libtorch remembers the answer. Before libtorch_cuda.so is open the answer
+    // would be "none".
     if (cuda_is_open()) {
         at::manual_seed(static_cast<uint64_t>(seed));
         return undefined(call.env);
@@ -94,7 +95,8 @@ napi_value set_num_threads(const Call& call) {
 }
 
 napi_value team(const Call& call) {
-    // Whoever has the address may call it as long as the process runs, also after a worker thread that has opened this addon has ended.
+    // Whoever has the address may call it as long as the process runs, also after a worker thread that has opened this
+    // addon has ended.
     static const bool stays = [] {
         Dl_info info;
         return dladdr(reinterpret_cast<void*>(run_on_team), &info) && dlopen(info.dli_fname, RTLD_LAZY | RTLD_NODELETE);

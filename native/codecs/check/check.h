@@ -1,6 +1,5 @@
-// What the checks share: those of C, in this folder, and those of kernels, in ../cuda. They know no codec. The folder
-// of a codec has its configurations.c, and a check.c or check.cu where there is more to check
-// (native/codecs/codecs.cmake).
+// What the checks of C (this folder) and the checks of kernels (../cuda) share. They name no codec: the folder of each
+// codec has a configurations.c, and a check.c or check.cu where only this codec has something to check (codecs.cmake).
 #ifndef TERSE_CODECS_CHECK_H
 #define TERSE_CODECS_CHECK_H
 #include "terse/codecs.h"
@@ -8,21 +7,21 @@
 extern "C" {
 #endif
 
-enum { SENTINEL = 0xA5 };  // what lies where nothing may be written
+enum { SENTINEL = 0xA5 };  // fills the memory that nothing may write
 
 extern long checks, bad_checks;
-// Counts a check. The first 20 bad ones are printed: `what` by this implementation differs from scalar at n.
+// Counts a check. If it is bad, prints that `what` of this implementation differs from scalar at n: the first 20 times.
 void expect(int good, const char *what, const char *implementation, size_t n, const char *how);
 
 // One way to use a codec.
 typedef struct configuration {
-    const char *how;                                       // what is printed of it
-    terse_codec_options options;                           // those that are the same for every n
-    void (*fill)(terse_codec_options *options, size_t n);  // sets the others; NULL: there are none
-    int segments, units, held;                             // 1: by segments, by units, with a mask
-    float (*number)(void);                                 // gives the numbers that are written; NULL: any finite ones
-    int refuses;                                           // 1: it cannot write all of them
-    size_t least;                                          // the fewest floats that it writes
+    const char *how;                                       // its name in what is printed
+    terse_codec_options options;                           // the options that are the same for every n
+    void (*fill)(terse_codec_options *options, size_t n);  // sets the options that depend on n; NULL: none does
+    int segments, units, held;                             // 1: with segments, with units, with a mask
+    float (*number)(void);                                 // gives the numbers to encode; NULL: any_float
+    int refuses;                                           // 1: the codec cannot write all of these numbers
+    size_t least;                                          // the fewest floats that the codec writes
 } configuration;
 
 typedef struct configurations {
@@ -32,33 +31,33 @@ typedef struct configurations {
 #define THESE(...) \
     {(const configuration[]){__VA_ARGS__}, sizeof((const configuration[]){__VA_ARGS__}) / sizeof(configuration)}
 
-// How a codec is checked: as its folder says, or once, with what it takes.
+// The configurations in the codec's folder. Where it has none: one, with a value for every option that it takes.
 configurations configurations_of(const terse_codec *codec);
 
-// The options for n floats, and a draw. Segments, units and the mask lie in memory that the next call writes over.
+// The options for n floats, with a new draw. The next call writes over the memory of segments, units and the mask.
 terse_codec_options options_of(const configuration *c, size_t n);
 
 uint64_t random_word(void);
 void random_bytes(uint8_t *to, size_t bytes);
 
-// Any finite one. Zeros of both signs, denormals and the largest are more frequent than by chance.
+// Any finite float. Zeros of both signs, the smallest and the largest are more frequent than by chance.
 float any_float(void);
-// What bf16 and f16 can write: the ends of their range, and every kind of rounding below.
+// Floats that bf16 and f16 can write: the ends of their range, and numbers with every kind of rounding.
 float bf16_float(void);
 float f16_float(void);
-float gradient(void);     // as gradients have them, over some orders of magnitude
-float sparse(void);       // the same between runs of zeros, so that whole scale groups are zero
-float with_a_norm(void);  // any, but so that thousands of them have a norm and twice a mean in fp32
-float near_one(void);     // nearby magnitudes, so that another order of adding shows in the last bits
+float gradient(void);     // over some orders of magnitude, like gradients
+float sparse(void);       // gradients between runs of zeros, so that whole scale groups are zero
+float with_a_norm(void);  // so small that the norm of thousands of them, and twice their mean, fit fp32
+float near_one(void);     // near 1 or 2^-20, so that another order of adding shows in the last bits
 float few_whole(void);    // whole numbers from -7 to 7
 float one_or_minus_one(void);
 
-// The lengths that are tried.
+// The lengths to check.
 extern size_t lengths[], length_count;
 
-// For a check.c. Where work is tried by kinds, it tries each, or each third.
+// The step of a check.c's loops over kinds of work: 1, or 3 for a third of the checks.
 extern size_t stride;
-// Whether this machine runs the implementation, and it is to be checked.
+// Whether this run checks the implementation: this machine can run it, and it was not left out.
 int asked_for(const char *implementation);
 
 #ifdef __cplusplus

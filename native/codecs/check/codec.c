@@ -1,5 +1,5 @@
-// What every implementation of a codec does as its scalar one: the same bytes, the same sums, the same first bad
-// element, and nothing outside the arrays, whatever the length, the alignment and the order of pages.
+// Compares an implementation of a codec with its scalar one. They give the same bytes, the same sums and the same first
+// bad element, and write nothing outside the arrays, for every length, alignment and order of pages.
 #include "codec.h"
 
 #include <math.h>
@@ -26,14 +26,14 @@ void check_codec(const terse_codec *codec, const terse_codec *scalar, const conf
     for (size_t l = 0; l < length_count; l++) {
         if (lengths[l] < c->least) continue;
         for (int kind = 0; kind < 3; kind++) {
-            // Transforms take long: long ones with one kind of numbers, each with another.
+            // Transforms are slow, so each long one is checked with one kind of numbers only.
             if (codec->takes & TERSE_TAKES_DIMENSIONS && lengths[l] > 300 && l % 3 != (size_t)kind) continue;
             terse_walk_use(random_word() % 2 ? 1 : 4, 1);
             terse_codec_options options = options_of(c, lengths[l]);
             size_t n = lengths[l];
             if (options.dimensions == 2) n -= n % (options.block * options.block);  // whole squares only
             options.scale = kind == 1 ? 1.0f : 0.3f;
-            // Odd starts: the wire at any byte, the floats at any float.
+            // The wire may start at any byte, the floats at any multiple of 4 bytes.
             const size_t shift = random_word() % 32;
             float *x = x_room + shift;
             uint8_t *wire = wire_room[0] + shift, *expected = wire_room[1] + shift;
@@ -44,8 +44,8 @@ void check_codec(const terse_codec *codec, const terse_codec *scalar, const conf
             expect(terse_codec_wire_bytes(codec, n, &options, &bytes) == TERSE_CODEC_OK && terse_codec_wire_bytes(scalar, n, &options, &scalar_bytes) == TERSE_CODEC_OK && bytes == scalar_bytes && bytes <= WIRE, name, by, n, "bytes for n floats");
             if (bytes > WIRE) return;
 
-            // What is touched by mistake is looked for in all of the rooms once for each length, and then near the
-            // arrays: a room is much longer than most wires.
+            // A room is much longer than most wires. So stray writes are looked for in the whole rooms once for each
+            // length, and then only near the arrays.
             const size_t near = shift + bytes + MARGIN, wires = kind == 0 ? sizeof *wire_room : near, sums = kind == 0 ? sizeof *sum_room : 4 * (n + 2 * MARGIN);
             for (int side = 0; side < 2; side++) memset(wire_room[side], SENTINEL, wires);
             bad = scalar_bad = n;
@@ -61,7 +61,7 @@ void check_codec(const terse_codec *codec, const terse_codec *scalar, const conf
                 expect(terse_codec_scales(codec, scales_room, groups, x, n, &options, &bad) == TERSE_CODEC_OK && !memcmp(scales_room, wire, 4 * groups), name, by, n, "scales");
             }
 
-            // In parts, as threads do it.
+            // Encodes in parts, as threads do.
             if (!codec->whole && n > 64) {
                 memset(wire_room[0], SENTINEL, near);
                 const size_t cut = random_word() % n / 64 * 64;
@@ -71,7 +71,7 @@ void check_codec(const terse_codec *codec, const terse_codec *scalar, const conf
             }
 
             for (int any = 0; any < 2; any++) {
-                if (any) random_bytes(wire, bytes), memcpy(expected, wire, bytes);  // any byte may arrive
+                if (any) random_bytes(wire, bytes), memcpy(expected, wire, bytes);  // decoding must agree on any bytes
                 for (size_t i = 0; i < n + 2 * MARGIN; i++) sum_room[0][i] = sum_room[1][i] = any_float() * 0.25f;
                 const terse_codec_status status = terse_codec_decode_add(scalar, sum_room[1] + shift, n, expected, bytes, &options);
                 if (codec->whole || random_word() % 2) {
@@ -81,7 +81,7 @@ void check_codec(const terse_codec *codec, const terse_codec *scalar, const conf
                     const terse_codec_status first = decode_part(codec, sum_room[0] + shift, wire, n, &options, 0, cut);
                     const terse_codec_status second = decode_part(codec, sum_room[0] + shift, wire, n, &options, cut, n);
                     expect((first == TERSE_CODEC_OK && second == TERSE_CODEC_OK) == (status == TERSE_CODEC_OK) || cut == 0, name, by, n, "decode_add's status, in parts");
-                    if (status != TERSE_CODEC_OK) continue;  // one part may have been good
+                    if (status != TERSE_CODEC_OK) continue;  // the good part may already be in the sums
                 }
                 expect(!memcmp(sum_room[0], sum_room[1], sums), name, by, n, "decoded sums, or floats outside them");
                 expect(any || status == TERSE_CODEC_OK, name, by, n, "its own wire is good");
@@ -93,7 +93,7 @@ void check_codec(const terse_codec *codec, const terse_codec *scalar, const conf
                     terse_codec_encode_with_feedback(side ? scalar : codec, wire_room[side] + shift, bytes, x, error_room[side], n, &options, &bad);
             expect(!memcmp(error_room[0], error_room[1], 4 * (n + MARGIN)), name, by, n, "error feedback");
 
-            for (int trial = 0; n && trial < 4; trial++) {  // one bad element, sometimes another behind it
+            for (int trial = 0; n && trial < 4; trial++) {  // one bad element, sometimes a second one after it
                 static const float worst[] = {NAN, -NAN, INFINITY, -INFINITY};
                 const size_t first = random_word() % n, second = first + random_word() % (n - first);
                 const float kept[2] = {x[first], x[second]};
@@ -106,8 +106,8 @@ void check_codec(const terse_codec *codec, const terse_codec *scalar, const conf
                 x[first] = kept[0];
             }
 
-            // What not every codec can write: a fraction, one beyond the levels of 2 to 8 bits, the largest of all.
-            // In long vectors each of them with one kind of numbers.
+            // Numbers that not every codec can write: fractions, some beyond the levels of 2 or 8 bits, the largest
+            // floats. In long vectors each is tried with one kind of numbers only.
             for (int trial = 0; n && trial < 8; trial++) {
                 if (n > 4000 && trial % 3 != kind) continue;
                 static const float odd[] = {0.5f, -0.25f, 2.0f, -128.0f, 1.5f, -127.5f, 0x1.fffffep127f, -0x1.fffffep127f};
@@ -125,14 +125,13 @@ void check_codec(const terse_codec *codec, const terse_codec *scalar, const conf
     }
 }
 
-// Calls that every codec refuses.
 void check_refusals(const terse_codec *codec, const configuration *c) {
     const char *name = codec->name, *by = codec->implementation;
     enum { N = 128 };
     static const uint8_t mask[N / 8];
     static const size_t early[] = {N / 3, N - 1}, ends[] = {N / 3, N};
     terse_codec_options good = options_of(c, N), o;
-    if (good.dimensions == 2) good.block = 8, good.k = 5;  // of which N is a whole number
+    if (good.dimensions == 2) good.block = 8, good.k = 5;  // N floats are two squares
     size_t bytes = 0;
     float *x = x_room;
     uint8_t *wire = wire_room[0];
@@ -173,7 +172,7 @@ void check_refusals(const terse_codec *codec, const configuration *c) {
         REFUSES(TERSE_CODEC_BAD_SCALE_GROUPS, terse_codec_encode(codec, wire, bytes, x, N, &o, NULL), "segments and blocks");
     }
     if (codec->takes & TERSE_TAKES_FIELDS) {
-        // Fields of 8 bits hold the sum of so many ranks, and of no more.
+        // The sum of 255 / levels ranks fits a field of 8 bits; that of one rank more does not.
         const uint32_t bits = codec->takes & TERSE_TAKES_BITS ? 4 : 0, levels = bits ? 15 : 1;
         o = good, o.block = 0, o.segments = NULL, o.segment_count = 0, o.units = NULL, o.bits = bits, o.side = 0, o.levels = TERSE_LEVELS_UNIFORM;
         o.unscaled = codec->takes & TERSE_TAKES_UNSCALED ? 1 : 0, o.width = 8, o.ranks = 255 / levels;

@@ -2,10 +2,10 @@
 #define TERSE_CHECK_CODEC_H
 #include "check.h"
 
-// One implementation, used in one way, against the scalar one.
+// Compares an implementation with the scalar one in one configuration.
 void check_codec(const terse_codec *codec, const terse_codec *scalar, const configuration *c);
 
-// Calls that every codec refuses.
+// Checks that calls which every codec must refuse are refused.
 void check_refusals(const terse_codec *codec, const configuration *c);
 
 #endif

@@ -1,4 +1,4 @@
-// The numbers and options that codecs are checked with, always the same ones.
+// The numbers and options with which codecs are checked: random, but the same in every run.
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -80,20 +80,20 @@ float near_one(void) {
 float few_whole(void) { return (float)((int)(random_word() % 15) - 7); }
 float one_or_minus_one(void) { return random_word() % 2 ? 1.0f : -1.0f; }
 
-// Memory that lasts until the next call.
+// Memory for the option that owns `at`; it lasts until the next call.
 static void *room(void **at, size_t bytes) {
     *at = realloc(*at, bytes + 16);
     if (!*at) abort();
     return *at;
 }
 
-static void by_segments(terse_codec_options *o, size_t n) {  // of every kind: empty ones, one of one element, odd ends
+static void by_segments(terse_codec_options *o, size_t n) {  // empty ones, one of one element, odd ends
     static void *at;
     const size_t ends[] = {0, n / 3, n / 3, n > n / 3 ? n - 1 : n, n, n};
     o->segments = memcpy(room(&at, sizeof ends), ends, sizeof ends), o->segment_count = sizeof ends / sizeof *ends;
 }
 
-static void by_units(terse_codec_options *o, size_t n) {  // as much as a unit may be, less than what is written, and none at all
+static void by_units(terse_codec_options *o, size_t n) {  // the largest unit there may be, units smaller than the numbers, and 0
     static void *at;
     o->unscaled = 1, o->unit_count = terse_scale_group_count(n, o);
     float *units = room(&at, o->unit_count * sizeof *units);

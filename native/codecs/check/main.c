@@ -1,7 +1,7 @@
-// Every implementation of every codec, and of all else that has several, against its scalar one. Exit status 1 if
+// Compares every implementation of codecs, votes, reductions and random words with the scalar one. Exit status 1 if
 // anything differs.
-//     codecs_check [--few-lengths] [IMPLEMENTATION]   all, or those of one name
-//     codecs_check --vectors                          against the golden vectors on standard input: vectors.h
+//     codecs_check [--few-lengths] [IMPLEMENTATION]   checks all implementations, or this one
+//     codecs_check --vectors                          compares with golden vectors on standard input (vectors.h)
 #include <stdio.h>
 #include <string.h>
 
@@ -18,8 +18,8 @@ size_t lengths[128], length_count, stride = 1;
 // Lengths 0..70, around multiples of 64, primes, and around the groups of pages and blocks that kernels walk.
 static const size_t longer[] = {127,  128,  129,  191,  192,  193,  255,  256,  257, 1021,
                                 4095, 4096, 4097, 4160, 4199, 5003, 8191, 8192, 8265};
-// A third of the work, for machines that are emulated and programs that are watched: lengths around bytes, and one of
-// each kind of the rest.
+// A third of the work, for emulated machines and sanitizers: short lengths around whole bytes, and one long length of
+// each kind.
 static const size_t few_longer[] = {128, 193, 257, 1021, 4096, 4199, 8265};
 
 static void list_lengths(int few) {
@@ -37,7 +37,7 @@ static void check_finding(void) {
     for (int status = -1; status < 100; status++) expect(strlen(terse_codec_sentence((terse_codec_status)status)) > 8, "status", "", (size_t)status, "a sentence");
 }
 
-static const char *only;  // the implementation that is asked for; NULL: all
+static const char *only;  // the name of the only implementation to check; NULL: all
 
 int asked_for(const char *implementation) {
     const char *at;

@@ -35,13 +35,13 @@ extern const terse_golden_by terse_golden_here;  // every implementation in find
 
 void terse_golden_differs(const char *implementation, const char *what);
 
-// Reads golden vectors as lines and compares with them; prints what differs. Returns how many did, or -1 if the text is
-// not understood.
+// Reads golden vectors as lines, compares with them and prints what differs. Returns how many differed, or -1 if it
+// does not understand the text.
 //
 //     codec qsgd          or "vote": begins a case
 //     bits 4              and the other options; levels and clip's bits as numbers, segments as ends after their count
 //     hold 02             bytes are hexadecimal, fp32 little-endian; units likewise
-//     x 0000803f          wire ..., scale ..., sum ...; where it is another wire that is decoded: summed ..., and before ...
+//     x 0000803f          wire ..., scale ..., sum ...; where another wire is decoded: summed ..., and before ...
 //     done
 //
 // A vote has `n 13`, then `vote 1120` or `absent -` for each rank, `plane ..` for each plane, `majority-plus`,

@@ -1,4 +1,4 @@
-// All checks of kernels. The program is built twice: for the emulator, and for a GPU. Exit status 1 if anything
+// All checks of kernels. Two programs contain it: one for the emulator, one for a GPU. Exit status 1 if anything
 // differs.
 #include "check.h"
 #include "codec_lists.h"
@@ -16,15 +16,15 @@ static const size_t long_lengths[] = {65536, 65537, 200003};
 
 static void check_codec(const terse_codec_cuda *codec, bool everything) {
     const uint32_t takes = codec->definition->takes;
-    const bool transforms = takes & TERSE_TAKES_DIMENSIONS;  // takes long
-    const bool many = takes & (TERSE_TAKES_BLOCK | TERSE_TAKES_K) && !transforms;  // configurations: 3 or more
+    const bool transforms = takes & TERSE_TAKES_DIMENSIONS;  // slow
+    const bool many = takes & (TERSE_TAKES_BLOCK | TERSE_TAKES_K) && !transforms;  // has 3 configurations or more
     const configurations ways = configurations_of(codec->definition);
     for (size_t turn = 0; turn < ways.count; turn++) {
         const configuration &c = ways.all[turn];
         for (size_t l = 0; l < length_count; l++)
             for (int kind = 0; kind < 3; kind++) {
                 if (transforms && random_word() % 6) continue;
-                // Long ones with one kind of numbers: each with another, and in the next configuration another again.
+                // Each long length has one kind of numbers, and another kind in the next configuration.
                 if (!everything && many && lengths[l] > 300 && (l + turn) % 3 != (size_t)kind) continue;
                 check_length(codec, c, lengths[l], kind);
             }

@@ -1,5 +1,5 @@
-// What the checks of kernels share. They run twice: in the emulator, and on a GPU. The kernels of a codec are checked
-// in the ways of its configurations.c, and by its check.cu where it has one.
+// What the checks of kernels share. They run in the emulator and on a GPU. A codec's kernels are checked in the
+// configurations of its configurations.c, and by its check.cu where it has one.
 #ifndef TERSE_CODECS_CUDA_CHECK_H
 #define TERSE_CODECS_CUDA_CHECK_H
 #include <cstdio>
@@ -11,20 +11,21 @@
 #include "../check/check.h"
 #include "terse/codecs_cuda.h"
 
-// 0 where all is well. Of all codecs, or of those that are named. Everything is every length with every kind of
-// numbers: for a GPU. The emulator, which takes a minute for that, has every pair of them (configuration and length,
-// configuration and kind, length and kind), and for each configuration one of the lengths beyond 64 Ki.
+// Checks the named codecs, or all of them; returns 0 if nothing differs. `everything`, for a GPU: every length with every
+// kind of numbers in each configuration. The emulator would take a minute for that. Without `everything`, every pair is
+// checked (configuration and length, configuration and kind, length and kind), and each configuration has at most one
+// of the lengths beyond 64 Ki.
 int check_all(char **names, int count, bool everything);
 
-// The golden vectors on standard input; ../check/vectors.h has the lines.
+// Compares with golden vectors on standard input; ../check/vectors.h describes the lines.
 int check_golden();
 
-// Lengths about 1 Mi, odd ones: for a GPU, the emulator would take minutes for each.
+// Checks odd lengths near 1 Mi, for a GPU; the emulator would take minutes for each.
 int check_long();
 
-// A codec's kernels against its scalar C: used in one way, at one length, with one of three kinds of numbers; and calls
-// that are refused.
+// Compares a codec's kernels with its scalar C in one configuration, at one length, with one of three kinds of numbers.
 void check_length(const terse_codec_cuda *codec, const configuration &c, size_t length, int kind);
+// Checks that calls which every codec must refuse are refused.
 void check_refusals(const terse_codec_cuda *codec, const configuration &c);
 
 inline std::vector<uint8_t> any_bytes(size_t bytes) {
@@ -41,7 +42,7 @@ inline void must(cudaError_t error) {
     std::exit(1);
 }
 
-// Device memory of just `bytes`, from `shift` bytes behind a multiple of 256 on, with margins that no kernel may write.
+// Device memory of `bytes` that begins `shift` bytes after a multiple of 256, between margins that no kernel may write.
 struct device_bytes {
     uint8_t *room, *at;
     size_t bytes, all;

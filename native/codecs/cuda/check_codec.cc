@@ -1,11 +1,11 @@
-// Every kernel of a codec against the scalar one: same bytes, same sums, same first bad element, nothing outside the
-// arrays touched, whatever the length and the alignment.
+// Compares every kernel of a codec with its scalar C. They give the same bytes, the same sums and the same first bad
+// element, and write nothing outside the arrays, for every length and alignment.
 #include <cmath>
 
 #include "check.h"
 
 namespace {
-// Bit for bit, but that a NaN is a NaN.
+// Whether the floats are equal bit for bit; all NaN are equal.
 bool same_floats(const device_bytes &there, const std::vector<float> &expected) {
     const std::vector<uint8_t> bytes = there.get();
     for (size_t i = 0; i < expected.size(); i++) {
@@ -22,7 +22,7 @@ void check_length(const terse_codec_cuda *codec, const configuration &c, size_t 
     if (length < c.least) return;
     size_t n = length;
     const terse_codec *scalar = codec->definition;
-    // Half of the calls have arrays as they are allocated, half begin anywhere.
+    // In half of the calls all arrays are aligned, in the other half they begin anywhere.
     const bool aligned = random_word() % 2 == 0;
     const auto shift = [&](size_t unit) { return aligned ? 0 : unit * (random_word() % (32 / unit)); };
     terse_codec_options o = options_of(&c, n);
@@ -58,8 +58,8 @@ void check_length(const terse_codec_cuda *codec, const configuration &c, size_t 
         expecting(bad_on_device(bad) == first_bad, "index of the first element that does not fit");
     }
 
-    // Error feedback, of errors that now and then lead beyond what is finite or fits; then once more with an x that is
-    // not finite.
+    // Error feedback: first with errors whose sum with x is sometimes not finite or does not fit, then with an x that
+    // is not finite.
     for (int spoilt = 0; spoilt < (n ? 2 : 1) && (n + (size_t)kind) % 2 == 0; spoilt++) {
         std::vector<float> error(n), given = x;
         const bool any = kind == 1 && random_word() % 2;
@@ -70,7 +70,7 @@ void check_length(const terse_codec_cuda *codec, const configuration &c, size_t 
         std::vector<uint8_t> expected_wire(bytes);
         const std::vector<float> before = error;
         const terse_codec_status expected = terse_codec_encode_with_feedback(scalar, expected_wire.data(), bytes, given.data(), error.data(), n, &o, &first_bad);
-        if (expected != TERSE_CODEC_OK) {  // what C leaves then depends on the pieces that it works in
+        if (expected != TERSE_CODEC_OK) {  // then the error that C leaves depends on the pieces in which it works
             const auto first_infinite = [&](const auto &value) {
                 size_t i = 0;
                 while (i < n && std::isfinite(value(i))) i++;
@@ -91,7 +91,7 @@ void check_length(const terse_codec_cuda *codec, const configuration &c, size_t 
 
     const std::vector<uint8_t> written = wire;
     for (int any = encoded != TERSE_CODEC_OK; any < 3; any++) {
-        if (any == 1) wire = any_bytes(bytes);  // any byte may arrive
+        if (any == 1) wire = any_bytes(bytes);  // decoding must agree on any bytes
         if (any == 2) {
             if (encoded != TERSE_CODEC_OK || !bytes) break;
             wire = written, wire[random_word() % bytes] ^= (uint8_t)(1 << random_word() % 8);
@@ -107,7 +107,7 @@ void check_length(const terse_codec_cuda *codec, const configuration &c, size_t 
         expecting(!n || !std::memcmp(sums.data(), sum.data(), sums.size()), any ? "decoded sums of any bytes" : "decoded sums");
     }
 
-    for (int trial = 0; n && trial < (n > 60000 ? 1 : 2); trial++) {  // one bad element, sometimes another behind it
+    for (int trial = 0; n && trial < (n > 60000 ? 1 : 2); trial++) {  // one bad element, sometimes a second one after it
         static const float worst[] = {NAN, -INFINITY, INFINITY, -NAN};
         const size_t first = random_word() % n, second = first + random_word() % (n - first);
         std::vector<float> spoilt = x;
@@ -124,7 +124,7 @@ void check_refusals(const terse_codec_cuda *codec, const configuration &c) {
     const char *name = codec->definition->name;
     terse_codec_options good = options_of(&c, N), o;
     good.hold = nullptr;
-    if (good.dimensions == 2) good.block = 8, good.k = 5;  // of which N is a whole number
+    if (good.dimensions == 2) good.block = 8, good.k = 5;  // N floats are two squares
     size_t bytes = 0, room = 0;
     terse_codec_cuda_workspace_bytes(codec, N, &good, &room);
     terse_codec_cuda_wire_bytes(codec, N, &good, &bytes);

@@ -1,6 +1,6 @@
-// The kernels on a GPU: all checks, and how fast they are beside a copy on the same device, in the lines of
-// docs/results.
-//   codecs_cuda_check check [codec …]|long|golden|bench      exit status 77 where there is no driver or no device that runs the kernels
+// Checks the kernels on a GPU, and measures them beside a copy on the same device, in the lines of docs/results:
+//   codecs_cuda_check check [codec …]|long|golden|bench
+// Ends with status 77 where no driver or no device runs the kernels.
 #include <algorithm>
 #include <cstdio>
 #include <cstring>

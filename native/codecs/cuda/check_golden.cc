@@ -1,4 +1,4 @@
-// The kernels against golden vectors.
+// Compares the kernels with golden vectors.
 #include "../check/vectors.h"
 #include "check.h"
 

@@ -9,7 +9,9 @@ const build = join(sources, "build/tests"); // not where users build the library
 const minutes = 60_000;
 const device = existsSync("/proc/driver/nvidia/version") || existsSync("/dev/nvidiactl");
 
-/** What CMake said when it looked for nvcc; it looks before the tests are listed, because some are skipped without one. */
+/**
+ * What CMake said when it looked for nvcc; it looks before the tests are listed, because some are skipped without one.
+ */
 const configured = spawnSync(
   "cmake",
   // Code that no GPU runs here need not be fast.

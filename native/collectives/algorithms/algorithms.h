@@ -1,5 +1,5 @@
-// The collectives and point-to-point operations, each written once over a Wire. All block the calling wire thread and throw
-// Failure.
+// The collectives and point-to-point operations, each written once over a Wire. All block the calling wire thread and
+// throw Failure.
 #pragma once
 #include <functional>
 
@@ -19,19 +19,19 @@ void send(Wire& wire, const Operation& operation);
 void recv(Wire& wire, const Operation& operation);
 void barrier(Wire& wire, const Operation& operation);
 
-// ring.cc: chunks[r] belongs to rank r. After n − 1 steps rank r holds its reduction; after 2n − 2 steps every rank holds all of
-// them.
+// ring.cc: chunks[r] belongs to rank r. After n − 1 steps rank r holds its reduction; after 2n − 2 steps every rank
+// holds all of them.
 void ring(Wire& wire, const Operation& operation, const std::vector<BufferView>& chunks, int steps);
 
-// all_pairs.cc: every rank sends chunks[r] to each rank r and adds what it receives, in rank order; the sum replaces `into`.
-// `count`: the elements that the caller gave, for error messages.
+// all_pairs.cc: every rank sends chunks[r] to each rank r and adds what it receives, in rank order; the sum replaces
+// `into`. `count`: the elements that the caller gave, for error messages.
 void reduce_all_pairs(Wire& wire, const Operation& operation, const std::vector<BufferView>& chunks, const BufferView& into, uint64_t count);
 
 // The sums that take reduce_all_pairs: short vectors, and few bytes in total.
 inline bool is_small(uint64_t bytes, int ranks) { return bytes <= inline_bytes && bytes * (ranks - 1) <= small_sum_bytes; }
 
-// pairwise_exchange.cc: sends outgoing(rank) to each other rank and receives incoming(rank) from it; `on_header` is called for each
-// header that arrives.
+// pairwise_exchange.cc: sends outgoing(rank) to each other rank and receives incoming(rank) from it; `on_header` is
+// called for each header that arrives.
 struct Payload {
     BufferView buffer;
     Message message;

@@ -1,9 +1,10 @@
-// The ring. Rank r sends to r + 1 and receives from r − 1. In step t it sends chunk r − 1 − t and receives chunk r − 2 − t (mod n),
-// which it sends on in step t + 1. In the first n − 1 steps it adds its own values to each chunk that arrives. So rank r gets the
-// complete chunk r, always added in the order r + 1, r + 2, …, r. In the next n − 1 steps the complete chunks go round.
+// The ring. Rank r sends to r + 1 and receives from r − 1. In step t it sends chunk r − 1 − t and receives chunk
+// r − 2 − t (mod n), which it sends on in step t + 1. In the first n − 1 steps it adds its own values to each chunk
+// that arrives. So rank r gets the complete chunk r, always added in the order r + 1, r + 2, …, r. In the next n − 1
+// steps the complete chunks go round.
 //
 // Chunks travel in segments, and a segment is sent on as soon as it is added, so adding overlaps with the transfers.
-// Each rank sends one message: in the first n − 1 steps all chunks but its own, in the next n − 1 all but the next rank's.
+// Each rank sends one message: first n − 1 steps with all chunks but its own, then n − 1 with all but the next rank's.
 #include <algorithm>
 
 #include "algorithms/algorithms.h"

@@ -44,7 +44,7 @@ struct Brain {
     }
 };
 
-// As in the real NCCL, the average of floats multiplies by 1/n first, so it rounds differently from a division of the sum.
+// As in the real NCCL, the average of floats multiplies by 1/n first: it rounds differently from the sum ÷ n.
 template <typename T, typename Wide>
 void reduce(std::vector<const void*> from, void* to, size_t count, int op) {
     const auto at = [&](size_t rank, size_t i) {

@@ -1,11 +1,12 @@
-// An NCCL without a device, for tests. Communicators of one process find each other by their unique id, and data moves on the
-// streams of the fake driver. Mistakes that sometimes go well with the real NCCL always fail here: a launch that NCCL has not taken
-// yet is not on the stream, memory must be allocated on the device, and only one thread at a time may use a communicator.
+// An NCCL without a device, for tests. Communicators of one process find each other by their unique id, and data moves
+// on the streams of the fake driver. Mistakes that sometimes go well with the real NCCL always fail here: a launch that
+// NCCL has not taken yet is not on the stream, memory must be allocated on the device, and only one thread at a time
+// may use a communicator.
 //
-// A file fake.conf beside this library sets, for example, "version=22907 progress=3": the result of ncclGetVersion, and how often
-// each call is "in progress" before it is done. "splitting=9": how often a split is in progress. "split=5" and "register=5": the
-// errors with which those calls end. Calls that do not match hang, as on a device. Aborting and destroying a communicator wait for
-// everything that runs on the device, as they may on a real one.
+// A file fake.conf beside this library sets, for example, "version=22907 progress=3": the result of ncclGetVersion, and
+// how often each call is "in progress" before it is done. "splitting=9": how often a split is in progress. "split=5"
+// and "register=5": the errors with which those calls end. Calls that do not match hang, as on a device. Aborting and
+// destroying a communicator wait for everything that runs on the device, as they may on a real one.
 #include <dlfcn.h>
 
 #include <algorithm>
@@ -111,7 +112,8 @@ void unmake(ncclComm* comm) {
     delete comm;
 }
 
-// The caller holds the world's mutex, and all ranks have called the split. A split that fails makes the new communicator, too.
+// The caller holds the world's mutex, and all ranks have called the split. A split that fails makes a
+// communicator, too.
 void finish_split(ncclComm* comm) {
     World& world = *comm->state->world;
     const auto& answers = world.splits[comm->splits - 1];
@@ -230,7 +232,7 @@ EXPORT int ncclCommInitRankConfig(ncclComm** comm, int size, Id id, int rank, co
     return in_progress;
 }
 
-// As in the real NCCL, it returns "success" although the split has only begun; the parent communicator reports its progress.
+// As in the real NCCL, it returns "success" when the split has only begun; the parent reports its progress.
 EXPORT int ncclCommSplit(ncclComm* comm, int color, int key, ncclComm** made, const void* config) {
     ENTER(comm);
     const auto refuse = [&](const std::string& why) { return comm->last_error = why, invalid_argument; };

@@ -57,5 +57,5 @@ struct State {
     bool aborted = false;  // guarded by the world's mutex
 };
 
-// What the kernel of these operations does, on the stream. `first`: the number of the first that is not a send or a receive.
+// Queues on the stream what these operations' kernel does. `first`: the number of the first but sends and receives.
 void run(const std::shared_ptr<State>& state, const std::vector<Operation>& operations, uint64_t first);

@@ -1,4 +1,4 @@
-/** The native collectives: the addon's engines and communicators. `@terse/collectives` is the public interface over them. */
+/** The addon's engines and communicators; `@terse/collectives` is the public interface over them. */
 import { type BufferLike, loadAddon, type TypedArray } from "@terse/native-loader";
 
 export {
@@ -57,11 +57,11 @@ export interface Communicator {
   /** NCCL: starts the sends and receives that were called so far, as one group. */
   flush(): void;
   /**
-   * NCCL: queues a split among the operations. Every rank of the group then joins it by `ncclSplit`. The promise settles when the split has
-   * ended.
+   * NCCL: queues a split among the operations. Every rank of the group then joins it by `ncclSplit`. The promise
+   * settles when the split has ended.
    */
   split(): [NcclPendingSplit, Promise<void>];
-  /** `cancelled`: it never started, and its promise rejects; `started`: other ranks count on it, and only `abort` ends it. */
+  /** `cancelled`: it never started, and its promise rejects; `started`: other ranks count on it until `abort`. */
   cancel(operation: Promise<unknown>): "finished" | "cancelled" | "started";
   abort(why: string): void;
   close(): Promise<void>;
@@ -179,7 +179,10 @@ interface Collectives {
   startMpi(deadlineSeconds: number): Promise<MpiWorld>;
   /** After `startMpi`. One rank of a group, and its addresses by peer. */
   mpi(rank: number, size: number, timeoutSeconds: number, link: NativeLink | undefined): [Communicator, Uint8Array[]];
-  /** After `startMpi`. All processes of the job, without exchanged addresses; `round` counts from 0, with the same number in all of them. */
+  /**
+   * After `startMpi`. All processes of the job, without exchanged addresses; `round` counts from 0, with the same
+   * number in all of them.
+   */
   mpiBootstrap(round: number, timeoutSeconds: number): Communicator;
   link(bitsPerSecond: number, latencySeconds: number): NativeLink;
   /** into ← into ∘ from on bytes, as the wire threads do it; `dtype` counts from u8 = 0 in the order of `DType`. */
@@ -191,8 +194,9 @@ interface Collectives {
   /** The address of the first element. The array must live as long as the address is used. */
   addressOf(x: TypedArray): bigint;
   /**
-   * Sends `hello` to the server and then a line every `intervalMs`, on a native thread. Connects anew where replies are missing. Calls
-   * `onSilence` if the server has answered and then stays silent for `silenceMs`. Returns a function that stops it.
+   * Sends `hello` to the server and then a line every `intervalMs`, on a native thread. Connects anew where replies are
+   * missing. Calls `onSilence` if the server has answered and then stays silent for `silenceMs`. Returns a function
+   * that stops it.
    */
   heartbeat(
     host: string,
@@ -202,7 +206,10 @@ interface Collectives {
     silenceMs: number,
     onSilence: () => void,
   ): () => void;
-  /** The server's replies: a line every `intervalMs` on each connection, given by its descriptor. `remove` takes the number that `add` returned. */
+  /**
+   * The server's replies: a line every `intervalMs` on each connection, given by its descriptor. `remove` takes the
+   * number that `add` returned.
+   */
   heartbeatReplies(intervalMs: number): { add(fd: number): number; remove(number: number): void; stop(): void };
   /** From now on the kernel kills this process when its parent has ended, however it did. */
   endWithParent(): void;

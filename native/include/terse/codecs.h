@@ -87,7 +87,7 @@ typedef struct terse_codec_options {
     size_t segment_count;
     size_t k;                // how many elements are kept: of all (top-k), of each block (dct-top-k)
     float clip;              // terngrad: in standard deviations; 0: none
-    // ------------------------------------------------------------------------------------------------------------------
+    // --------------------------------------------------------------------------------------------------------------
     terse_zero zero;         // encode: for codecs with no code for zero
     const uint8_t *hold;     // NULL, or packed like signs: bit 1 = this element is masked: encode writes 0, decode_add adds nothing
     uint64_t seed, step;     // the draw for x[i] depends only on seed, step and index + i

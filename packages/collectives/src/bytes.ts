@@ -24,7 +24,7 @@ export interface Volume {
   readonly headerBytes?: number;
 }
 
-/** Sizes of the wire in bytes, those of native/collectives/wire/header.h, for programs that have no addon. */
+/** The sizes of native/collectives/wire/header.h in bytes, for programs without the addon. */
 export const wireSizes = {
   /** The longest part of a payload that is sent at once. */
   segment: 1 << 20,
@@ -41,7 +41,7 @@ export const wireSizes = {
 export const isSmallSum = (bytes: number, ranks: number): boolean =>
   bytes <= wireSizes.inline && bytes * (ranks - 1) <= wireSizes.smallSum;
 
-/** `length` elements of `elementBytes` each. */
+/** The volume of an all-reduce of `length` elements of `elementBytes` each. */
 export function allReduceBytes(length: number, elementBytes: number, ranks: number, rank: number): Volume {
   const bytes = length * elementBytes;
   if (ranks === 1) return { bytes: 0, messages: 0 };
@@ -51,39 +51,39 @@ export function allReduceBytes(length: number, elementBytes: number, ranks: numb
   return { bytes: 2 * bytes - part(rank) - part((rank + 1) % ranks), messages: 1 };
 }
 
-/** `parts[r]`: bytes of the part that belongs to rank r. */
+/** The volume of a reduce-scatter. `parts[r]`: bytes of the part that rank r gets. */
 export function reduceScatterBytes(parts: readonly number[], rank: number): Volume {
   const bytes = parts.reduce((sum, part) => sum + part, 0);
   if (parts.length === 1) return { bytes: 0, messages: 0 };
   return { bytes: bytes - parts[rank]!, messages: isSmallSum(bytes, parts.length) ? parts.length - 1 : 1 };
 }
 
-/** `parts[r]`: bytes that rank r contributes. */
+/** The volume of an all-gather. `parts[r]`: bytes that rank r contributes. */
 export function allGatherBytes(parts: readonly number[], rank: number): Volume {
   return { bytes: (parts.length - 1) * parts[rank]!, messages: parts.length - 1 };
 }
 
-/** `outgoing[r]`: bytes for rank r. */
+/** The volume of an all-to-all. `outgoing[r]`: bytes for rank r. */
 export function allToAllBytes(outgoing: readonly number[], rank: number): Volume {
   const bytes = outgoing.reduce((sum, part, r) => (r === rank ? sum : sum + part), 0);
   return { bytes, messages: outgoing.length - 1 };
 }
 
-/** `bytes`: the length of the broadcast vector. */
+/** The volume of a broadcast. `bytes`: those of the vector. */
 export function broadcastBytes(bytes: number, ranks: number, rank: number, root: number): Volume {
   const place = (rank - root + ranks) % ranks;
   const children = bytes > wireSizes.segment ? (place + 1 < ranks ? 1 : 0) : treeChildren(place, ranks);
   return { bytes: children * bytes, messages: children + agreeing(ranks, rank === root) };
 }
 
-/** `parts[r]`: bytes of rank r. */
+/** The volume of a gather. `parts[r]`: bytes that rank r sends to the root. */
 export function gatherBytes(parts: readonly number[], rank: number, root: number): Volume {
   const sends = rank === root ? 0 : 1;
   const beforeRoot = (rank + 1) % parts.length === root;
   return { bytes: sends * parts[rank]!, messages: sends + agreeing(parts.length, beforeRoot) };
 }
 
-/** `parts[r]`: bytes of rank r. */
+/** The volume of a scatter. `parts[r]`: bytes that the root sends to rank r. */
 export function scatterBytes(parts: readonly number[], rank: number, root: number): Volume {
   if (rank !== root) return { bytes: 0, messages: agreeing(parts.length, false) };
   const all = parts.reduce((sum, part) => sum + part, 0);
@@ -92,7 +92,7 @@ export function scatterBytes(parts: readonly number[], rank: number, root: numbe
 
 const agreeing = (ranks: number, byPayload: boolean) => (ranks > 1 && !byPayload ? 1 : 0);
 
-/** A barrier sends headers alone. */
+/** The volume of a barrier: headers alone. */
 export function barrierBytes(ranks: number): Volume {
   return { bytes: 0, messages: Math.ceil(Math.log2(ranks)) };
 }

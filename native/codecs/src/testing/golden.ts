@@ -52,7 +52,9 @@ export function textOf(codec: string, vector: CodecCase | VoteCase): string {
   return `${[`codec ${codec}`, ...lines, "done"].join("\n")}\n`;
 }
 
-/** The cases of units that ranks agreed on: the wire of one rank, and what the fields of all of them added up stand for. */
+/**
+ * The cases of units that ranks agreed on: the wire of one rank, and what the fields of all of them added up stand for.
+ */
 export const goldenUnits: string[] = JSON.parse(readFileSync(`${source}/shared/levels/units.json`, "utf8")).cases.map(
   ({ codec, parameters, call, units, x, wire, summed, sum }: UnitsCase) => {
     const zeros = fp32(x.map(() => 0));

@@ -1,4 +1,4 @@
-// Every vote against the scalar one: the same planes, nothing outside them, and the same refusals.
+// Compares every vote with the scalar one: the same planes, nothing written outside them, the same refusals.
 #include <stdio.h>
 #include <string.h>
 

@@ -1,6 +1,5 @@
 #include "check/check.h"
 
-// Whole numbers.
 static float minus_one_to_one(void) { return (float)((int)(random_word() % 3) - 1); }
 static float minus_127_to_127(void) { return (float)((int)(random_word() % 255) - 127); }
 

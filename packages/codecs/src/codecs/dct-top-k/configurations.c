@@ -1,13 +1,14 @@
 #include "check/check.h"
 
-static float moderate(void) { return any_float() * 0x1p-20f; }  // so that coefficients fit
+static float moderate(void) { return any_float() * 0x1p-20f; }  // so small that coefficients fit fp32
 
-// Sums of a few are at the end of fp32, or beyond it.
+// So large that the sum of a few lies near the end of fp32, or beyond it.
 static float large(void) { return (float)((double)(int64_t)random_word() * 0x1p-63 * (random_word() % 16 ? 0x1p123 : 0x1p127)); }
 static float huge(void) { return (float)((double)(int64_t)random_word() * 0x1p-63 * 0x1.fffffep127); }
 
 static void odd_chunks(terse_codec_options *o, size_t n) { o->block = 3 * (n % 50) + 7, o->k = 5; }
-static void longest_chunks(terse_codec_options *o, size_t n) {  // where the last one is no long odd one, which takes its square
+// The longest chunk there may be, but a shorter one where the last chunk is cut: its time may be its length squared.
+static void longest_chunks(terse_codec_options *o, size_t n) {
     o->block = o->k = n && n % 4096 == 0 ? 4096 : 640;
 }
 static void squares(terse_codec_options *o, size_t n) {

@@ -1,4 +1,4 @@
-// l1 in one pass: groups that are read once, vectors so long that they are, and samples of them that mislead.
+// Checks l1's single pass over long vectors: one group, whole vectors, and samples that mislead about the rest.
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -18,8 +18,8 @@ static float nothing(void) { return 0.0f; }
 // The bits of a NaN sum are not specified, so all NaN are equal here.
 static int same_double(double a, double b) { return (isnan(a) && isnan(b)) || !memcmp(&a, &b, sizeof a); }
 
-// A group that is read once: the sums of its chunks, and what is written of the decided, whichever factor it is in the
-// end.
+// Checks one group of the single pass: the sums of its chunks, and that what it has decided is right for every factor
+// that may follow.
 static void check_group(const terse_l1_kernel *kernel, const char *by) {
     static float (*const numbers[])(void) = {gradient, near_one, with_a_norm, any_float, tiny, one_or_minus_one, spike};
     static terse_l1_undecided undecided[TERSE_L1_UNDECIDED];
@@ -34,7 +34,7 @@ static void check_group(const terse_l1_kernel *kernel, const char *by) {
                 for (size_t i = 0; i < TERSE_L1_GROUP; i++) x[i] = numbers[kind % 7]();
                 const double mean = terse_reductions_scalar.sum_of_magnitudes(x, TERSE_L1_GROUP) / TERSE_L1_GROUP;
                 const double factor = kind == 3 || kind == 4 ? ldexp(1, (int)(random_word() % 180) - 90) : s / (2 * mean);
-                if (kind == 7)  // on the edges between levels, and beside them
+                if (kind == 7)  // at the edges between levels, and next to them
                     for (size_t i = 0; i < TERSE_L1_GROUP; i++) x[i] = (float)(((double)(random_word() % (2 * s + 2)) - s - 0.5) / factor * (1 + ((double)(random_word() % 7) - 3) * 0x1p-24));
                 const terse_l1_guess guess = {width, s, (float)(factor * (1 - off)), (float)factor, (float)(factor * (1 + off))};
                 memset(long_wires[0], SENTINEL, sizeof *long_wires);
@@ -70,7 +70,7 @@ static void check_long(const terse_codec *codec, const terse_codec *scalar, cons
     expect(status != TERSE_CODEC_OK || !memcmp(long_wires[0], long_wires[1], sizeof *long_wires), "l1", codec->implementation, LONG, how);
 }
 
-// Vectors so long that they are read once, and samples of them that mislead.
+// Checks vectors long enough for the single pass, and samples that mislead about the rest.
 static void check_one_pass(const terse_codec *codec, const terse_codec *scalar) {
     static const struct { const char *how; float (*number)(void); } kinds[] = {
         {"long: as gradients", gradient}, {"long: near one", near_one}, {"long: any", with_a_norm}, {"long: ones", one_or_minus_one},
@@ -87,7 +87,7 @@ static void check_one_pass(const terse_codec *codec, const terse_codec *scalar) 
     x[0] = 3e38f;
     check_long(codec, scalar, "long: one is most of the sum", 3, 0);
 
-    // Some groups on the edges between levels, where more are undecided than there is room for.
+    // Some groups lie at the edges between levels: more of their elements stay undecided than there is room for.
     for (size_t i = 0; i < LONG; i++) x[i] = gradient();
     const double factor = 7 / (2 * terse_reductions_scalar.sum_of_magnitudes(x, LONG) / LONG);
     const size_t stretch = terse_l1_stretch(LONG, 7);
@@ -101,7 +101,7 @@ static void check_one_pass(const terse_codec *codec, const terse_codec *scalar) 
     terse_codecs_use_threads(3);
     check_long(codec, scalar, "long: undecided, unscaled, on threads", 4, 1);
 
-    // What is sampled is smaller than the rest, by so much that more than a few levels change.
+    // The sampled elements are so much smaller than the rest that many levels change.
     for (size_t i = 0; i < LONG; i++) x[i] = near_one();
     for (size_t i = 0; i < LONG / stretch; i++)
         for (size_t e = 0; e < TERSE_L1_SAMPLE; e++) x[terse_l1_sampled(stretch, i) + e] *= 0.9f;

@@ -1,5 +1,5 @@
-// What top-k chooses of long vectors against what sorting chooses: copies are made of what may be chosen, on one thread
-// and on several.
+// Compares what top-k keeps of long vectors with what sorting keeps. In long vectors top-k copies the candidates, on
+// one thread or several.
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,7 +21,6 @@ static int by_magnitude(const void *a, const void *b) {
 static float one_of_three(void) { return (float)(random_word() % 3) - 1.0f; }
 static float seldom(void) { return random_word() % 4000 ? 0.0f : near_one(); }
 
-// Long vectors, of which copies of what may be chosen are made, on one thread and on several: what sorting chooses.
 static void check_top_k(const terse_codec *codec) {
     enum { N = (1 << 19) + 4321 };
     static const struct { const char *how; float (*number)(void); } kinds[] = {

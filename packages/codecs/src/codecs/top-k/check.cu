@@ -1,5 +1,5 @@
-// What a selection can stumble over, and the look back of tiles: on a GPU its length is chance, and in the emulator,
-// where blocks come one after another, it is always 1.
+// Checks hard cases of top-k's selection, and how tiles look back at earlier tiles. How far they look back is chance on
+// a GPU; in the emulator, where blocks run one after the other, it is always one tile.
 #include "check.h"
 #include "codecs/top-k/top_k.cuh"
 
@@ -13,7 +13,7 @@ terse_codec_status look_back_of(unsigned long long *before, unsigned long long *
     return launch(look_back, 1, WARP, nullptr, before, states, tile, own);
 }
 
-// What a selection can stumble over: many equal ones, borders of tiles, a sample that misleads.
+// Hard cases: many equal elements, borders of tiles, a sample that misleads about the rest.
 void check_selection() {
     const terse_codec_cuda *codec;
     terse_codec_cuda_find(&codec, "top-k");
@@ -51,7 +51,7 @@ void check_selection() {
         }
 }
 
-// Tile t has t + 1; those from `whole` on have published only their own count.
+// Tile t counts t + 1 elements. The tiles after `whole` have published only their own count, no total.
 void check_look_back() {
     for (const size_t tile : {0, 1, 31, 32, 33, 64, 65, 100, 200})
         for (const size_t whole : {0, 1, 2, 31, 32, 33, 63, 64, 65, 99, 199}) {

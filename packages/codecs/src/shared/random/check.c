@@ -1,11 +1,11 @@
-// Random words: the scalar ones against the authors' answers, the vectorised ones against the scalar.
+// Compares the scalar random words with the authors' known answers, and the vectorised words with the scalar ones.
 #include <stdio.h>
 #include <string.h>
 
 #include "check/check.h"
 #include "random.h"
 
-// Vectorised words of 64 elements: compiled apart, with their instructions.
+// The vectorised words of 64 elements; each function is compiled with its own instructions.
 void terse_check_words_avx2(uint64_t seed, uint64_t step, uint64_t i, uint32_t words[64]);
 void terse_check_words_avx512(uint64_t seed, uint64_t step, uint64_t i, uint32_t words[64]);
 void terse_check_words_neon(uint64_t seed, uint64_t step, uint64_t i, uint32_t words[64]);

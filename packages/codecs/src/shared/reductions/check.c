@@ -1,4 +1,4 @@
-// The reductions against the scalar ones: the same bits, and the same signs.
+// Compares the reductions with the scalar ones: the same bits, and the same signs.
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -19,7 +19,7 @@ static void check_reductions(const terse_reductions *m, const char *by) {
     const terse_reductions *s = &terse_reductions_scalar;
     const size_t chunk = TERSE_REDUCTION_CHUNK;
     static const float special[] = {NAN, -NAN, INFINITY, -INFINITY};
-    // Around one chunk, around the four that are walked side by side, and beyond twice as many.
+    // Lengths around one chunk, around the four that are walked side by side, and beyond eight.
     const size_t more[] = {chunk - 1, chunk, chunk + 1, chunk + 17, 2 * chunk, 4 * chunk - 1, 4 * chunk, 4 * chunk + 1, 5 * chunk + 70, 8 * chunk + 31};
     for (size_t l = 0; l < length_count + sizeof more / sizeof *more; l++) {
         const size_t n = l < length_count ? lengths[l] : more[l - length_count];

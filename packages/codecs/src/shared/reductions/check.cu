@@ -1,4 +1,4 @@
-// The reductions alone: a scale is rounded to fp32, which would hide a sum in another order.
+// Checks the reductions by themselves: a scale is rounded to fp32, which would hide that a sum has another order.
 #include "check.h"
 #include "shared/reductions/reductions.cuh"
 #include "shared/reductions/reductions.h"
@@ -36,7 +36,7 @@ terse_codec_status reduce(double *magnitudes, double *squares, float *most, cons
 size_t workspace_bytes(size_t n, const terse_codec_options *o) { return bytes_of_ends(o) + 8 * slot_count(n, o, LARGEST_CHUNK); }
 }  // namespace
 
-// Sums in fp64, to the last bit; enough elements that a scale group has many chunks, and chunks many rounds.
+// Compares sums in fp64 to the last bit. Scale groups are long enough for many chunks, chunks for many rounds.
 void terse_check_reductions_cuda() {
     const struct {
         size_t n, block;
