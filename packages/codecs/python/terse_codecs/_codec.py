@@ -318,7 +318,7 @@ class Codec:
                 what, value = f"error[{bad}] + x[{bad}]", ctypes.c_float(float_at(error, bad) + value).value
             if status == c.NOT_FINITE:
                 raise NotFiniteError(f"{where}: {what} is {value}: look for the step at which the loss or a gradient stopped being finite.", status, bad, value)
-            raise DoesNotFitError(f"{where}: {what} is {value}, which {self!r} cannot write.", status, bad, value)
+            raise DoesNotFitError(f"{where}: {what} is {value}, which {self!r} cannot write; scale or clamp x, or take another codec.", status, bad, value)
         raise CodecError(f"{where}: {c.sentence(status)}", status)
 
 
