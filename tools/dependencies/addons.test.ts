@@ -14,7 +14,7 @@ describe("the stamp of a native build", () => {
     utimesSync(join(folder, "a.c"), 1e9, 1e9);
     expect(hashFiles(folder, ["a.c", "b.c"])).toBe(before);
     expect(hashFiles(folder, ["a.c"])).not.toBe(before);
-    // The same bytes, cut elsewhere: still another set of files.
+    // The same bytes, divided differently between the files, have another hash.
     write("a.c", "int a;int");
     write("b.c", " b;");
     expect(hashFiles(folder, ["a.c", "b.c"])).not.toBe(before);

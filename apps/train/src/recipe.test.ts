@@ -264,7 +264,7 @@ describe("a recipe", () => {
     ]);
     expect(droppedOptions(recipe, ["optimizer.name=lion-cub"])).toEqual([]);
     expect(() => readRecipe(recipe, [...adamw, "optimizer.bits=2"])).toThrow(/optimizer\.bits: unknown option/);
-    // The same key with another choice of values.
+    // Both models have the key `preset`, with other values.
     expect(readRecipe(defaultRecipe, ["model.name=gpt2"]).model).toMatchObject({ name: "gpt2", preset: "gpt2" });
     expect(() => readRecipe(defaultRecipe, ["model.name=gpt2", "model.preset=small"])).toThrow(
       /model\.preset: expected/,
@@ -370,7 +370,7 @@ describe("a recipe", () => {
       }
     };
 
-    /** Of a run that is before its first step, so that nothing comes too late. */
+    /** The recipe of a run that is resumed before its first step, so that no change comes too late. */
     const resumed = (written: string, overrides: readonly string[]) =>
       JSON.stringify(resumedRecipe({ step: 0, recipe: JSON.parse(written) }, written, overrides, "R").recipe);
 

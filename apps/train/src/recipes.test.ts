@@ -32,7 +32,7 @@ const ofImages: Record<string, string[]> = {
   "resnet50-imagenet-qsgd.yaml": ["model.width=4", madeImages, "optimizer.lr=0.01"],
   "vit-base-imagenet-lion.yaml": ["model.layers=1", "model.width=48", madeImages],
 };
-/** The same for BERT. */
+/** The overrides that make BERT smaller still. */
 const ofMaskedText: Record<string, string[]> = { "bert-tiny-one-bit-lamb.yaml": ["model.layers=1"] };
 const read = (name: string, ...overrides: string[]) => readRecipe(new URL(name, folder), overrides);
 

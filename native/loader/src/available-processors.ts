@@ -87,7 +87,7 @@ function foldersUp(path: string, of: string): string[] {
   return names.map((_, i) => names.slice(0, names.length - i).join("/")).concat("");
 }
 
-/** Of the file system of control groups: number 34 is the same group in every container. */
+/** A name that is the same in every container: device and inode in the file system of control groups. */
 function identityOf(folder: string): string {
   const { dev, ino } = statSync(folder);
   return `${dev}:${ino}`;

@@ -1,4 +1,4 @@
-/** The same exports for browsers. They cannot open addons, and nothing here imports from `node:`. */
+/** The package's exports for browsers, which cannot open addons. Nothing here imports from `node:`. */
 
 import type { ProcessorLimits } from "./available-processors.ts";
 import type { Addon } from "./load-addon.ts";

@@ -7,8 +7,8 @@ export interface Retained<T> extends Disposable {
 }
 
 /**
- * The same buffers, with the memory of those that can retain it kept until `release`, whatever becomes of the objects.
- * Typed arrays and buffers without `retain` are returned as they are.
+ * Returns the buffers, and keeps the memory of those that can retain it until `release`, even if the objects are
+ * disposed. Typed arrays and buffers without `retain` are returned as they are.
  */
 export function retain<const T extends readonly (BufferLike | undefined)[]>(...buffers: T): Retained<T> {
   const retained: RetainedBuffer[] = [];

@@ -17,7 +17,7 @@ const harmless = new Set([
   ...["encoder_stride", "pooler_output_size", "pooler_act", "stage_names", "out_features", "out_indices"],
   ...["label2id", "architectures", "model_type"], // the last two choose the model
 ]);
-/** Of heads that the model does not have. */
+/** Keys of heads that the model does not have. */
 const ofClassifiers = new Set(["id2label", "problem_type"]);
 
 const missing = needsModules("transformers");

@@ -46,7 +46,7 @@ const ofAwait = {
   agreement: 4, // 2 (P − 1) bare headers, by which the ranks agree on a step without an await
 } as const;
 
-/** Of a step: its messages, and the awaits in the paper's box that they are. */
+/** A step's messages, and the awaits in the paper's box that they are. */
 type Phase = readonly [messages: number, ...awaits: (keyof typeof ofAwait)[]];
 
 /** The first steps of each algorithm, through all of its phases. */
@@ -105,7 +105,7 @@ const table: Record<string, [create: () => Algorithm, ...Phase[]]> = {
   demo: [() => demo({ chunk: 4, k: 3 }), [2, "sparse"]],
 };
 
-/** The same of the mean gradient, by the compression that carries it. */
+/** The phases of the mean gradient, by the compression that carries it. */
 const compressions: Record<string, [create: () => GradientCompression, ...Phase[]]> = {
   "codec, both ways": [() => anyCodec({ codec: "scaled-sign" }), [4, "owners"]],
   "codec, whole numbers": [() => anyCodec({ codec: "int8", errorFeedback: false }), [6, "fields"]],

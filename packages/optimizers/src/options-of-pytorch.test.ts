@@ -8,7 +8,7 @@ import { muon, powersgd } from "./index.ts";
 const options: Record<string, [schema: Schema, absent: readonly string[], others: Record<string, unknown>]> = {
   "torch.distributed.algorithms.ddp_comm_hooks.powerSGD_hook.PowerSGDState": [
     powersgd.options,
-    // Of DDP's hook alone; of Gram and Schmidt's method; of logs; of speed.
+    // Absent: what only DDP's hook, Gram and Schmidt's method, logs or speed need.
     ["processGroup", "orthogonalizationEpsilon", "compressionStatsLoggingFrequency", "batchTensorsWithSameShape"],
     { startPowerSGDIter: 1000 },
   ],

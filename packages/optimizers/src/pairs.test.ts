@@ -151,7 +151,7 @@ describe("a pair of optimizers", () => {
   );
 });
 
-/** Of two trainings with one algorithm each, the first two matrices of one and the others of the other. */
+/** Expects the first two matrices as they are when trained by one algorithm alone, the others as by the other alone. */
 function expectAsAlone(both: Trained, a: Trained, b: Trained): void {
   for (const name of ["first", "second"]) expect(both[name], name).toEqual(a[name]);
   for (const name of ["third", "fourth"]) expect(both[name], name).toEqual(b[name]);

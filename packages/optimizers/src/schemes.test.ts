@@ -1,4 +1,4 @@
-/** The same training with every way to count votes and to send means: what must be equal, is so bit for bit. */
+/** One training with every way to count votes and to send means: results that must be equal are so bit for bit. */
 import { type Group, loopback } from "@terse/collectives";
 import {
   allToAll,

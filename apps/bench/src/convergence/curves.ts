@@ -21,7 +21,7 @@ export interface Curve {
   readonly seeds: number;
   /** What the search chose; the warm-up is a part of the run. Undefined where it was not recorded. */
   readonly settings: Readonly<Record<"lr" | "warmup" | "beta2", number | undefined>>;
-  /** Those that lie at an edge of what was tried. */
+  /** The settings that lie at an edge of the searched range. */
   readonly atEdge: readonly string[];
   readonly last: Spread; // validation loss, nats per byte
   /** The last loss over that of the reference with the same seed. */

@@ -36,7 +36,7 @@ await serve({
     }
   },
 
-  /** The same weights, batches, learning rates and options of the optimizers. */
+  /** Trains in PyTorch from the same weights, with the same batches, learning rates and options of the optimizer. */
   async pytorch({ recipe, overrides, take, every, hook }: Asked & { hook: Hook }): Promise<Trained> {
     const read = readRecipe(new URL(recipe), overrides);
     const folder = mkdtempSync(join(tmpdir(), "terse-bench-"));

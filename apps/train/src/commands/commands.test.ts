@@ -537,7 +537,7 @@ describe("shell completion", () => {
     const emulated = "emulate sh"; // as bashcompinit calls it
     const lines = runIn("zsh", [completionScript("zsh"), emulated, ...calls, "echo end"].join("\n"));
     for (const [i, [typed, expected]] of cases.entries()) {
-      // Of what the function gives, zsh takes what begins with the word.
+      // zsh takes those of the function's words that begin with the typed one.
       const found = lines[i]!.split(" ").filter(
         (word) => word !== "" && word.startsWith(joined(typed).split(" ").at(-1)!),
       );

@@ -31,7 +31,7 @@ const sum = (layers: readonly Layer[], of: (layer: Layer) => number) =>
   layers.reduce((total, layer) => total + of(layer), 0);
 /** (P − 1)/P · bits n/8 */
 const perElement = (bits: number, n: number) => ((P - 1) / P) * (bits / 8) * n;
-/** The same of all parameters. */
+/** (P − 1)/P · bits n/8, summed over all parameters. */
 const bitsOf = (text: string, bits: number): Form => ({
   text,
   bytes: (layers) =>
@@ -70,7 +70,7 @@ interface Row {
   readonly name: keyof typeof algorithms;
   /** Options beside the defaults. */
   readonly given?: readonly string[];
-  /** Of each phase. */
+  /** The bytes of each phase. */
   readonly forms: readonly Form[];
   /** What the recipe needs besides, so that the closed form is what it sends. */
   readonly compared?: readonly string[];
@@ -294,9 +294,10 @@ const rows: readonly Row[] = [
 
 interface Planned {
   readonly plan: Plan;
-  /** Of the model on which the closed forms are compared; its layers, and elements that rank 0 computes for all. */
+  /** The plan of the model on which the closed forms are compared. */
   readonly compared: Plan;
   readonly layers: readonly Layer[];
+  /** Elements that rank 0 computes for all. */
   readonly owned: number;
 }
 

@@ -48,7 +48,7 @@ describe("the job for Kubeflow's training operator", () => {
     const { command, env, ports, volumeMounts } = container!;
     const port = `${ports.find(({ name }) => name === "pytorchjob-port")!.containerPort}`;
     const master = `${metadata.name}-master-0`;
-    // Of the operator: MASTER_…, RANK and WORLD_SIZE since its first version, PET_… since 1.7.
+    // The operator sets MASTER_…, RANK and WORLD_SIZE since its first version, PET_… since 1.7.
     const set = {
       PET_NNODES: `${pods.length}`,
       PET_NPROC_PER_NODE: spec.nprocPerNode,

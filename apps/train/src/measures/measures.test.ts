@@ -32,7 +32,7 @@ const sampleOf = (u: PackedBits) => {
 
 describe("how far ranks agree", () => {
   it("is counted element by element, in votes and in momenta", async () => {
-    // Of four ranks, c = i mod 5 vote plus on element i: a fifth are ties, and of 6 pairs 6, 3, 2, 3 and 6 agree.
+    // c = i mod 5 of the four ranks vote plus on element i. So a fifth are ties, and 6, 3, 2, 3 and 6 of 6 pairs agree.
     const isPlus = (i: number, rank: number) => rank < i % 5;
     const measured = await onRanks(4, async (group) => {
       const votes = sampleOf(bits(5, (i) => isPlus(i, group.rank)));

@@ -58,7 +58,7 @@ it.skipIf(why)(
   },
 );
 
-/** Of models that people have. Without files, each has a vocabulary of its special tokens and a few letters. */
+/** Tokenizers of well-known models. Without files, each has a vocabulary of its special tokens and a few letters. */
 const classes =
   `Albert Bert BigBird CLIP Camembert CodeLlama Cohere Deberta DebertaV2 GPT2 GPTNeoX Gemma Llama MBart MPNet Nllb
   OpenAIGPT Qwen2 RemBert Roberta T5 Whisper XGLM XLMRoberta XLNet`.split(/\s+/);

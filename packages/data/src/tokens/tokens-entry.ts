@@ -11,7 +11,7 @@ import { TokenSamples } from "./token-samples.ts";
 const tokensOptions = v.object({
   path: text, // a .bin file of tokens, or a folder of them, in which the validation split is held out by its name
   vocabulary: v.optional(positiveInteger, gpt2Vocabulary), // ids are below it
-  // Of the model's samples: gpt2, or the path of a tokenizer.json; gpt2 if absent and the vocabulary is GPT-2's.
+  // for the model's samples: gpt2, or the path of a tokenizer.json; gpt2 if absent and the vocabulary is GPT-2's
   tokenizer: v.optional(text),
   blockSize: v.optional(positiveInteger), // tokens a row; the model's context if absent
   validationFraction: v.optional(unitInterval, 0.1), // of the last file, where none is held out

@@ -20,9 +20,8 @@ const worlds = [1, 2, 3, 4, 5, 6, 7, 8, 9];
 const lengths = [0, 1, 63, 64, 65, 1000];
 
 describe("the error-compensated mean", () => {
-  // Of 16 elements, which DeepSpeed does not pad. It pads 10 to 16, and its scales shrink by √(10/16):
-  // scaled-sign.test.ts has its numbers, with pads that are sent. Here no pad is sent, and scales are over real
-  // elements (the test below).
+  // DeepSpeed does not pad 16 elements. It pads 10 to 16, and its scales shrink by √(10/16): scaled-sign.test.ts has
+  // its numbers, with pads that are sent. Here no pad is sent, and scales are over real elements (the test below).
   it("gives DeepSpeed's scales, signs and errors for two steps on two ranks", async () => {
     const results = await onRanks(2, async (group) => {
       const x = Float32Array.from({ length: 16 }, (_, k) => Math.sin(k + 1 + 0.5 * group.rank));

@@ -45,8 +45,8 @@ const oneBit = scaledSign() as Codec;
 const where = "meanErrorCompensated";
 
 /**
- * The same mean of vectors whose errors are the caller's: it writes each wire by itself, and knows what the wire leaves
- * of the error.
+ * The error-compensated mean of vectors whose errors the caller keeps: it writes each wire itself, and knows what the
+ * wire leaves of the error.
  */
 export interface MeanOfWires {
   /** Elements of each vector. */

@@ -77,7 +77,7 @@ describe("auto", () => {
         return [...((await vote(schemes[r]!, group, u, { outcome: "plus" })) as PackedBits).signs];
       }),
     );
-    // Of three, one differs: an even element is minus.
+    // One of the three ranks votes otherwise: an even element is minus.
     expect(votes[0]).toEqual([...new Uint8Array(12).fill(0b10101010), 0b1010]);
     expect(votes[1]).toEqual(votes[0]);
     expect(votes[2]).toEqual(votes[0]);

@@ -405,7 +405,7 @@ describe("dion", () => {
       );
     };
     for (const [layer] of shapes.entries()) {
-      // Of the second moment: 4 for a random walk.
+      // From step 16 to 64 the squared distance of a random walk grows by 4.
       const growth = (apart(shared, 64)[layer]! / apart(shared, 16)[layer]!) ** 2;
       expect(growth).toBeGreaterThan(2.5);
       expect(growth).toBeLessThan(6);
@@ -518,8 +518,8 @@ describe("dion", () => {
   });
 
   it("by singular values takes the best approximation: the power iteration ends there", async () => {
-    // The same gradient in every step, whose singular values are apart, and no forgetting: P and R become the singular
-    // vectors.
+    // Every step has the same gradient, with distinct singular values, and nothing is forgotten: P and R become the
+    // singular vectors.
     const diagonal = [9, 6, 4, 1, 0.5, 0.2, 0.1, 0];
     const rotation = gramSchmidt(rowsOf(noise(64, 3), [8, 8]));
     const G = product(

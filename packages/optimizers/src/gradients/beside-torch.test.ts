@@ -77,7 +77,7 @@ outputs["means"] = torch.stack(means)`,
     });
     for (const means of got) {
       const worst = Math.max(...means.map((value, i) => Math.abs(value - wanted[i]!)));
-      // Of values up to 20: an element that only one of the two sends would differ by more than 1e-2.
+      // Values are up to 20. An element that only one of the two sends would differ by more than 1e-2.
       expect(worst).toBeLessThanOrEqual(2e-5);
     }
   });

@@ -21,7 +21,7 @@ import { onRanks } from "../testing/on-ranks.ts";
 import { layerRanges, mean } from "../testing/optimizer-contract.ts";
 import { noise } from "../testing/train-matrices.ts";
 
-// Of the contract's parameters as matrices; the second one is a vector.
+// The shapes of the contract's parameters as matrices; the second one is a vector.
 const shapes = [[3, 7], undefined, [2, 34]] as const;
 const offsets = [0, 64, 128];
 

@@ -20,7 +20,7 @@ describe("terngrad", () => {
     });
     for (const [j, value] of pattern.entries()) {
       const draws = mean!.filter((_, i) => i % 10 === j);
-      // Of one rank: s² p (1 − p), p = |g| / s.
+      // The variance of one rank is s² p (1 − p), p = |g| / s.
       const variance = factors.reduce((sum, f) => {
         const s = scaler === "shared" ? 1 : f;
         return sum + s * Math.abs(f * value) - (f * value) ** 2;

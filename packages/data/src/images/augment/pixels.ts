@@ -5,7 +5,7 @@ export interface Pixels {
   readonly width: number;
 }
 
-/** The same picture with `value` applied to every byte; `value` may differ by channel. */
+/** A copy of the picture with `value` applied to every byte; `value` may differ by channel. */
 export function byTable({ data, height, width }: Pixels, value: (byte: number, channel: number) => number): Pixels {
   const tables = [0, 1, 2].map((channel) =>
     // Values beyond a byte become the nearest one.

@@ -151,7 +151,7 @@ function runs(bytes: Uint8Array, { width, height, bits, pixelsAt }: BmpHeader): 
     const pair = take(2);
     const [count, code] = [bytes[pair]!, bytes[pair + 1]!];
     if (count > 0)
-      // The same one, or two in turns.
+      // A run of one color, or of two in turns.
       for (let i = 0; i < count; i++) put(bits === 8 ? code : indexAt(pair + 1, i % 2));
     else if (code === 0)
       [x, y] = [0, y + 1]; // the end of a row
