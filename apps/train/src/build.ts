@@ -5,6 +5,7 @@ import { type Group, readWorldEnvironment } from "@terse/collectives";
 import { DataError, type Dataset, datasets } from "@terse/data";
 import {
   type ChosenSchemes,
+  type DenseType,
   dense,
   type Measured,
   type Message,
@@ -128,22 +129,22 @@ function inKeys(error: RangeError | OverlapError, optimizer: Recipe["optimizer"]
 
 /** The keys of a recipe that change nothing with this model, a line each. */
 export function remarksOnModel(recipe: Recipe, { segments }: Arena, optimizer: Optimizer): string[] {
-  const { gradient, dense: type } = recipe.exchange;
+  const { gradient, dense, computed } = recipe.exchange;
   const remark = gradient && remarkOnGradient(gradient, segments);
-  const isIdle = type !== "f32" && !sends(optimizer, "mean");
+  const idle = (key: string, type: DenseType, what: string, kinds: readonly Message["kind"][]) =>
+    type === "f32" || sends(optimizer, ...kinds)
+      ? []
+      : [`exchange.${key}: ${type} changes nothing: ${methodName(recipe)} with these options sends ${what}`];
   return [
     ...(remark ? [remark] : []),
-    ...(isIdle
-      ? [
-          `exchange.dense: ${type} changes nothing: ${methodName(recipe)} with these options sends no mean that could have this type`,
-        ]
-      : []),
+    ...idle("dense", dense, "no mean that could have this type", ["mean", "meanAtOwner", "computedMean"]),
+    ...idle("computed", computed, "nothing that one rank computes for all", ["fromOwner", "computedMean"]),
   ];
 }
 
 /** Whether the first step has such a message. */
-const sends = (optimizer: Optimizer, kind: Message["kind"]) =>
-  optimizer.requests(0).some(({ rounds }) => rounds.flat().some((message) => message.kind === kind));
+const sends = (optimizer: Optimizer, ...kinds: readonly Message["kind"][]) =>
+  optimizer.requests(0).some(({ rounds }) => rounds.flat().some(({ kind }) => kinds.includes(kind)));
 
 /** A way to count votes has no effect where nothing votes. */
 function checkVotes({ exchange: { vote }, optimizer: { name } }: Recipe, optimizer: Optimizer): void {
@@ -169,7 +170,7 @@ interface Surroundings {
  * `hosts`. Throws `OptionsError`.
  */
 export function schemesOf({ exchange }: Pick<Recipe, "exchange">, surroundings: Surroundings = {}): ChosenSchemes {
-  const { vote, dense: type, gradient: _, buffers: __, ...given } = exchange;
+  const { vote, dense: type, computed, gradient: _, buffers: __, ...given } = exchange;
   const options = defined(given);
   const problems = Object.keys(options)
     .filter((key) => !takes(vote, key))
@@ -182,7 +183,7 @@ export function schemesOf({ exchange }: Pick<Recipe, "exchange">, surroundings: 
   if (problems.length > 0) throw new OptionsError(problems);
   try {
     const { create }: VoteSchemeEntry = voteSchemes[vote];
-    return { votes: create({ ...options, ...defined(surroundings) }), means: dense(type) };
+    return { votes: create({ ...options, ...defined(surroundings) }), means: dense(type), computed };
   } catch (error) {
     throw error instanceof RangeError ? new OptionsError([`exchange.vote: ${error.message}`]) : error;
   }

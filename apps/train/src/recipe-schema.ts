@@ -86,6 +86,8 @@ const exchange = v.object({
   // Under an optimizer that takes a mean; not compressed if absent or null.
   gradient: v.optional(section(gradientCompressions, {})),
   dense: v.optional(oneOf(denseTypes), "f32"),
+  // Of what one rank computes for all: Muon's updates, factors of Dion and PowerSGD. All ranks use what was sent.
+  computed: v.optional(oneOf(denseTypes), "f32"),
   vote: v.optional(oneOf(Object.keys(voteSchemes) as VoteSchemeName[]), "all-to-all"),
   ranksPerHost: v.optional(positiveInteger), // of vote: hierarchical
   // With vote: hierarchical, what the ranks of a host send to each other; signs if absent.

@@ -63,13 +63,14 @@ describe("a recipe", () => {
 
   it("selects the schemes of votes and means", () => {
     const of = (...overrides: string[]) => {
-      const { votes, means } = schemesOf(readRecipe("gpt-small-lion-cub", overrides));
-      return [votes.name, means.type];
+      const { votes, means, computed } = schemesOf(readRecipe("gpt-small-lion-cub", overrides));
+      return [votes.name, means.type, computed];
     };
-    expect(of()).toEqual(["all-to-all", "f32"]);
-    expect(of("exchange.vote=count", "exchange.width=8", "exchange.dense=bf16")).toEqual(["count", "bf16"]);
+    expect(of()).toEqual(["all-to-all", "f32", "f32"]);
+    const typed = ["exchange.dense=bf16", "exchange.computed=int8"];
+    expect(of("exchange.vote=count", "exchange.width=8", ...typed)).toEqual(["count", "bf16", "int8"]);
     const hosts = ["exchange.vote=hierarchical", "exchange.ranksPerHost=4"];
-    expect(of(...hosts)).toEqual(["hierarchical", "f32"]);
+    expect(of(...hosts)).toEqual(["hierarchical", "f32", "f32"]);
     for (const inside of ["signs", "dense"]) {
       const { votes } = schemesOf(readRecipe(defaultRecipe, [...hosts, `exchange.inside=${inside}`]));
       expect(votes.dense).toBe(inside === "dense");
@@ -91,6 +92,7 @@ describe("a recipe", () => {
   it.each([
     ["exchange.vote=paramter-server", /exchange\.vote.*parameter-server/],
     ["exchange.dense=f8", /exchange\.dense.*bf16/],
+    ["exchange.computed=f8", /exchange\.computed.*bf16/],
     ["optimizer.name=lion-cup", /lion-cup.*lion-cub/s],
     ["optimizer.beta11=0.9", /optimizer\.beta11.*did you mean beta1/],
     ["optimizer.lr=fast", /optimizer\.lr: expected a number > 0, got "fast"/],

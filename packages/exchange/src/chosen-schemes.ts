@@ -1,4 +1,4 @@
-import type { DenseScheme } from "./means/dense-scheme.ts";
+import type { DenseScheme, DenseType } from "./means/dense-scheme.ts";
 import type { VoteScheme } from "./votes/vote-scheme.ts";
 
 /** The schemes that carry a run's votes and means. */
@@ -7,4 +7,6 @@ export interface ChosenSchemes {
   readonly votes: VoteScheme;
   /** Carries means. */
   readonly means: DenseScheme;
+  /** The type in which what an owner has computed goes to all ranks. */
+  readonly computed: DenseType;
 }

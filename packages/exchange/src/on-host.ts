@@ -37,7 +37,8 @@ export async function onHost(
   copies.giveBack();
 }
 
-class HostCopies implements Disposable {
+/** For code that works on the host at once. */
+export class HostCopies implements Disposable {
   readonly #device: string | undefined;
   readonly #loans: Loan[] = [];
   readonly #written: { readonly on: BufferLike; readonly host: BufferLike }[] = [];

@@ -12,9 +12,20 @@ import {
   parameterServerEfficient,
   type VoteScheme,
 } from "@terse/exchange";
-import { Arena, fromTypedArray, Module, noGrad, Parameter } from "@terse/tensor";
+import { Arena, fromTypedArray, Linear, Module, manualSeed, noGrad, Parameter, Sequential } from "@terse/tensor";
 import { describe, expect, it } from "vitest";
-import { type Algorithm, adamw, distributedLion, lion, lionCub, Optimizer } from "./index.ts";
+import {
+  type Algorithm,
+  adamw,
+  compressed,
+  dion,
+  distributedLion,
+  lion,
+  lionCub,
+  muon,
+  Optimizer,
+  powersgd,
+} from "./index.ts";
 
 const sizes = [0, 70, 200, 64, 1, 333];
 
@@ -30,8 +41,19 @@ class Vectors extends Module {
   }
 }
 
+const matrices = () =>
+  new Sequential(
+    ...[
+      [9, 40],
+      [40, 64],
+      [64, 7],
+      [30, 30],
+    ].map(([rows, columns]) => new Linear(rows!, columns!, { bias: false })),
+  );
+
 interface Run {
   algorithm: () => Algorithm;
+  model?: () => Module;
   ranks: number;
   schemes: () => Partial<ChosenSchemes>;
   gradient?: (rank: number, step: number, i: number) => number;
@@ -41,13 +63,13 @@ interface Run {
 const waves = (rank: number, step: number, i: number) =>
   i % 11 === 3 ? 0 : Math.sin(i * 12.9898 + step * 78.233 + rank * 3.1);
 
-async function train({ algorithm, ranks, schemes, gradient = waves, bucket = 128 }: Run) {
+async function train({ algorithm, model = () => new Vectors(), ranks, schemes, gradient = waves, bucket = 128 }: Run) {
   const groups = loopback(ranks);
   const chosen = schemes(); // one for all ranks of the process, as long as each has its own group
   try {
     return await Promise.all(
       groups.map(async (group: Group) => {
-        const arena = new Arena(new Vectors());
+        const arena = new Arena(model());
         await using optimizer = new Optimizer(arena, group, {
           algorithm: algorithm(),
           bucket,
@@ -208,6 +230,40 @@ describe.each(["bf16", "f16", "int8"] as const)("means in %s", (type: DenseType)
     const [full] = await train({ ...run, schemes: () => ({}) });
     for (const { θ } of await train({ ...run, schemes: means })) expect(θ).toEqual(full!.θ);
   });
+});
+
+describe.each(["bf16", "int8"] as const)("what owners compute in %s, and means in it", (type) => {
+  const typed = () => ({ means: dense(type), computed: type });
+  const model = () => {
+    manualSeed(1);
+    return matrices();
+  };
+
+  it.each([
+    ["muon", () => muon()],
+    ["dion", () => dion({ rank: 0.5 })],
+    ["powersgd under adamw", () => compressed(adamw(), powersgd({ matrixApproximationRank: 2 }))],
+  ])(
+    "leave the same bits on all ranks of %s, near those of f32, and send their closed form",
+    async (name, algorithm) => {
+      for (const ranks of [2, 3, 4]) {
+        const run = { algorithm, model, ranks, bucket: 2000 };
+        const full = await train({ ...run, schemes: () => ({}) });
+        const short = await train({ ...run, schemes: typed });
+        for (const [rank, { θ, sent, closed }] of short.entries()) {
+          expect(θ).toEqual(short[0]!.θ);
+          expect(sent).toBe(closed);
+          // The factors of the others have short means, which go directly in f32 and by owners else.
+          const ratio = sent / full[rank]!.closed;
+          if (name === "muon") expect(ratio).toBeCloseTo(type === "bf16" ? 0.5 : 0.25, 1);
+          else if (type === "bf16") expect(ratio).toBeLessThan(0.51);
+        }
+        expect(short[0]!.θ).not.toEqual(full[0]!.θ);
+        const far = short[0]!.θ.map((x, i) => Math.abs(x - full[0]!.θ[i]!)).sort((a, b) => a - b);
+        expect(far[Math.floor(0.9 * far.length)]).toBeLessThan(2e-2);
+      }
+    },
+  );
 });
 
 describe("an optimizer", () => {

@@ -48,7 +48,7 @@ export function predictRound(
         ).seconds
       : byBytes([{ kind: "vote", n: elements, outcome }]) + elements * (measured.codec.encode + measured.codec.decode);
   }
-  for (const { vectors, only } of ownedVectors(round)) {
+  for (const { vectors, only } of ownedVectors(round, ranks, schemes)) {
     const { owners, slices } = busiestBytes(vectors, ranks);
     const [messages, bytes] = takesSlices(vectors, ranks, only) ? [2, slices] : [1, owners];
     seconds += messages * (only ? 1 : 2) * measured.link.alphaLong + bytes * measured.link.beta;

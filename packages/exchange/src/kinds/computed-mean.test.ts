@@ -1,6 +1,10 @@
+import { bf16, type Codec, int8 } from "@terse/codecs";
 import { describe, expect, it } from "vitest";
 import {
   bytesOfRound,
+  type ChosenSchemes,
+  type DenseType,
+  dense,
   type Message,
   memoryOfRound,
   openExchange,
@@ -10,7 +14,13 @@ import {
 import { scratchOf } from "../scratch.ts";
 import { computedMean } from "../testing/alone.ts";
 import { onRanks } from "../testing/on-ranks.ts";
-import { takesSlices } from "./computed-mean.ts";
+import { ownedVectors, takesSlices } from "./computed-mean.ts";
+
+/** Whether messages of one kind go by slices. */
+function bySlices(messages: readonly Message[], ranks: number, schemes: ChosenSchemes = standardSchemes): boolean {
+  const [{ vectors, only }] = ownedVectors(messages, ranks, schemes) as [ReturnType<typeof ownedVectors>[0]];
+  return takesSlices(vectors, ranks, only);
+}
 
 const vector = (rank: number, n: number) =>
   Float32Array.from({ length: n }, (_, i) => 60 * (((i * 7 + rank * 11) % 9) - 4));
@@ -87,7 +97,7 @@ describe.each([
   ["slices", 100_000],
 ])("a computed mean that is carried by %s", (way, n) => {
   it("is", () => {
-    expect(takesSlices([{ owner: 1, n, k: n }], 3)).toBe(way === "slices");
+    expect(bySlices([{ kind: "computedMean", owner: 1, n }], 3)).toBe(way === "slices");
   });
 
   it("is refused on every rank after one rank's NaN, and after a result that is not finite", async () => {
@@ -147,12 +157,7 @@ describe("computed means of a round", () => {
   const numbers = (rank: number, n: number) => Float32Array.from({ length: n }, (_, i) => Math.sin(3 * i + rank) / 3);
 
   it.each([4, 5, 8])("send and hold what the closed form says, by slices, on %i ranks", async (ranks) => {
-    expect(
-      takesSlices(
-        owned.map(([owner, n, k]) => ({ owner, n, k })),
-        ranks,
-      ),
-    ).toBe(true);
+    expect(bySlices(round, ranks)).toBe(true);
     await onRanks(ranks, async (group) => {
       const exchange = openExchange(group);
       const requests = owned.map(([owner, n, k]) => {
@@ -193,11 +198,8 @@ describe.each([
   ["slices", 100_000],
 ])("the mean at its owner, and what comes from the owner, carried by %s", (way, n) => {
   it("is", () => {
-    for (const sizes of [
-      { n, k: 0 },
-      { n: 0, k: n },
-    ])
-      expect(takesSlices([{ owner: 1, ...sizes }], 3)).toBe(way === "slices");
+    for (const kind of ["meanAtOwner", "fromOwner"] as const)
+      expect(bySlices([{ kind, owner: 1, n }], 3)).toBe(way === "slices");
   });
 
   it("leaves the mean on the owner alone, and then the owner's vector on every rank", async () => {
@@ -231,11 +233,7 @@ describe.each([
           await Promise.all(vectors.map((x, i) => exchange[kind](x, { owner: i % ranks })));
           const after = group.sent();
           expect(after.bytes - before.bytes).toBe(bytesOfRound(round, ranks, group.rank, standardSchemes));
-          const sliced = takesSlices(
-            vectors.map((x, i) => ({ owner: i % ranks, n: x.length, k: 0 })),
-            ranks,
-          );
-          expect(after.messages - before.messages).toBe((sliced ? 2 : 1) * (ranks - 1));
+          expect(after.messages - before.messages).toBe((bySlices(round, ranks) ? 2 : 1) * (ranks - 1));
           expect(scratch.peak).toBe(memoryOfRound(round, ranks, group.rank, standardSchemes));
           expect(scratch.live).toBe(0);
         }
@@ -273,6 +271,114 @@ describe.each([
         for (const error of outcomes)
           expect(error).toContain(`rank ${kind === "fromOwner" ? 1 : 2} refuses the step: ${what}`);
       }
+    },
+  );
+});
+
+describe.each(["bf16", "int8"] as const)("what goes to owners and comes from them in %s", (type: DenseType) => {
+  const codec = (type === "bf16" ? bf16 : int8({ block: 512 })) as Codec;
+  const schemes = { ...standardSchemes, means: dense(type), computed: type } as ChosenSchemes;
+  const numbers = (rank: number, n: number) => Float32Array.from({ length: n }, (_, i) => Math.sin(3 * i + rank) / 3);
+  /** As the codec writes and reads it. */
+  const rounded = (x: Float32Array): Float32Array => {
+    const wire = new Uint8Array(codec.wireBytes(x.length));
+    codec.encode(wire, x);
+    const read = new Float32Array(x.length);
+    codec.decodeAdd(read, wire);
+    return read;
+  };
+  const meanOf = (ranks: number, n: number) => {
+    const mean = new Float32Array(n);
+    for (let r = 0; r < ranks; r++)
+      for (const [i, value] of rounded(numbers(r, n)).entries()) mean[i]! += Math.fround(value / ranks);
+    return mean;
+  };
+  const negated = (mean: Float32Array, result: Float32Array) => {
+    for (const [i, value] of mean.entries()) result[i] = 0 - value; // no −0
+  };
+  const lengths = [0, 1, 511, 5_001];
+
+  it("is rounded once on the way up and once on the way down, and the owner has the rounded values as well", async () => {
+    for (const ranks of [2, 4]) {
+      for (const n of lengths) {
+        const computed = await onRanks(ranks, async (group) => {
+          const x = numbers(group.rank, n);
+          await openExchange(group, { schemes }).computedMean(x, { owner: 1, compute: negated });
+          return x;
+        });
+        const expected = rounded(meanOf(ranks, n).map((value) => 0 - value));
+        for (const x of computed) expect(x).toEqual(expected);
+
+        const halves = await onRanks(ranks, async (group) => {
+          const exchange = openExchange(group, { schemes });
+          const x = numbers(group.rank, n);
+          await exchange.meanAtOwner(x, { owner: 0 });
+          const atOwner = x.slice();
+          await exchange.fromOwner(x, { owner: 0 });
+          return { atOwner, x };
+        });
+        expect(halves[0]!.atOwner).toEqual(meanOf(ranks, n));
+        for (const { x } of halves) expect(x).toEqual(rounded(meanOf(ranks, n)));
+      }
+    }
+  });
+
+  it("is not rounded on a single rank", async () => {
+    await onRanks(1, async (group) => {
+      const x = numbers(0, 1000);
+      await openExchange(group, { schemes }).computedMean(x, { owner: 0, compute: negated });
+      expect(x).toEqual(numbers(0, 1000).map((value) => 0 - value));
+    });
+  });
+
+  it.each([2, 3, 5])("sends and holds what the closed forms say, on %i ranks", async (ranks) => {
+    for (const means of ["f32", type] as const) {
+      const chosen = { ...schemes, means: dense(means) };
+      await onRanks(ranks, async (group) => {
+        const exchange = openExchange(group, { schemes: chosen });
+        for (const kind of ["computedMean", "meanAtOwner", "fromOwner"] as const)
+          for (const n of [...lengths, 100_001]) {
+            const round: Message[] = [{ kind, n, owner: 1 }];
+            const [before, scratch] = [group.sent(), scratchOf(group)];
+            scratch.peak = 0;
+            await exchange[kind](numbers(group.rank, n), { owner: 1, compute: negated });
+            const after = group.sent();
+            expect(after.bytes - before.bytes).toBe(bytesOfRound(round, ranks, group.rank, chosen));
+            const hops = (bySlices(round, ranks, chosen) ? 2 : 1) * (kind === "computedMean" ? 2 : 1);
+            expect(after.messages - before.messages).toBe(hops * (ranks - 1));
+            expect(scratch.peak).toBe(memoryOfRound(round, ranks, group.rank, chosen));
+            expect(scratch.live).toBe(0);
+          }
+      });
+    }
+  });
+
+  it("comes from its owner by slices with the same bits, in the bytes of its type", async () => {
+    const n = 300_000;
+    const round: Message[] = [{ kind: "fromOwner", n, owner: 2 }];
+    expect(bySlices(round, 5, schemes)).toBe(true);
+    await onRanks(5, async (group) => {
+      const x = numbers(group.rank, n);
+      await openExchange(group, { schemes }).fromOwner(x, { owner: 2 });
+      expect(x).toEqual(rounded(numbers(2, n)));
+      // its slice, to the four others
+      if (group.rank !== 2) expect(Math.abs(group.sent().bytes - (4 / 5) * codec.wireBytes(n))).toBeLessThan(16);
+    });
+  });
+
+  it.each(["computedMean", "meanAtOwner", "fromOwner"] as const)(
+    "is refused on every rank after a NaN, and nothing changes, %s",
+    async (kind) => {
+      const errors = await onRanks(3, async (group) => {
+        const x = numbers(group.rank, 700);
+        if (group.rank === 1) x[600] = Number.NaN;
+        const before = x.slice();
+        const error = await openExchange(group, { schemes })[kind](x, { owner: 1, compute: negated }).catch(String);
+        expect(x).toEqual(before);
+        expect(scratchOf(group).live).toBe(0);
+        return error;
+      });
+      for (const error of errors) expect(error).toContain("rank 1 refuses the step: the gradient is not finite");
     },
   );
 });

@@ -3,8 +3,11 @@
  * The ranks share the work of several vectors, and have the same bits even where the function's last bits depend on the
  * processor, as QR and matrix products do.
  *
- *   x̄ ← (1/P) Σ_r x_r        in rank order, added in fp64 and rounded once
- *   into ← f(x̄)              the owner; the other ranks take its bytes
+ *   x̄ ← (1/P) Σ_r x_r        in rank order; in f32 added in fp64 and rounded once
+ *   into ← f(x̄)              the owner; all ranks, the owner too, read its bytes
+ *
+ * Up in the type of the run's means, down in the type of what owners compute, b_u and b_d bytes an element: 4 of f32, 2
+ * of bf16 and f16, 1 of int8, with 4 more for each block of 512. A single rank rounds nothing.
  *
  * Its two halves are messages of their own where something else happens between them:
  *
@@ -14,20 +17,24 @@
  * The vectors of a round are carried together, in one of two ways that give the same bits:
  *
  *   by owners   every rank sends its vectors to their owners, who send the results to all ranks (by-owners.ts). For n
- *               elements up and k down, the owner sends 4 k bytes to each other rank, and the others 4 n bytes to the
- *               owner. With owners of equal shares this is (P − 1)/P · 4 (n + k) bytes a rank, as an all-reduce sends.
- *               Messages: 2 (P − 1). Memory: 4 n bytes (4 (P + 1) n at the owner, if P > 1), and 4 k bytes.
+ *               elements up and k down, the owner sends b_d k bytes to each other rank, and the others b_u n bytes to
+ *               the owner. With owners of equal shares this is (P − 1)/P · (b_u n + b_d k) bytes a rank, as an
+ *               all-reduce sends. Messages: 2 (P − 1). Memory: b_u n bytes (P b_u n + 4 n at the owner, if P > 1), and
+ *               b_d k bytes; 4 k more at an owner that rounds what it computes.
  *   by slices   every rank averages a slice of all vectors for the owners (by-slices.ts): about twice the bytes of
  *               equal shares, whatever the shares, and 4 (P − 1) messages. Taken where the busiest rank saves 32 KiB
- *               each way, as with fewer vectors than ranks.
+ *               each way, as with fewer vectors than ranks, and nothing goes up in another type than f32.
  */
 import type { Floats } from "@terse/codecs";
 import { copy, type Group } from "@terse/collectives";
 import { byOwners, byOwnersCost, type OneWay, type OwnerScheme } from "../by-owners/by-owners.ts";
 import { bySlices, bySlicesCost, type OwnedSizes, type OwnedVector } from "../by-owners/by-slices.ts";
-import { averageFloats, checkFinite, floatsAt, writeFloats } from "../by-owners/f32-wires.ts";
+import { checkFinite, floatsAt } from "../by-owners/f32-wires.ts";
+import { type VectorWires, vectorWires } from "../by-owners/vector-wires.ts";
+import type { ChosenSchemes } from "../chosen-schemes.ts";
 import type { Cost } from "../cost.ts";
 import type { ExchangeContext } from "../exchange-context.ts";
+import { scratchOf } from "../scratch.ts";
 import { type Kind, nothing } from "./kind.ts";
 
 export interface ComputedMeanOptions {
@@ -70,73 +77,73 @@ export interface OneWayMessage {
   readonly owner: number;
 }
 
-const owned = <O, M>(
-  name: string,
+/** The types of the wires up to owners, and down from them. */
+interface Types {
+  readonly up: VectorWires;
+  readonly down: VectorWires;
+}
+
+const typesOf = ({ means, computed }: ChosenSchemes, ranks: number): Types => ({
+  up: vectorWires(means.type, ranks),
+  down: vectorWires(computed, ranks),
+});
+
+const owned = <O, M extends Sent>(
+  name: M["kind"],
   only: OneWay | undefined,
-  ask: Kind<Floats, O, OwnedVector, void, M>["ask"],
-  sizesOf: (message: M) => OwnedSizes,
+  layOut: (group: Group, x: Floats, options: O, types: Types) => OwnedVector,
 ): Kind<Floats, O, OwnedVector, void, M> => ({
   name,
   memory: "stays",
-  ask,
+  ask: (x, options, { group, schemes }) => layOut(group, x, options, typesOf(schemes, group.size)),
   carry: (vectors, context) => carryOwned(vectors, context, only),
   result: nothing,
-  cost: (messages, ranks, rank) => (messages.length > 0 ? ownedCosts(messages.map(sizesOf), ranks, rank, only) : []),
+  cost: (messages, ranks, rank, schemes) =>
+    messages.length > 0 ? ownedCosts(sizesOf(messages, ranks, schemes), ranks, rank, only) : [],
 });
 
 /** into ← f(mean over ranks of x), computed once, by its owner, who sends it to all; into is x unless given. */
-export const computedMean = owned<ComputedMeanOptions, ComputedMeanMessage>(
-  "computedMean",
-  undefined,
-  (x, options, { group }) => computedVector(group, x, options),
-  (message) => sizes.computedMean(message),
-);
+export const computedMean = owned<ComputedMeanOptions, ComputedMeanMessage>("computedMean", undefined, computedVector);
 
 /** x ← mean over ranks of x, on its owner alone. The other ranks keep their x. */
-export const meanAtOwner = owned<MeanAtOwnerOptions, OneWayMessage>(
-  "meanAtOwner",
-  "up",
-  (x, options, { group }) => vectorToOwner(group, x, options),
-  (message) => sizes.meanAtOwner(message),
-);
+export const meanAtOwner = owned<MeanAtOwnerOptions, OneWayMessage>("meanAtOwner", "up", vectorToOwner);
 
-/** x ← the owner's x. If that is not finite, all ranks throw a StepRefusedError. */
-export const fromOwner = owned<FromOwnerOptions, OneWayMessage>(
-  "fromOwner",
-  "down",
-  (x, options, { group }) => vectorFromOwner(group, x, options),
-  (message) => sizes.fromOwner(message),
-);
+/** x ← the owner's x, as its wire has it. If that is not finite, all ranks throw a StepRefusedError. */
+export const fromOwner = owned<FromOwnerOptions, OneWayMessage>("fromOwner", "down", vectorFromOwner);
 
-function computedVector(group: Group, x: Floats, given: ComputedMeanOptions): OwnedVector {
+function computedVector(group: Group, x: Floats, given: ComputedMeanOptions, types: Types): OwnedVector {
   const { owner, compute, into = x } = given;
+  const { up, down } = types;
   checkOwner("computedMean", owner, group);
+  const sizes = sizeOf({ kind: "computedMean", owner, n: x.length, result: into.length }, types);
   return {
-    owner,
-    n: x.length,
-    k: into.length,
-    write: (wire) => writeFloats("computedMean", wire, x),
+    ...sizes,
+    write: (wire) => up.write("computedMean", wire, x),
+    average: up.average,
     compute(mean, result) {
+      using loan = sizes.computing > 0 ? scratchOf(group).loan(sizes.computing) : undefined;
+      const floats = loan?.floats ?? floatsAt(result);
       try {
-        compute(mean, floatsAt(result));
+        compute(mean, floats);
       } catch (error) {
         // The other ranks wait for it.
         group.abort(`computedMean: rank ${owner} cannot compute its result: ${String(error)}`);
         throw new Error(`computedMean: compute failed on rank ${owner}, the owner: ${String(error)}`, { cause: error });
       }
-      checkFinite("computedMean", floatsAt(result));
+      if (loan) down.write("computedMean", result, floats);
+      else checkFinite("computedMean", floats);
     },
-    handOut: (result) => copy(into, floatsAt(result)),
+    handOut: (result) => down.read(into, result),
   };
 }
 
-function vectorToOwner(group: Group, x: Floats, { owner, arrived }: MeanAtOwnerOptions): OwnedVector {
+function vectorToOwner(group: Group, x: Floats, { owner, arrived }: MeanAtOwnerOptions, types: Types): OwnedVector {
+  const { up } = types;
   checkOwner("meanAtOwner", owner, group);
   return {
-    owner,
-    n: x.length,
-    k: 0,
-    write: (wire) => writeFloats("meanAtOwner", wire, x),
+    ...sizeOf({ kind: "meanAtOwner", owner, n: x.length }, types),
+    write: (wire) => up.write("meanAtOwner", wire, x),
+    average: up.average,
     compute(mean) {
       copy(x, mean);
       arrived?.();
@@ -145,15 +152,15 @@ function vectorToOwner(group: Group, x: Floats, { owner, arrived }: MeanAtOwnerO
   };
 }
 
-function vectorFromOwner(group: Group, x: Floats, { owner }: FromOwnerOptions): OwnedVector {
+function vectorFromOwner(group: Group, x: Floats, { owner }: FromOwnerOptions, types: Types): OwnedVector {
+  const { down } = types;
   checkOwner("fromOwner", owner, group);
   return {
-    owner,
-    n: 0,
-    k: x.length,
+    ...sizeOf({ kind: "fromOwner", owner, n: x.length }, types),
     write() {},
-    compute: (_, result) => writeFloats("fromOwner", result, x),
-    handOut: (result) => copy(x, floatsAt(result)),
+    average() {},
+    compute: (_, result) => down.write("fromOwner", result, x),
+    handOut: (result) => down.read(x, result),
   };
 }
 
@@ -167,21 +174,32 @@ function checkOwner(where: string, owner: number, { size }: Group): void {
 /** The vectors of a round that are carried together: those that go to owners and back, or one way only. */
 export function ownedVectors(
   round: readonly { readonly kind: string }[],
+  ranks: number,
+  schemes: ChosenSchemes,
 ): readonly { readonly vectors: readonly OwnedSizes[]; readonly only: OneWay | undefined }[] {
-  const of = <M extends { kind: string }>(kind: M["kind"]) =>
-    round.filter((message) => message.kind === kind) as unknown as M[];
-  return [
-    { vectors: of<ComputedMeanMessage>("computedMean").map(sizes.computedMean), only: undefined },
-    { vectors: of<OneWayMessage>("meanAtOwner").map(sizes.meanAtOwner), only: "up" as const },
-    { vectors: of<OneWayMessage>("fromOwner").map(sizes.fromOwner), only: "down" as const },
-  ].filter(({ vectors }) => vectors.length > 0);
+  return [computedMean, meanAtOwner, fromOwner]
+    .map(({ name }, i) => ({
+      vectors: sizesOf(round.filter(({ kind }) => kind === name) as Sent[], ranks, schemes),
+      only: ([undefined, "up", "down"] as const)[i],
+    }))
+    .filter(({ vectors }) => vectors.length > 0);
 }
 
-const sizes = {
-  computedMean: ({ owner, n, result = n }: ComputedMeanMessage): OwnedSizes => ({ owner, n, k: result }),
-  meanAtOwner: ({ owner, n }: OneWayMessage): OwnedSizes => ({ owner, n, k: 0 }),
-  fromOwner: ({ owner, n }: OneWayMessage): OwnedSizes => ({ owner, n: 0, k: n }),
-};
+type Sent = ComputedMeanMessage | OneWayMessage;
+
+function sizesOf(messages: readonly Sent[], ranks: number, schemes: ChosenSchemes): OwnedSizes[] {
+  const types = typesOf(schemes, ranks);
+  return messages.map((message) => sizeOf(message, types));
+}
+
+function sizeOf(message: Sent, { up, down }: Types): OwnedSizes {
+  const { owner, n } = message;
+  if (message.kind === "fromOwner") return { owner, n: 0, up: 0, down: down.bytes(n), isCut: true, computing: 0 };
+  const toOwner = { owner, n, up: up.bytes(n), isCut: up.type === "f32" };
+  if (message.kind !== "computedMean") return { ...toOwner, down: 0, computing: 0 };
+  const { result: k = n } = message;
+  return { ...toOwner, down: down.bytes(k), computing: down.type === "f32" ? 0 : 4 * k };
+}
 
 /** Carries all vectors of a round: both ways, or only up to their owners, or only down from them. */
 function carryOwned(vectors: readonly OwnedVector[], context: ExchangeContext, only?: OneWay): Promise<void> {
@@ -195,10 +213,10 @@ function ownerScheme(
   { rank, size, scratch }: ExchangeContext,
   only: OneWay | undefined,
 ): OwnerScheme {
-  const { owner, n, k } = vector;
+  const { owner, n, up, down } = vector;
   return {
-    up: ownedBy(owner, 4 * n, size),
-    down: ownedBy(owner, 4 * k, size),
+    up: ownedBy(owner, up, size),
+    down: ownedBy(owner, down, size),
     only,
     encode: (outgoing) => vector.write(outgoing[owner]!),
     reduce(incoming, result) {
@@ -206,7 +224,7 @@ function ownerScheme(
       if (only === "down") return vector.compute(noFloats, result);
       using loan = size > 1 ? scratch.loan(4 * n) : undefined;
       const mean = loan?.floats ?? floatsAt(incoming[owner]!); // of one rank, its own wire
-      if (loan) averageFloats(mean, incoming);
+      if (loan) vector.average(mean, incoming);
       vector.compute(mean, result);
     },
     handOut: (results) => vector.handOut(results[owner]!),
@@ -217,7 +235,7 @@ const leastSaved = 1 << 15; // bytes for which one more message is worth it: 2.6
 
 export function takesSlices(vectors: readonly OwnedSizes[], ranks: number, only?: OneWay): boolean {
   const { owners, slices } = busiestBytes(vectors, ranks);
-  return owners - slices > (only ? 1 : 2) * leastSaved;
+  return vectors.every(({ isCut }) => isCut) && owners - slices > (only ? 1 : 2) * leastSaved;
 }
 
 /**
@@ -225,9 +243,9 @@ export function takesSlices(vectors: readonly OwnedSizes[], ranks: number, only?
  * that sends or receives most, whichever is more, because the two directions of a link share nothing.
  */
 export function busiestBytes(vectors: readonly OwnedSizes[], ranks: number): { owners: number; slices: number } {
-  const way = (key: "n" | "k") => {
+  const inDirection = (direction: OneWay) => {
     const owned = new Array<number>(ranks).fill(0);
-    for (const { owner, [key]: length } of vectors) owned[owner]! += 4 * length;
+    for (const { owner, [direction]: bytes } of vectors) owned[owner]! += bytes;
     const all = owned.reduce((a, b) => a + b, 0);
     const most = Math.max(...owned);
     return {
@@ -235,16 +253,16 @@ export function busiestBytes(vectors: readonly OwnedSizes[], ranks: number): { o
       slices: ((ranks - 1) / ranks) * all + most,
     };
   };
-  const [up, down] = [way("n"), way("k")];
+  const [up, down] = [inDirection("up"), inDirection("down")];
   return { owners: up.owners + down.owners, slices: up.slices + down.slices };
 }
 
 /** The costs of vectors that are carried together: of each, or of all. */
 function ownedCosts(vectors: readonly OwnedSizes[], ranks: number, rank: number, only?: OneWay): readonly Cost[] {
   if (takesSlices(vectors, ranks, only)) return [bySlicesCost(vectors, ranks, rank, only)];
-  return vectors.map(({ owner, n, k }) => {
-    const reducing = rank === owner && ranks > 1 ? 4 * n : 0;
-    const ways = [ownedBy(owner, 4 * n, ranks), ownedBy(owner, 4 * k, ranks)] as const;
+  return vectors.map(({ owner, n, up, down, computing }) => {
+    const reducing = rank === owner && ranks > 1 ? 4 * n + computing : 0;
+    const ways = [ownedBy(owner, up, ranks), ownedBy(owner, down, ranks)] as const;
     return byOwnersCost(...ways, rank, { encoding: 0, reducing }, { only });
   });
 }

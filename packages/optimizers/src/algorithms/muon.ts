@@ -26,10 +26,10 @@
  * processor.
  *
  * Shapes: X, g, M, U (m, n)
- * Sent per step: 2 messages, 2 (P − 1)/P · 4 m n bytes, if the ranks own equally much. With a compressed mean
- * (gradients/) all ranks have ḡ, and U alone follows, (P − 1)/P · 4 m n bytes, when all ranks have seen that the mean
- * is finite. With fewer matrices than ranks both go by slices, in twice as many messages and about twice the bytes
- * (computed-mean.ts of @terse/exchange).
+ * Sent per step: 2 messages, 2 (P − 1)/P · 4 m n bytes, if the ranks own equally much; with means and computed values
+ * in int8 a quarter of it. With a compressed mean (gradients/) all ranks have ḡ, and U alone follows, (P − 1)/P · 4 m n
+ * bytes, when all ranks have seen that the mean is finite. With fewer matrices than ranks f32 goes by slices, in twice
+ * as many messages and about twice the bytes (computed-mean.ts of @terse/exchange).
  */
 import { sgdStep } from "@terse/native-optimizers";
 import {
