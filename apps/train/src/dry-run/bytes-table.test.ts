@@ -156,6 +156,19 @@ const rows: readonly Row[] = [
   {
     name: "muon",
     compared: [oneBucket],
+    given: [groups, "exchange.dense=int8", "exchange.computed=int8"],
+    forms: [
+      {
+        text: "n' of matrices: (n' − c) up and (P − 1) c down, and of both 1/128 more; 3 (P − 1)/P · n + (P − 1) · n/128 of the others",
+        bytes: (layers, c) =>
+          (1 + 1 / 128) * (among(layers, isInner, ({ n }) => n) - c + (P - 1) * c) +
+          among(layers, not(isInner), ({ n }) => perElement(24 + P / 16, n)),
+      },
+    ],
+  },
+  {
+    name: "muon",
+    compared: [oneBucket],
     given: [groups, "exchange.gradient.name=terngrad"],
     forms: [
       {

@@ -88,6 +88,10 @@ describe("a dry run", () => {
     ],
     [["optimizer.name=adamw", "exchange.gradient.name=terngrad", "exchange.dense=f16"], "exchange.dense: f16 changes"],
     [
+      ["optimizer.name=adamw", "exchange.computed=int8"],
+      "exchange.computed: int8 changes nothing: adamw with these options sends nothing that one rank computes for all",
+    ],
+    [
       ["optimizer.name=adamw", "exchange.gradient={ name: powersgd, matrixApproximationRank: 200 }"],
       "exchange.gradient.matrixApproximationRank: with 200 no matrix of this model is compressed, and all gradients are sent whole; take at most ",
     ],
@@ -101,6 +105,14 @@ describe("a dry run", () => {
     [["optimizer.name=one-bit-adam", "exchange.dense=bf16", "optimizer.warmup=2"]],
     [["optimizer.name=adamw", "exchange.gradient.name=dgc", "exchange.dense=bf16"]], // its vectors
     [["optimizer.name=adamw", "exchange.gradient={ name: powersgd, matrixApproximationRank: 2 }"]],
+    [
+      [
+        "optimizer.name=muon",
+        "exchange.dense=int8",
+        "exchange.computed=int8",
+        "optimizer.groups=[{ roles: [embedding, norm, head], name: lion }]",
+      ],
+    ],
   ])("remarks on none that changes something: %j", async (given) => {
     expect((await planOf(recipeOf(...given), 3)).remarks).toEqual([]);
   });
