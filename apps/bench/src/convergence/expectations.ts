@@ -1,6 +1,6 @@
 /** What the papers say of methods beside each other, and whether the recorded losses show it. */
 import type { RecordedLine } from "../recording.ts";
-import { curvesOf, type Spread, spreadText } from "./curves.ts";
+import { type Curve, curvesOf, type Spread, spreadText } from "./curves.ts";
 
 export interface Expectation {
   readonly words: string;
@@ -44,7 +44,11 @@ export function expectationsTable(lines: readonly RecordedLine[]): string {
   const rows = expectations.flatMap(({ words, source, methods: [method, other], holds }) => {
     const curves = curvesOf(lines, other);
     const curve = curves.find((one) => one.method === method);
-    if (!curve || !curves.some((one) => one.method === other)) return [];
+    const beside = curves.find((one) => one.method === other);
+    if (!curve || !beside) return [];
+    const isSearched = ({ settings }: Curve) => settings.warmup !== undefined;
+    if (isSearched(curve) !== isSearched(beside))
+      return [`| ${source} | ${words} | ${method} ÷ ${other} | – | one of them waits for its search |`];
     const ratio = spreadText(curve.ratio, curve.seeds);
     return [`| ${source} | ${words} | ${method} ÷ ${other} | ${ratio} | ${holds(curve.ratio) ? "yes" : "**no**"} |`];
   });
