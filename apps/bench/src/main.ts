@@ -13,6 +13,7 @@ import { exchangeReport } from "./exchange/report.ts";
 import { modelsReport } from "./models/report.ts";
 import { optimizersReport } from "./optimizers/report.ts";
 import { openOutput } from "./output.ts";
+import { papersReport } from "./papers/report.ts";
 import { pictures } from "./pictures.ts";
 import { recipeReport } from "./recipe/report.ts";
 import { merged, type Provenance, provenance, type RecordedLine, readLines, written } from "./recording.ts";
@@ -27,6 +28,7 @@ const reports: Record<string, (lines: readonly RecordedLine[], provenance: Prove
   exchange: exchangeReport,
   models: modelsReport,
   optimizers: optimizersReport,
+  papers: papersReport,
   recipe: recipeReport,
   train: trainReport,
 };

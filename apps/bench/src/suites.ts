@@ -7,6 +7,7 @@ import { costModel } from "./cost-model/cost-model.ts";
 import { exchange } from "./exchange/exchange.ts";
 import { models } from "./models/models.ts";
 import { optimizers } from "./optimizers/optimizers.ts";
+import { papersSuite } from "./papers/papers.ts";
 import { recipe } from "./recipe/recipe.ts";
 import { step } from "./step/step.ts";
 import type { Suite } from "./suite.ts";
@@ -22,6 +23,7 @@ export const suites: Record<string, Suite> = {
   exchange,
   models,
   optimizers,
+  papers: papersSuite,
   recipe,
   train,
 };
@@ -36,6 +38,7 @@ export const subjects: Record<keyof typeof suites, string> = {
   exchange: "the time of an exchange, compared with Gloo and PyTorch",
   models: "steps, data and files of models compared with PyTorch; real runs",
   optimizers: "the local work of a step, compared with PyTorch and with memory",
+  papers: "every figure and table of the four papers, and a verdict for each",
   recipe: "losses of the default recipe, 1 bit compared with 32",
   train: "the small GPT on slow links, compared with PyTorch's DDP",
 };

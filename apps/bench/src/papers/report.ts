@@ -1,0 +1,58 @@
+/** Writes docs/results/papers.md: a row for each figure and table of the papers. */
+import { byCase } from "../measurement.ts";
+import type { Provenance, RecordedLine } from "../recording.ts";
+import { isMeasurable, type MeasurableItem, type OtherItem, Readings } from "./item.ts";
+import { papers } from "./papers.ts";
+
+export function papersReport(lines: readonly RecordedLine[], { machine, when }: Provenance): string {
+  const values = byCase(lines);
+  const rows = papers.map(({ name, source, items }) => {
+    const own = Object.entries(items).map(([setting, item]) => ({
+      setting,
+      item,
+      ...verdictOf(item, values.get(setting)),
+    }));
+    return { name, source, own };
+  });
+  const all = rows.flatMap(({ own }) => own);
+  const count = (verdict: string) => all.filter((row) => row.verdict === verdict).length;
+  const tables = rows.map(({ name, source, own }) => {
+    const cells = own.map(({ setting, item, verdict, measured, minutes }) => {
+      const rule = isMeasurable(item) ? item.rule : "–";
+      const said = verdict === "no" ? "**no**" : verdict;
+      return `| ${[item.what, item.claim, measured, rule, said, minutes, `\`${setting}\``].join(" | ")} |`;
+    });
+    return `## ${name}
+
+${source}
+
+| item | claim | measured here | counts as seen if | seen | minutes | row |
+| --- | --- | --- | --- | --- | --- | --- |
+${cells.join("\n")}
+`;
+  });
+  return `# Every figure and table of the four papers
+
+Written by \`./terse bench papers --record\`. ${machine}. A row alone: \`./terse bench papers --settings ROW --record\`.
+
+Each row is a figure, a table or a theorem of one of the four papers: its claim, what was measured here, and the rule by which the claim counts as seen. The rules were
+written before the runs. Most runs are of a small GPT (\`apps/bench/src/convergence/recipe.yaml\`, 0.5 M parameters) with all workers in one process; their settings are those that
+[convergence](convergence.md) has found. A *no* is a result: it says that the claim was not seen in this small setting, with the numbers. ${count("yes")} yes, ${count("no")} no,
+${count("not measurable here")} not measurable here, ${count("not yet measured")} not yet measured.
+
+${tables.join("\n")}
+All numbers: [papers.jsonl](papers.jsonl). Recorded: ${when}.
+`;
+}
+
+function verdictOf(item: MeasurableItem | OtherItem, recorded: ReadonlyMap<string, number> | undefined) {
+  if (!isMeasurable(item))
+    return { verdict: "not measurable here", measured: `not measurable here: ${item.because}`, minutes: "–" };
+  if (!recorded) return { verdict: "not yet measured", measured: "–", minutes: "–" };
+  const readings = new Readings(recorded);
+  return {
+    verdict: item.holds(readings) ? "yes" : "no",
+    measured: item.measured(readings),
+    minutes: recorded.get("minutes")?.toFixed(1) ?? "–",
+  };
+}
