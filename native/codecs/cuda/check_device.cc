@@ -1,10 +1,10 @@
-// Checks the kernels on a GPU, and measures them beside a copy on the same device, in the lines of docs/results:
-//   codecs_cuda_check check [codec …]|long|golden|bench
+// Checks the kernels on a GPU, or measures them beside a copy on the same device, in lines of JSON:
+//   codecs_cuda_check check [codec …]|long|golden|bench [Mi floats]
 // Ends with status 77 where no driver or no device runs the kernels.
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
-#include <ctime>
 #include <cuda_runtime.h>
 #include <dlfcn.h>
 #include <functional>
@@ -15,7 +15,7 @@
 #include "terse/codecs_cuda.h"
 
 namespace {
-constexpr size_t N = (size_t)256 << 20;
+size_t N = (size_t)256 << 20;
 
 bool failed(cudaError_t error, const char *what) {
     if (error == cudaSuccess) return false;
@@ -44,9 +44,8 @@ double seconds(cudaStream_t stream, const std::function<void()> &call) {
 
 struct bench {
     cudaStream_t stream;
-    std::string setting;  // how each line begins
     double copied;        // bytes a second of a device copy, reads and writes both counted
-    float *x;
+    float *x, *error;
     uint8_t *wire, *workspace;
     uint64_t *bad;
     int failures;
@@ -72,7 +71,7 @@ struct bench {
         say(what, "milliseconds", took * 1e3, "ms");
     }
     void say(const char *what, const char *metric, double value, const char *unit) const {
-        std::printf("%s\"case\":\"%s\",\"metric\":\"%s\",\"value\":%.6g,\"unit\":\"%s\"}\n", setting.c_str(), what, metric, value, unit);
+        std::printf("{\"case\":\"%s\",\"metric\":\"%s\",\"value\":%.6g,\"unit\":\"%s\"}\n", what, metric, value, unit);
         std::fflush(stdout);
     }
     double copy(float *other) { return 8.0 * N / seconds(stream, [&] { cudaMemcpyAsync(other, x, 4 * N, cudaMemcpyDeviceToDevice, stream); }); }
@@ -87,27 +86,23 @@ void bench_codec(bench &b, const char *name, const char *how, void (*fill)(terse
     size_t wire = 0, room = 0;
     terse_codec_cuda_wire_bytes(codec, N, &o, &wire);
     terse_codec_cuda_workspace_bytes(codec, N, &o, &room);
+    if (failed(cudaMemsetAsync(b.error, 0, 4 * N, b.stream), "error")) return;
     if (failed(cudaMalloc(&b.workspace, room ? room : 8), "workspace")) return;
     const std::string title = std::string(name) + how;
-    b.report((title + " encode, cuda").c_str(), (double)(4 * N + wire), [&] { return terse_codec_cuda_encode(codec, b.wire, wire, b.x, N, &o, b.workspace, room, b.bad, b.stream); });
+    b.report((title + " encode").c_str(), (double)(4 * N + wire), [&] { return terse_codec_cuda_encode(codec, b.wire, wire, b.x, N, &o, b.workspace, room, b.bad, b.stream); });
+    b.report((title + " encode with feedback").c_str(), (double)(12 * N + wire), [&] {
+        return terse_codec_cuda_encode_with_feedback(codec, b.wire, wire, b.x, b.error, N, &o, b.workspace, room, b.bad, b.stream);
+    });
     const size_t sums = o.k && !o.block ? o.k : N;  // top-k adds to k of them
-    b.report((title + " decode, cuda").c_str(), (double)(8 * sums + wire), [&] { return terse_codec_cuda_decode_add(codec, b.x, N, b.wire, wire, &o, b.workspace, room, b.bad, b.stream); });
+    b.report((title + " decode").c_str(), (double)(8 * sums + wire), [&] { return terse_codec_cuda_decode_add(codec, b.x, N, b.wire, wire, &o, b.workspace, room, b.bad, b.stream); });
     cudaFree(b.workspace);
 }
 
 int bench_all() {
     bench b = {};
-    cudaDeviceProp properties;
-    if (failed(cudaGetDeviceProperties(&properties, 0), "device") || failed(cudaStreamCreateWithFlags(&b.stream, cudaStreamNonBlocking), "stream")) return 1;
-    char when[32];
-    const std::time_t now = std::time(nullptr);
-    std::strftime(when, sizeof when, "%Y-%m-%dT%H:%MZ", std::gmtime(&now));
-    int driver = 0;
-    cudaDriverGetVersion(&driver);
-    b.setting = std::string("{\"bench\":\"codecs\",\"setting\":\"cuda\",\"recorded\":\"") + when + "\",\"machine\":\"" + properties.name + ", " + std::to_string(properties.multiProcessorCount) +
-                " multiprocessors, driver for CUDA " + std::to_string(driver / 1000) + "." + std::to_string(driver % 1000 / 10) + ", 256 Mi floats\",";
+    if (failed(cudaStreamCreateWithFlags(&b.stream, cudaStreamNonBlocking), "stream")) return 1;
     float *other;
-    if (failed(cudaMalloc(&b.x, 4 * N), "x") || failed(cudaMalloc(&other, 4 * N), "copy") || failed(cudaMalloc(&b.bad, 8), "bad")) return 1;
+    if (failed(cudaMalloc(&b.x, 4 * N), "x") || failed(cudaMalloc(&b.error, 4 * N), "error") || failed(cudaMalloc(&other, 4 * N), "copy") || failed(cudaMalloc(&b.bad, 8), "bad")) return 1;
     std::vector<float> pattern((size_t)1 << 20);  // a triangle wave: all sizes, both signs
     for (size_t i = 0; i < pattern.size(); i++) pattern[i] = ((float)(i * 7919 % 4001) - 2000.0f) * 1e-5f;
     for (size_t at = 0; at < N; at += pattern.size()) cudaMemcpy(b.x + at, pattern.data(), 4 * pattern.size(), cudaMemcpyHostToDevice);
@@ -136,8 +131,8 @@ int bench_all() {
 
     const uint8_t *votes[8];
     for (size_t r = 0; r < 8; r++) votes[r] = (const uint8_t *)b.x + r * (N / 8);
-    b.report("vote of 8, cuda", 9.0 * N / 8, [&] { return terse_vote_cuda_majority(b.wire, votes, 8, N, TERSE_ZERO_PLUS, b.stream); });
-    b.report("vote of 8, ties to zero, cuda", 10.0 * N / 8, [&] { return terse_vote_cuda_majority_or_zero(b.wire, b.wire + N / 8, votes, 8, N, b.stream); });
+    b.report("vote of 8", 9.0 * N / 8, [&] { return terse_vote_cuda_majority(b.wire, votes, 8, N, TERSE_ZERO_PLUS, b.stream); });
+    b.report("vote of 8, ties to zero", 10.0 * N / 8, [&] { return terse_vote_cuda_majority_or_zero(b.wire, b.wire + N / 8, votes, 8, N, b.stream); });
     b.say("copy, after", "gb_per_second", b.copy(other) * 1e-9, "GB/s");
     return failed(cudaStreamSynchronize(b.stream), "the end") || b.failures;
 }
@@ -149,5 +144,7 @@ int main(int count, char **arguments) {
     if (terse_codecs_cuda_available() != TERSE_CODEC_OK) return std::printf("skipped: no device here runs the kernels (%s)\n", terse_codecs_cuda_error()), 77;
     if (!std::strcmp(only, "long")) return check_long();
     if (!std::strcmp(only, "golden")) return check_golden();
-    return std::strcmp(only, "bench") ? check_all(arguments + 2, count > 2 ? count - 2 : 0, true) : bench_all();
+    if (std::strcmp(only, "bench")) return check_all(arguments + 2, count > 2 ? count - 2 : 0, true);
+    if (count > 2) N = (size_t)std::atol(arguments[2]) << 20;
+    return bench_all();
 }

@@ -1,11 +1,11 @@
-// Checks the kernels on a GPU against scalar C, at odd lengths and alignments; or times them and a copy on the same
-// device, and prints JSON lines for docs/results.
-//   optimizers_cuda_check check|bench      exit status 77: there is no driver or no device
+// Checks the kernels on a GPU against scalar C, at odd lengths and alignments; or times them beside a copy on the same
+// device, in lines of JSON.
+//   optimizers_cuda_check check|bench [Mi floats]      exit status 77: there is no driver or no device
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
-#include <ctime>
 #include <cuda_runtime.h>
 #include <dlfcn.h>
 #include <functional>
@@ -14,6 +14,7 @@
 
 #include "../adamw/adamw.cuh"
 #include "../lion/lion.cuh"
+#include "../low-rank/low_rank.cuh"
 #include "../moments/moments.cuh"
 #include "../reductions/reductions.cuh"
 #include "../reductions/reductions.h"
@@ -167,7 +168,7 @@ int check() {
     return differences != 0;
 }
 
-constexpr size_t N = (size_t)256 << 20;
+size_t N = (size_t)256 << 20;
 
 // Median of 21 calls in seconds, after 3 calls to warm up.
 double seconds(cudaStream_t stream, const std::function<cudaError_t()> &call) {
@@ -190,8 +191,7 @@ double seconds(cudaStream_t stream, const std::function<cudaError_t()> &call) {
 
 int bench() {
     cudaStream_t stream;
-    cudaDeviceProp properties;
-    if (failed(cudaGetDeviceProperties(&properties, 0), "device") || failed(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "stream")) return 1;
+    if (failed(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "stream")) return 1;
     float *theta, *m, *g, *v;
     uint8_t *planes;
     double *sums;
@@ -204,12 +204,8 @@ int bench() {
     for (size_t at = 0; at < N / 2; at += 4 * pattern.size()) cudaMemcpy(planes + at, pattern.data(), 4 * pattern.size(), cudaMemcpyHostToDevice);
     cudaMemset(bad, 0xff, 8);
 
-    char when[32];
-    const std::time_t now = std::time(nullptr);
-    std::strftime(when, sizeof when, "%Y-%m-%dT%H:%MZ", std::gmtime(&now));
     const auto say = [&](const char *what, const char *metric, double value, const char *unit) {
-        std::printf("{\"bench\":\"step\",\"setting\":\"cuda\",\"recorded\":\"%s\",\"machine\":\"%s, %d multiprocessors, 256 Mi floats\",\"case\":\"%s\",\"metric\":\"%s\",\"value\":%.6g,\"unit\":\"%s\"}\n", when,
-                    properties.name, properties.multiProcessorCount, what, metric, value, unit);
+        std::printf("{\"case\":\"%s\",\"metric\":\"%s\",\"value\":%.6g,\"unit\":\"%s\"}\n", what, metric, value, unit);
         std::fflush(stdout);
     };
     const auto copy = [&] { return 8.0 * N / seconds(stream, [&] { return cudaMemcpyAsync(m, g, 4 * N, cudaMemcpyDeviceToDevice, stream); }); };
@@ -225,22 +221,26 @@ int bench() {
     const terse_lion_options o = {0.001, 0.9, 0.99, 0.1, TERSE_LION_PLUS, 0.7f};
     lion_planes tally = {};
     for (size_t k = 0; k < 4; k++) tally.of[k] = planes + k * (N / 8);
-    report("lion vote, cuda", 12.125, [&] { return lion_vote(planes, m, g, N, &o, bad, stream); });
-    report("lion mix, cuda", 16, [&] { return lion_mix(theta, m, g, N, &o, stream); });
-    report("lion step, cuda", 20, [&] { return lion_step(theta, m, g, N, &o, bad, stream); });
-    report("apply signs, cuda", 8.125, [&] { return lion_apply_signs(theta, planes, N, 0.999f, -0.001f, stream); });
-    report("apply signs with ties, cuda", 8.25, [&] { return lion_apply_ternary(theta, planes, planes + N / 8, N, 0.999f, -0.001f, stream); });
-    report("apply counts of 8, cuda", 8.5, [&] { return lion_apply_tally(theta, tally, 8, N, 0.999f, -0.001f, stream); });
+    report("lion vote", 12.125, [&] { return lion_vote(planes, m, g, N, &o, bad, stream); });
+    report("lion mix", 16, [&] { return lion_mix(theta, m, g, N, &o, stream); });
+    report("lion step", 20, [&] { return lion_step(theta, m, g, N, &o, bad, stream); });
+    report("apply signs", 8.125, [&] { return lion_apply_signs(theta, planes, N, 0.999f, -0.001f, stream); });
+    report("apply signs with ties", 8.25, [&] { return lion_apply_ternary(theta, planes, planes + N / 8, N, 0.999f, -0.001f, stream); });
+    report("apply counts of 8", 8.5, [&] { return lion_apply_tally(theta, tally, 8, N, 0.999f, -0.001f, stream); });
     const terse_adamw_options adamw = {0.001, 0.9, 0.999, 1e-8, 0.1, 3, 0.7f};
     const terse_sgd_options sgd = {0.001, 0.9, 0, 0.1, 0.7f, 0, 0};
     const terse_moments_options moments = {0.9, 0.999, 0.7f};
     const terse_adam_update update = {1, 1, 1e-6, 0.1};
-    report("adamw step, cuda", 28, [&] { return adamw_step(theta, m, v, g, N, &adamw, bad, stream); });
-    report("sgd step, cuda", 20, [&] { return sgd_step(theta, m, g, N, &sgd, bad, stream); });
-    report("adam moments, cuda", 20, [&] { return moments_accumulate(m, v, g, N, &moments, bad, stream); });
-    report("adam norms, cuda", 12, [&] { return moments_squares(sums, theta, m, v, N, &update, stream); });
-    report("adam update, cuda", 16, [&] { return moments_apply(theta, m, v, N, &update, 0.001f, stream); });
-    report("sum of squares, cuda", 4, [&] { return sums_of_squares(sums, g, N, stream); });
+    report("adamw step", 28, [&] { return adamw_step(theta, m, v, g, N, &adamw, bad, stream); });
+    report("sgd step", 20, [&] { return sgd_step(theta, m, g, N, &sgd, bad, stream); });
+    report("adam moments", 20, [&] { return moments_accumulate(m, v, g, N, &moments, bad, stream); });
+    report("adam norms", 12, [&] { return moments_squares(sums, theta, m, v, N, &update, stream); });
+    report("adam update", 16, [&] { return moments_apply(theta, m, v, N, &update, 0.001f, stream); });
+    const terse_refresh_options refresh = {0.9, 0.999, 1e-6, 1};
+    report("adam variance refresh", 20, [&] { return moments_refresh(v, theta, m, g, N, &refresh, (unsigned *)sums, stream); });
+    const size_t side = (size_t)std::sqrt((double)N);
+    report("low-rank update, rank 64", 8, [&] { return low_rank_add(theta, m, g, side, side, 64, 1, 1e-6f, stream); });
+    report("sum of squares", 4, [&] { return sums_of_squares(sums, g, N, stream); });
     uint64_t first = 0;
     cudaMemcpy(&first, bad, 8, cudaMemcpyDeviceToHost);
     say("copy, after", "gb_per_second", copy() * 1e-9, "GB/s");
@@ -253,5 +253,7 @@ int main(int count, char **arguments) {
     if (!dlopen("libcuda.so.1", RTLD_NOW)) return std::printf("skipped: no NVIDIA driver (%s)\n", dlerror()), 77;
     int devices = 0;
     if (cudaGetDeviceCount(&devices) != cudaSuccess || devices == 0) return std::printf("skipped: no CUDA device\n"), 77;
-    return count > 1 && !std::strcmp(arguments[1], "bench") ? bench() : check();
+    if (count < 2 || std::strcmp(arguments[1], "bench")) return check();
+    if (count > 2) N = (size_t)std::atol(arguments[2]) << 20;
+    return bench();
 }

@@ -269,13 +269,15 @@ describe("the CUDA kernels of optimizers", () => {
   it.skipIf(nvccMissing !== undefined)(
     `compile for every GPU since Ampere, and open without a driver${nvccMissing === undefined ? "" : `: ${nvccMissing}`}`,
     () => {
-      make("terse_optimizers_cuda");
+      make("optimizers_cuda_check_program"); // and the library
       const library = join(build, "libterse_optimizers_cuda.so");
       const symbols = execFileSync("nm", ["--dynamic", "--defined-only", library], { encoding: "utf8" });
       const header = readFileSync(join(sources, "../../include/terse/optimizers_cuda.h"), "utf8");
       const declared = [...header.matchAll(/^TERSE_OPTIMIZERS_CUDA_API .*?(terse_\w+)\(/gm)].map(([, name]) => name!);
       expect([...symbols.matchAll(/ T (\w+)$/gm)].map(([, name]) => name!)).toEqual(declared);
       expect(execFileSync("ldd", [library], { encoding: "utf8" })).not.toMatch(/cuda\S* =>|not found/);
+      const { status, stdout } = spawnSync(join(build, "optimizers_cuda_check"), ["check"], { encoding: "utf8" });
+      expect(stdout).toMatch(status === 77 ? /^skipped: no / : /checks, 0 failed/);
     },
     20 * minutes,
   );
