@@ -18,6 +18,7 @@ it("selects all settings, or the named ones, in the suite's order", () => {
     json: "-",
     overrides: [],
   });
+  expect(readArguments("train --from lines.jsonl --record".split(" "), suites)).toMatchObject({ from: "lines.jsonl" });
 });
 
 it("takes keys of a recipe for the suites that train by one, but not into the record", () => {

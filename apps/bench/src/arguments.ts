@@ -11,6 +11,8 @@ export interface Arguments {
   /** File of the picture of what is measured now. */
   readonly svg?: string;
   readonly record: boolean;
+  /** File of lines that another machine measured. */
+  readonly from?: string;
   /** Keys of the recipe by which the suite trains, with their new values. */
   readonly overrides: readonly string[];
 }
@@ -27,7 +29,14 @@ export function readArguments(
 ): Arguments | undefined {
   const { help, flags, words, ...given } = parseArguments(argv, {
     command: "./terse bench",
-    flags: { json: String, settings: (text) => text.split(","), record: "switch", data: String, svg: String },
+    flags: {
+      json: String,
+      from: String,
+      settings: (text) => text.split(","),
+      record: "switch",
+      data: String,
+      svg: String,
+    },
     overrides: argv.flatMap((word) => recipeKeys[word] ?? []),
   });
   if (help || words.length === 0) return undefined;
@@ -52,6 +61,7 @@ export function readArguments(
     ...(flags.json !== undefined && { json: flags.json }),
     ...(flags.svg !== undefined && { svg: flags.svg }),
     record: flags.record ?? false,
+    ...(flags.from !== undefined && { from: flags.from }),
     overrides,
   };
 }
@@ -72,6 +82,8 @@ export function usageOf(suites: Readonly<Record<string, Suite>>, subjects: Reado
   --svg FILE       draw what is measured now
   --record         write into docs/results, with report and picture; settings
                    that are not measured now keep their lines
+  --from FILE      take the lines that --json has written on another machine,
+                   and measure nothing
   --data PATH      of convergence, models and recipe: train on your own data,
                    the same as --data.path=PATH; not with --record
   --KEY=VALUE      of convergence, models and recipe: overrides a key of the

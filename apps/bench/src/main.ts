@@ -3,20 +3,21 @@
  * writes them as JSON lines.
  */
 import { closeSync, rmSync, statSync, writeFileSync, writeSync } from "node:fs";
-import { cpus } from "node:os";
-import { availableProcessors } from "@terse/native-loader";
+import { pathToFileURL } from "node:url";
 import { recipeKeys } from "@terse/train/recipe-schema";
 import { readArguments, usageOf } from "./arguments.ts";
 import { convergenceReport } from "./convergence/report.ts";
 import { report } from "./cost-model/report.ts";
 import { exchangeReport } from "./exchange/report.ts";
+import { gpuReport } from "./gpu/report.ts";
+import { machineText } from "./machine.ts";
 import { modelsReport } from "./models/report.ts";
 import { optimizersReport } from "./optimizers/report.ts";
 import { openOutput } from "./output.ts";
 import { papersReport } from "./papers/report.ts";
 import { pictures } from "./pictures.ts";
 import { recipeReport } from "./recipe/report.ts";
-import { merged, type Provenance, provenance, type RecordedLine, readLines, written } from "./recording.ts";
+import { linesFrom, merged, type Provenance, provenance, type RecordedLine, readLines, written } from "./recording.ts";
 import { subjects, suites } from "./suites.ts";
 import { CaseWriter } from "./text.ts";
 import { trainReport } from "./train/report.ts";
@@ -26,6 +27,7 @@ const reports: Record<string, (lines: readonly RecordedLine[], provenance: Prove
   convergence: convergenceReport,
   "cost-model": report,
   exchange: exchangeReport,
+  gpu: gpuReport,
   models: modelsReport,
   optimizers: optimizersReport,
   papers: papersReport,
@@ -41,19 +43,21 @@ async function main(argv: readonly string[]): Promise<void> {
     process.exitCode = argv.includes("--help") || argv.includes("-h") ? 0 : 1;
     return;
   }
-  const { suite, settings, json, svg, record, overrides } = args;
+  const { suite, settings, json, svg, record, from, overrides } = args;
+  const given = from === undefined ? undefined : linesFrom(pathToFileURL(from), suite);
   const terminal = json === "-" ? process.stderr : process.stdout;
   const file = json === undefined || json === "-" ? undefined : openOutput("--json", json);
   if (svg !== undefined) closeSync(openOutput("--svg", svg, "a")); // an earlier one stays until this one is drawn
   const all: RecordedLine[] = [];
-  const machine = `${cpus()[0]?.model.trim()}, ${availableProcessors()} cores, Node ${process.versions.node}`;
-  terminal.write(`${machine}\n`);
+  const machine = machineText();
+  if (!given) terminal.write(`${machine}\n`);
   const cases = new CaseWriter((text) => terminal.write(text), Math.min(terminal.columns ?? 80, 120));
   for (const setting of settings) {
     const recorded = `${new Date().toISOString().slice(0, 16)}Z`;
     const lines: RecordedLine[] = [];
     try {
-      for await (const measurement of suites[suite]![setting]!({ overrides })) {
+      const measurements = given?.filter((line) => line.setting === setting) ?? suites[suite]![setting]!({ overrides });
+      for await (const measurement of measurements) {
         const line = { bench: suite, setting, recorded, machine, ...measurement };
         lines.push(line);
         if (json === "-") process.stdout.write(written([line]));

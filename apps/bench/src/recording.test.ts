@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { expect, it } from "vitest";
-import { merged, provenance, type RecordedLine, readLines, written } from "./recording.ts";
+import { linesFrom, merged, provenance, type RecordedLine, readLines, written } from "./recording.ts";
 
 const line = (setting: string, recorded: string, value: number, machine = "2 cores"): RecordedLine => ({
   bench: "train",
@@ -45,5 +45,7 @@ it("reads what it has written, NaN of a run that broke off too", () => {
   const lines = [line("2x1gbit", "2026-11-21T08:00Z", 4), line("2x1gbit", "2026-11-21T08:00Z", Number.NaN)];
   writeFileSync(file, written(lines));
   expect(readLines(pathToFileURL(file))).toEqual(lines);
+  expect(linesFrom(pathToFileURL(file), "train")).toEqual(lines);
+  expect(() => linesFrom(pathToFileURL(file), "gpu")).toThrow("lines.jsonl has no lines of gpu");
   rmSync(folder, { recursive: true });
 });

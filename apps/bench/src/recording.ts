@@ -1,5 +1,6 @@
 /** Recorded runs, docs/results/SUITE.jsonl: a line for each measurement, with its setting, its time and its machine. */
 import { existsSync, readFileSync } from "node:fs";
+import { OptionsError } from "@terse/options";
 import type { Measurement } from "./measurement.ts";
 
 export interface RecordedLine extends Measurement {
@@ -27,6 +28,13 @@ export function readLines(file: URL): RecordedLine[] {
     .filter(Boolean)
     .map((line) => JSON.parse(line))
     .map((line) => ({ ...line, value: line.value ?? Number.NaN })); // JSON writes NaN, of a run that broke off, as null
+}
+
+/** The lines of a suite that another machine has written with --json. Throws `OptionsError` where there are none. */
+export function linesFrom(file: URL, suite: string): RecordedLine[] {
+  const lines = readLines(file).filter(({ bench }) => bench === suite);
+  if (lines.length === 0) throw new OptionsError([`--from: ${file.pathname} has no lines of ${suite}`]);
+  return lines;
 }
 
 export const written = (lines: readonly object[]) => lines.map((line) => `${JSON.stringify(line)}\n`).join("");

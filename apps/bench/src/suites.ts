@@ -5,6 +5,7 @@ import { collectives } from "./collectives/collectives.ts";
 import { convergence } from "./convergence/convergence.ts";
 import { costModel } from "./cost-model/cost-model.ts";
 import { exchange } from "./exchange/exchange.ts";
+import { gpu } from "./gpu/gpu.ts";
 import { models } from "./models/models.ts";
 import { optimizers } from "./optimizers/optimizers.ts";
 import { papersSuite } from "./papers/papers.ts";
@@ -21,6 +22,7 @@ export const suites: Record<string, Suite> = {
   convergence,
   "cost-model": costModel,
   exchange,
+  gpu,
   models,
   optimizers,
   papers: papersSuite,
@@ -36,6 +38,7 @@ export const subjects: Record<keyof typeof suites, string> = {
   convergence: "losses of every method by steps, bytes and seconds",
   "cost-model": "predicted and measured times of exchanges",
   exchange: "the time of an exchange, compared with Gloo and PyTorch",
+  gpu: "kernels and training on a GPU, compared with PyTorch",
   models: "steps, data and files of models compared with PyTorch; real runs",
   optimizers: "the local work of a step, compared with PyTorch and with memory",
   papers: "every figure and table of the four papers, and a verdict for each",

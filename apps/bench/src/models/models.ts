@@ -2,13 +2,11 @@
 import type { Suite } from "../suite.ts";
 import { dataWaiting } from "./data-waiting.ts";
 import { loading, stepWhileSaving } from "./files.ts";
-import { onGpu } from "./gpu.ts";
 import { runs } from "./runs.ts";
 import { compared, stepTime } from "./step-time.ts";
 
 export const models: Suite = {
   ...Object.fromEntries(Object.entries(compared).map(([name, of]) => [name, () => stepTime(of())])),
-  "gpt-124m-gpu": onGpu,
   data: dataWaiting,
   loading,
   saving: stepWhileSaving,

@@ -1,31 +1,25 @@
 /**
- * `gpt-124m-gpu`: GPT-2's size on a GPU, forward and backward in bf16, beside PyTorch's eager and compiled: tokens in a
+ * `gpt-124m`: GPT-2's size on a GPU, forward and backward in bf16, beside PyTorch's eager and compiled: tokens in a
  * second, and the share of the GPU's peak that the model's own operations take (model FLOPs utilisation; Chowdhery et
- * al. 2022, Appendix B, https://arxiv.org/abs/2204.02311). Where no GPU is, it says so and measures nothing.
+ * al. 2022, Appendix B, https://arxiv.org/abs/2204.02311).
  */
 import { loopback } from "@terse/collectives";
 import { Gpt, type GptShape, gptPresets } from "@terse/models";
 import { adamw, Optimizer } from "@terse/optimizers";
-import { Arena, manualSeed, openDevice, randint, scope, TensorError } from "@terse/tensor";
+import { Arena, manualSeed, randint, scope } from "@terse/tensor";
 import { forwardIn } from "@terse/train/precision";
 import { type Measurement, median } from "../measurement.ts";
 import { Peer } from "../peer.ts";
+import { openGpu } from "./open-gpu.ts";
 
 const [rows, rounds, stepsPerRound] = [16, 7, 4];
 
 /** Operations a second in bf16 with dense matrices, by a part of the device's name, from NVIDIA's data sheets. */
 const peaks: Readonly<Record<string, number>> = { H100: 989e12, H200: 989e12, A100: 312e12 };
 
-export async function* onGpu(): AsyncGenerator<Measurement> {
-  let device: string;
-  try {
-    device = openDevice("cuda");
-  } catch (error) {
-    if (!(error instanceof TensorError)) throw error;
-    process.stderr.write(`gpt-124m-gpu is left out: ${error.message}\n`);
-    return;
-  }
-  yield* beside(device, gptPresets["124M"]);
+export async function* gpt2(): AsyncGenerator<Measurement> {
+  const device = openGpu("gpt-124m");
+  if (device !== undefined) yield* beside(device, gptPresets["124M"]);
 }
 
 /** Exported for processors without a GPU: device "cpu" tries the same code with a small shape. */

@@ -1,0 +1,99 @@
+/** Writes docs/results/gpu.md: kernels beside a copy and beside PyTorch's, and training beside the CPU's. */
+import { byCase, type Values } from "../measurement.ts";
+import type { Provenance, RecordedLine } from "../recording.ts";
+import { valueText } from "../text.ts";
+
+export function gpuReport(lines: readonly RecordedLine[], { machine, when }: Provenance): string {
+  const of = (setting: string) => byCase(lines.filter((line) => line.setting === setting));
+  return `# On a GPU
+
+Written by \`./terse bench gpu --record\`. ${machine}.
+
+## Kernels
+
+*÷ copy* is the bytes that the work must read and write at least ÷ its time, ÷ the same of a copy on the device (\`cudaMemcpyAsync\`, its bytes read and
+written both counted); 1 is as fast as a copy. *÷ PyTorch's* is our time ÷ PyTorch's for the same work: \`torch.optim\`'s AdamW and SGD (fused), Lion by
+multi-tensor operations, conversions by \`copy_\` and \`add_\`, \`topk\` of the absolute values, \`vector_norm\`, \`addmm_\` in f32; less than 1 is faster. Times are
+the device's own, medians of 21 calls.
+
+${copies(lines)}
+
+### Codecs
+
+${kernelTable(of("codecs"))}
+
+### Optimizers
+
+${kernelTable(of("optimizers"))}
+
+## Training
+
+A small GPT (the default recipe's, on the documents of this repository) by the same recipe on the CPU, on the GPU, and on the GPU with the engine
+nccl, alone in its world: losses on held-out text in nats per byte after so many steps, and the median step. A GPU's operators round in another
+order, so losses are near each other and not equal.
+
+${table(of("training"), (metric) => metric.replace("loss_at_", "").replace("step_ms", "a step"))}
+
+## GPT-2's size
+
+Tokens a second in bf16 with AdamW, beside PyTorch's model of the same shape, eager and by \`torch.compile\`, with its fused AdamW. *mfu* is the share of the
+GPU's peak that the model's own operations take; *over pytorch* and *over compile* are PyTorch's time ÷ ours, 1 and more is faster.
+
+${table(of("gpt-124m"), (metric) => metric.replaceAll("_", " "))}
+
+All lines: [gpu.jsonl](gpu.jsonl). Recorded: ${when}.
+`;
+}
+
+/** "A copy of 64 Mi floats: 2900 GB/s before, 2910 GB/s after the kernels of codecs." */
+function copies(lines: readonly RecordedLine[]): string {
+  const copied = lines.filter((line) => line.case.startsWith("copy, "));
+  const bySize = Map.groupBy(copied, (line) => line.case.split(", ").at(-1)!);
+  return [...bySize]
+    .map(([size, of]) => {
+      const speeds = of.map(({ value }) => value);
+      return `A copy of ${size}: ${valueText(Math.min(...speeds), "")} to ${valueText(Math.max(...speeds), "GB/s")}.`;
+    })
+    .join(" ");
+}
+
+/** A row for each kernel, and for each size its share of a copy, its time, and its time ÷ PyTorch's. */
+function kernelTable(values: Values): string {
+  const names = [...values.keys()].filter((name) => !name.startsWith("copy, "));
+  if (names.length === 0) return "Not recorded yet.";
+  const split = names.map((name) => name.match(/^(.*), (\d+ Mi floats)$/)!.slice(1) as [string, string]);
+  const sizes = [...new Set(split.map(([, size]) => size))];
+  const columns = sizes.flatMap((size) =>
+    [
+      ["÷ copy", "over_copy", "ratio"],
+      ["time", "milliseconds", "ms"],
+      ["÷ PyTorch's", "over_torch", "ratio"],
+    ].map(([head, metric, unit]) => ({ size, head: `${size}: ${head}`, metric: metric!, unit: unit! })),
+  );
+  const rows = [...new Set(split.map(([kernel]) => kernel))].map((kernel) => {
+    const cells = columns.map(({ size, metric, unit }) => {
+      const value = values.get(`${kernel}, ${size}`)?.get(metric);
+      return value === undefined ? "–" : unit === "ratio" ? value.toFixed(2) : valueText(value, unit);
+    });
+    return row([kernel, ...cells]);
+  });
+  return [...head(["", ...columns.map((column) => column.head)]), ...rows].join("\n");
+}
+
+/** A row for each case, and a column for each metric. */
+function table(values: Values, titleOf: (metric: string) => string): string {
+  if (values.size === 0) return "Not recorded yet.";
+  const metrics = [...new Set([...values.values()].flatMap((of) => [...of.keys()]))];
+  const rows = [...values].map(([name, of]) => row([name, ...metrics.map((metric) => cell(metric, of.get(metric)))]));
+  return [...head(["", ...metrics.map(titleOf)]), ...rows].join("\n");
+}
+
+function cell(metric: string, value: number | undefined): string {
+  if (value === undefined) return "–";
+  if (metric.startsWith("loss_at_")) return value.toFixed(4);
+  if (metric.startsWith("mfu_")) return valueText(value, "fraction");
+  return valueText(value, metric === "step_ms" ? "ms" : "");
+}
+
+const row = (cells: readonly string[]) => `| ${cells.join(" | ")} |`;
+const head = (cells: readonly string[]) => [row(cells), `|${" --- |".repeat(cells.length)}`];
