@@ -13,7 +13,7 @@ export interface Header {
   readonly inputs: readonly (readonly [file: string, stamp: string])[];
 }
 
-/** Another string whenever the file is written. */
+/** A string that changes whenever the file is written. */
 export function stampOf(path: string): string {
   const { mtimeMs, size } = statSync(path);
   return `${mtimeMs} ${size}`;

@@ -25,7 +25,7 @@ const ownPlace: Plugin = {
   },
 };
 
-/** These find binaries by the place of their own files. */
+/** Packages that find their binaries by the place of their own files. */
 const withBinaries = new Set(["esbuild", "sharp"]);
 
 /** Packages that a source imports only when it needs them, and those with binaries, stay outside. */

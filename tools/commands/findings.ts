@@ -193,7 +193,7 @@ async function testPython(): Promise<Found> {
     : ok({ path });
 }
 
-/** What only tests use: `size` says what ./terse setup installs, where it can. */
+/** A finding about something that only tests use. `size`: what ./terse setup installs, where it can. */
 function forTests(found: Omit<Found, "state"> | undefined, canInstall: boolean, size: string, remedy: string): Found {
   if (found !== undefined) return ok(found);
   return canInstall ? later(`${size} on disk, for tests only`) : without("not installed; only tests use it", remedy);

@@ -28,7 +28,7 @@ function keptOf(tree: unknown, key: string): unknown {
   return Array.isArray(groups) ? groups.map((group) => Object.fromEntries(takers(group))) : groups;
 }
 
-/** What is read, or `OptionsError` where it cannot be read because of another choice, which takes other options. */
+/** The result of `read`. If it throws because a choice has changed, throws the `OptionsError` that says so. */
 function keepingChoices<T>(before: unknown, after: unknown, read: () => T): T {
   try {
     return read();

@@ -130,7 +130,7 @@ export interface MomentsKernels {
     options: Pick<CarryOptions, "sent" | "hold">,
   ): [squares: number, accepted: number];
   squares(θ: BufferLike, m: BufferLike, v: BufferLike, update: AdamUpdate): [θ: number, update: number];
-  /** Both in one pass; a GPU has none. */
+  /** `accumulate` and `squares` in one pass over memory; GPUs have no such kernel. */
   accumulateAndSquares?(
     θ: BufferLike,
     m: BufferLike,

@@ -278,7 +278,7 @@ function* mutations(count: number): Generator<Uint8Array> {
   }
 }
 
-/** With the checksum of its bytes, where its own lengths say that it lies. */
+/** The frame with the right checksum, at the place that its own lengths give. */
 function sealedWhereItSays(bytes: Uint8Array): Uint8Array {
   if (bytes.length < 92) return bytes;
   const view = new DataView(bytes.buffer);

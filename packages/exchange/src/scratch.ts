@@ -59,7 +59,7 @@ export function scratchOf(group: Group): Scratch {
   return scratch;
 }
 
-/** For memory outside of schemes, which no rank counts. */
+/** Memory outside of schemes; no rank counts it. */
 export const uncounted = new Scratch();
 
 const scratches = new WeakMap<Group, Scratch>();

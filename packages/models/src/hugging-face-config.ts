@@ -2,7 +2,7 @@ import { OptionsError, parseOptions, type v } from "@terse/options";
 
 export type HuggingFaceConfig = Readonly<Record<string, unknown>>;
 
-/** What no model here computes. */
+/** Keys that ask for what no model here computes, with the values that ask for nothing. */
 const never = { quantization_config: null, is_encoder_decoder: false };
 
 /** What a classifier's config.json says: the loss is the cross entropy of one class for each row. */

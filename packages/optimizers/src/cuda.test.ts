@@ -39,7 +39,7 @@ const bitsOf = (ends: Ends) => ends.map(({ bits }) => bits);
 
 const known = new Map<string, Promise<ReturnType<typeof bitsOf>>>();
 
-/** What cases are compared with that have one option more, trained once. */
+/** The training to which cases with one more option are compared; it runs once. */
 function bitsWithout({ name, create, more, ranks }: Case): Promise<ReturnType<typeof bitsOf>> {
   const key = `${name}, ${ranks} ranks`;
   const bits = known.get(key) ?? train(create, more, "cpu", ranks).then(bitsOf);

@@ -10,7 +10,7 @@ type Schema = v.ObjectSchema<v.ObjectEntries, undefined>;
 export interface Definition<S extends Schema, Made extends object> {
   readonly name: string;
   readonly options: S;
-  /** What each option is, in one sentence, for help and documents: for options that no other method has. */
+  /** One sentence for help and documents about each option that only this method has. */
   readonly sentences?: Readonly<Record<string, string>>;
   /** Options that have no effect beside others, or contradict them. */
   readonly conflicts?: readonly Conflict<v.InferOutput<S>>[];
@@ -18,7 +18,7 @@ export interface Definition<S extends Schema, Made extends object> {
   readonly kept?: KeptOptions<v.InferOutput<S>>;
   /** How the options fit into a run of so many steps. */
   readonly inRun?: (options: v.InferOutput<S>, steps: number) => InRun<v.InferOutput<S>>;
-  /** What is to be said of a compression under an algorithm with these options. */
+  /** Problems of this compression under an algorithm with its options. */
   readonly under?: (
     options: v.InferOutput<S>,
     algorithm: { readonly name: string; readonly options: object },
@@ -32,11 +32,11 @@ export interface InRun<Options> {
   readonly options?: Partial<Options>;
   /** Why the run would not be what was asked for. */
   readonly problems?: readonly Problem[];
-  /** What has no effect in so short a run. */
+  /** Options that have no effect in so short a run. */
   readonly remarks?: readonly Problem[];
   /** Numbers of steps after which something is sent again that other steps do not send. */
   readonly periods?: readonly number[];
-  /** What a plan assumes for options that the run itself finds, and what it says of that. */
+  /** The values that a plan assumes for options which the run itself finds, and a remark about them. */
   readonly assumed?: { readonly options: Partial<Options>; readonly remark?: Problem };
 }
 
@@ -44,7 +44,7 @@ export interface InRun<Options> {
 export type Method<S extends Schema, Made extends object> = Omit<Definition<S, Made>, "create" | "conflicts"> &
   ((...given: Arguments<S>) => Named<Made>);
 
-/** What `create` made, with the name of its definition, and with what stands before its options in errors. */
+/** The result of `create`, with its definition's name, and with `where`, which precedes its options in errors. */
 export type Named<Made> = Made & { readonly name: string; readonly where: string };
 
 type Arguments<S extends Schema> =

@@ -89,7 +89,7 @@ type Resumed = ReturnType<typeof resumed>;
 
 const unchanged = new Map<string, Resumed>();
 
-/** What changes are compared with: the same options after the save, trained once for all options of an optimizer. */
+/** The run without a change after the save, to which changes are compared; one for all options of an optimizer. */
 function resumedUnchanged(name: string, create: (options: object) => Algorithm, at: number, options: object): Resumed {
   const key = `${name} ${at} ${JSON.stringify(options)}`;
   const known = unchanged.get(key) ?? resumed(create, at, options, options);

@@ -15,7 +15,7 @@ export type KeptOptions<Options> = (change: OptionsChange<Options>) => Readonly<
 
 export const makesState = "the optimizer's state depends on it";
 
-/** For `maskEvery` and others: a state that is there only where the option is above 0. */
+/** For options such as `maskEvery`, which have a state only where they are above 0. */
 export const keptAboveZero = <Option extends string>(option: Option) =>
   (({ before, after }) => (before[option] > 0 === after[option] > 0 ? {} : { [option]: makesState })) as KeptOptions<
     Record<Option, number>

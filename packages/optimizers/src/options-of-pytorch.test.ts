@@ -4,7 +4,7 @@ import { expect, it } from "vitest";
 import { needsPython, python, runPython } from "../../tensor/src/testing/python.ts";
 import { muon, powersgd } from "./index.ts";
 
-/** What is called, and of its arguments those that we have not, with the defaults that are other than ours. */
+/** By PyTorch's name: our options, its arguments that we do not have, and its defaults that differ from ours. */
 const options: Record<string, [schema: Schema, absent: readonly string[], others: Record<string, unknown>]> = {
   "torch.distributed.algorithms.ddp_comm_hooks.powerSGD_hook.PowerSGDState": [
     powersgd.options,

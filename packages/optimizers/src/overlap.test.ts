@@ -125,7 +125,7 @@ const cases: Record<string, Omit<Run, "algorithm">> = {
   "on 4 ranks, with each bucket clipped": { ranks: 4, steps: 3, clip: 0.05, clipBy: "bucket" },
 };
 
-/** What variants go through: most of it at once. */
+/** The cases of the variants: those that check most at once. */
 const few = Object.fromEntries(Object.entries(cases).slice(2));
 const tested = [
   ...Object.entries(algorithms).map(([name, algorithm]) => ({ name, algorithm, cases })),

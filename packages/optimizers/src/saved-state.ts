@@ -28,7 +28,7 @@ export interface StoredState {
 /** A saved number of an algorithm, or a list of them, such as one for each layer. */
 export type Scalar = number | readonly number[];
 
-/** What was saved does not fit this optimizer and model. */
+/** The error of a saved state that does not fit this optimizer and model. */
 export class SavedStateError extends Error {
   override name = "SavedStateError";
 }

@@ -52,7 +52,7 @@ function withValue(tree: Readonly<Tree>, path: readonly string[], value: unknown
   return { ...tree, [key]: within(inside, deeper, value, [...above, key]) };
 }
 
-/** What is at `place`, a group of options or a list, with a value of its own changed. */
+/** `inside`, the group of options or the list at `place`, with the value at `path` changed. */
 function within(inside: unknown, path: readonly string[], value: unknown, place: readonly string[]): unknown {
   const [key, ...deeper] = path as [string, ...string[]];
   const here = place.join(".");

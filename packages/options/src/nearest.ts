@@ -35,7 +35,7 @@ export function editDistance(a: string, b: string): number {
 // weight_decay, weight-decay and weightDecay are the same word in different spellings.
 export const normalised = (word: string): string => word.toLowerCase().replace(/[-_ .]/g, "");
 
-/** What others call a key of ours. */
+/** Our keys by the names that other programs give them. */
 const synonyms: ReadonlyMap<string, string> = new Map([
   ["learningrate", "lr"],
   ["epochs", "steps"],

@@ -206,7 +206,7 @@ async function* remembered(measurements: AsyncGenerator<Measurement>): AsyncGene
   }
 }
 
-/** What is recorded is of the recipe as it is, and says nothing of another one. */
+/** The recorded runs; none with overrides, because the record is of the recipe without any. */
 const recorded = (given: readonly string[]) =>
   given.length > 0 ? [] : readLines(new URL("../../../../docs/results/convergence.jsonl", import.meta.url));
 

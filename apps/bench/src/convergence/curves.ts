@@ -42,7 +42,7 @@ export interface TimeToLoss {
    * The fastest of PyTorch's sides ÷ this one. Undefined where none of them was timed.
    */
   readonly ratio: number | undefined;
-  /** In a run of another length, which has one seed. */
+  /** From a run of another length, which has one seed. */
   readonly oneSeed: boolean;
 }
 

@@ -5,7 +5,7 @@ export type Settings = Readonly<Record<string, number>>;
 /** The values beside one of a setting, the lower first; `undefined` where the axis ends. */
 export type Axis = (value: number) => readonly [lower: number | undefined, higher: number | undefined];
 
-/** In steps of two, without an end. */
+/** An axis in factors of two, without an end. */
 export const doubling: Axis = (value) => [value / 2, 2 * value];
 
 /** One of a list, in ascending order. */
@@ -35,7 +35,7 @@ export interface SearchOptions<S extends Settings> {
   readonly most: number;
   /** Settings that grow together: a larger rate wants a longer warm-up. Steps of both at once are tried, too. */
   readonly together?: readonly string[];
-  /** What is tried last, beside the best. */
+  /** The settings near the best that are tried last. */
   readonly refined?: (best: S) => readonly S[];
 }
 

@@ -12,7 +12,7 @@ import { type OurSide, ours, oursOfMethods, type PeerSide, peers, peersOfMethods
 interface Setting {
   readonly ranks: number;
   readonly rate: string;
-  /** What is compared, where it is not `ours` and `peers`. */
+  /** The sides to compare, where they are not `ours` and `peers`. */
   readonly sides?: { readonly name: string; readonly ours: readonly OurSide[]; readonly peers: readonly PeerSide[] };
   /** Each side takes `stepsPerRound` steps in each of `rounds`. */
   readonly rounds: number;

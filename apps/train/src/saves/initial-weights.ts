@@ -16,13 +16,13 @@ import { describedSize, folderOfModel, isModelFolder, saveOfModel, untiedCopy, u
 export interface InitialWeights {
   /** Its config.json, for messages. */
   readonly file: string;
-  /** What that says; absent where the folder has weights alone. */
+  /** What config.json says; absent where the folder has weights alone. */
   readonly config?: Config;
   /** The name of a copy of a tied tensor, which has other values: the model is not tied. */
   readonly copy?: string;
-  /** What data.tokenizer would be. */
+  /** The value of data.tokenizer that suits the weights. */
   readonly tokenizer?: string;
-  /** What data of pictures would be. */
+  /** The form of pictures that suits the weights. */
   readonly image?: ImageForm;
 }
 

@@ -36,9 +36,9 @@ export const vectorsBeside = (url: string): Vectors => JSON.parse(readFileSync(n
 
 /** One way to use a codec. */
 export interface Configuration {
-  /** For n floats; {} unless given. */
+  /** The codec's parameters for n floats; {} unless given. */
   readonly parameters?: (n: number) => Parameters;
-  /** For n floats; what the codec takes, from an arbitrary seed, unless given. */
+  /** Options of `encode` for n floats; unless given, all that the codec takes, with an arbitrary seed. */
   readonly call?: (n: number) => EncodeCall;
   /** n numbers that the codec can write; any finite floats unless given. */
   readonly floats?: (n: number, seed: number) => Float32Array;
@@ -318,7 +318,7 @@ export function codecContract({ definition, vectors, configurations }: CodecUnde
   });
 }
 
-/** What a definition takes, every kind of it by turns. */
+/** Options of `encode` that the definition takes, each kind in its turn. */
 function callsFor({ takes }: Definition): (n: number) => EncodeCall {
   return (n) => ({
     ...(takes.zero && { zero: n % 2 === 0 ? "plus" : "minus" }),

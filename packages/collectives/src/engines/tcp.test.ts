@@ -144,7 +144,7 @@ describe("a connection to a port of tcp that is not a rank's", () => {
   });
 });
 
-// These wait for seconds: all at once. What one asserts later it asserts by an `expect` of its own.
+// These tests wait for seconds, so they run at once. Each has its own `expect`, for what it asserts later.
 describe.concurrent("a connection of tcp that breaks before its answer arrives", () => {
   it("can be made again, and replaces the first", async ({ expect }) => {
     const { zero, address, waiting } = listening();

@@ -21,7 +21,7 @@ const textOptions = v.object({
   path: v.optional(text),
   tokenizer: v.optional(text, "bytes"), // bytes, gpt2, or the path of a tokenizer.json
   endOfText: v.optional(text), // the token between two texts; the tokenizer's own if absent
-  // of jsonl, json, csv, tsv and parquet; if absent, "text" with tokens, while with bytes the files are read as they are
+  // of jsonl, json, csv, tsv and parquet; if absent, "text" with tokens; with bytes files are read as they are
   column: v.optional(text),
   blockSize: v.optional(positiveInteger), // tokens a row; the model's context if absent
   validationFraction: v.optional(unitInterval, 0.1),

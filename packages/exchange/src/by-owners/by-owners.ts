@@ -105,7 +105,7 @@ export class OwnerPhases implements Disposable {
     this.stages = [...(only === "down" ? [] : [up]), ...(only === "up" ? [] : [down])];
   }
 
-  /** What follows the stages: every rank reads the results, or, where none come down, the owners reduce. */
+  /** Follows the stages: every rank reads the results, or, where none come down, the owners reduce. */
   handOut(): void {
     watched(this.#context.watch, "decode", () => {
       if (this.#schemes[0]!.only === "up") return this.#reduce(); // no message would carry a refusal

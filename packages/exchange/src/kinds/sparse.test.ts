@@ -247,7 +247,7 @@ describe("the sparse mean", () => {
     expect(first!.elsewhere).not.toEqual(first!.whole);
     expect(first!.withoutPlaces).not.toEqual(first!.whole);
     expect(first!.wrong).toContain("sparse: offset is 32, and must be a multiple of 64");
-    // Both ranks sent the same vector: with the same draws each mean would be one of the 7 levels of its block, and not
+    // Both ranks sent the same vector. With the same draws each mean would be one of the 7 levels of its block, and not
     // between two.
     const level = (i: number) =>
       Math.max(...x.subarray(64 * Math.floor(i / 64), 64 * Math.floor(i / 64) + 64).map(Math.abs)) / 3;

@@ -91,7 +91,7 @@ class DirectSum implements Disposable {
       codec.encode(fields, x, ownedChunks(codec, x.length, 1).call(options, this.#rank));
   }
 
-  /** What is added, with this rank's note. */
+  /** The vector that the all-reduce adds, with this rank's note. */
   noted(note: number): Uint8Array | Uint16Array {
     this.#notes[this.#rank] = note;
     return this.#summed;

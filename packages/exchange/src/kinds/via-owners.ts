@@ -1,4 +1,4 @@
-/** What is common to the kinds that go up to owners and down again as one message: each vector is one scheme of it. */
+/** For kinds that go up to owners and down again as one message. Each vector is one scheme of this message. */
 import { byOwners, type OwnerScheme } from "../by-owners/by-owners.ts";
 import type { ExchangeContext } from "../exchange-context.ts";
 

@@ -21,7 +21,7 @@ const names = {
   labelSmoothing: "label_smoothing", // no key of transformers, which keeps it
 };
 
-/** What a config that leaves these out has, in transformers. */
+/** The values that transformers gives to the keys that a config leaves out. */
 const defaults: VitOptions = {
   width: 768,
   heads: 12,

@@ -30,7 +30,7 @@ const inBlockInMemory: Names = {
   "mlp.fc2": ["mlp.fc2"],
 };
 
-/** What files of transformers' model without a head leave out in front of their names. */
+/** The prefix of names that is missing in files of transformers' model without a head. */
 export const basePrefixOf = ({ distilled }: VitShape): string => (distilled ? "deit." : "vit.");
 
 export function storedAs(parameter: string, shape: VitShape): readonly string[] {

@@ -37,7 +37,7 @@ export interface State {
   readonly derived?: Record<string, unknown>;
 }
 
-/** What was sent of an error: a magnitude with each element's sign, and nothing of held elements. */
+/** The part of an error that was sent: a magnitude with each element's sign, and nothing of held elements. */
 export interface SentSigns {
   readonly magnitude: number;
   readonly hold: Uint8Array | undefined; // one bit an element

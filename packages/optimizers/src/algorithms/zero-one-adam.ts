@@ -75,7 +75,7 @@ export interface ZeroOneAdamState extends CompensationErrors {
 export const zeroOneAdam = define({
   name: "zero-one-adam",
   options,
-  /** Only below `freeze` the options count that say how v is made; and errors are those of what `early` says. */
+  /** The options that say how v is made count only before `freeze`. What the errors belong to depends on `early`. */
   kept: ({ before, after, step }) => ({
     scale: makesState,
     early: makesState,

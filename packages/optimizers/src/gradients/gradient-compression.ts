@@ -19,7 +19,7 @@ export interface GradientCompression<S extends State = State> {
   /** As for an algorithm: `mean` sees any run of parameters, single ones in their own shape, or the whole model. */
   readonly splits: Algorithm["splits"];
   readonly perLayer?: string;
-  /** For a model with these parameters: the option that leaves nothing to compress, and what would. */
+  /** The option that leaves nothing to compress in a model with these parameters, and what would help. */
   remark?(segments: readonly Segment[]): Problem | undefined;
   /** The state of a vector, whose gradient has the shape of θ. Its keys are none that an algorithm under it uses. */
   init(θ: Tensor, vector: Vector): S;

@@ -82,7 +82,7 @@ const optionsTogether: Partial<Record<Name, readonly object[]>> = {
   "one-bit-adam": [{ warmup: "auto", beta2: 0.5 }],
 };
 
-/** For those that work on matrices alone. */
+/** The groups of algorithms that work on matrices alone: Lion has the vectors. */
 export const groups = [{ match: ({ role }: Segment) => role === "vector", algorithm: lion() }];
 
 interface Made {
@@ -116,7 +116,7 @@ function wordsOf({ type, options = [] }: Schema): readonly unknown[] {
 
 type Make = (options: object) => Made;
 
-/** With `settings`, then with another value of each option, and with each of its words. */
+/** A case with `settings`, then one for another value of each option, and for each of its words. */
 function casesOf(name: string, entry: { readonly options: { readonly entries: object } }, others: Cases, make: Make) {
   const schemas = entry.options.entries as Record<string, Schema>;
   const settled: Record<string, unknown> = { ...settings[name] };

@@ -113,7 +113,7 @@ export const compressions = {
   ...unlisted<GradientCompression>(gradientCompressions, listedCompressions),
 };
 
-/** What works on the model as one vector, and the option with which it works on single layers. */
+/** Algorithms that work on the model as one vector, and the option with which they work on single layers. */
 export const wholes: Record<string, { create: () => Algorithm; perLayer: string }> = {
   ...Object.fromEntries(
     Object.entries({ "one-bit-adam": oneBitAdam, "one-bit-lamb": oneBitLamb, "lamb-basic-one-bit": lambBasicOneBit })

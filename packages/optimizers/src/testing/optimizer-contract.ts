@@ -65,7 +65,7 @@ function gradient(rank: number, step: number, i: number): number {
 
 const worlds = [1, 2, 3, 4, 5];
 
-/** What may be the matter with gradients; the keys end a sentence. */
+/** Troubles that gradients may have; the keys end the sentence of a test's name. */
 const hardships: Readonly<Record<string, Which>> = {
   "": {},
   ", one of which has no gradient": { without: (rank) => rank === 0 },

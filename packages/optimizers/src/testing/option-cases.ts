@@ -2,7 +2,7 @@
 import { v } from "@terse/options";
 import { algorithms, gradientCompressions } from "../index.ts";
 
-/** Another value of each option, and with which others it counts. */
+/** Another value of each option, and the other options without which it would not count. */
 export type Cases = Readonly<Record<string, readonly [to: unknown, beside?: object]>>;
 
 const decay: Cases = { weightDecay: [0.5] };
@@ -17,7 +17,7 @@ const hasMomentum = { momentum: 0.9 };
 const levels = { bits: 3 };
 const free = { beta2: 0.9, threshold: 10, minFactor: 0.01, maxFactor: 100 }; // of bounds
 
-/** Where the first value that fits would change nothing, or would not be allowed alone. */
+/** Cases by hand, where the first value that fits would change nothing or would not be allowed alone. */
 const chosenOfAlgorithms: Readonly<Record<string, Cases>> = {
   sgd: { momentum: [0.5, hasMomentum], dampening: [0.5, hasMomentum], nesterov: [true, hasMomentum], ...decay },
   signsgd: votes,

@@ -68,7 +68,7 @@ export function trainMatrices(
     parallel?: Parallel;
     bucket?: number;
     clip?: number;
-    /** What the ranks of a run have saved after `at` steps, and their parameters: this one goes on from there. */
+    /** The ranks' saves and parameters after `at` steps of another run, from which this run goes on. */
     from?: { at: number; saves: readonly StoredState[]; X: readonly Matrix[] };
   },
 ): Promise<Trained[][]> {
