@@ -1,6 +1,6 @@
 #!/bin/bash
-# Asks of the kernels of codecs and optimizers all that a machine with a GPU can. It needs cmake, g++, nvcc (on the PATH,
-# in CUDA_HOME, or from pip) and python3; no Node.
+# Runs every check of the kernels of codecs and optimizers on a machine with a GPU. It needs cmake, g++, nvcc (on the
+# PATH, in CUDA_HOME, or from pip) and python3; no Node.
 #   native/cuda/on-device.sh [PART …]      parts, by default all, in this order:
 #     build      into native/cuda/build, for this machine's GPU
 #     check      against scalar C, against the golden vectors, and at odd lengths about 1 Mi

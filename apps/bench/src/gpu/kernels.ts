@@ -1,6 +1,6 @@
 /**
- * The kernels of codecs and of optimizers. Their check programs, which native/cuda/on-device.sh builds, time them by the
- * device's clock: medians of 21 calls.
+ * The kernels of codecs and of optimizers. Their check programs, which native/cuda/on-device.sh builds, time them by
+ * the device's clock: medians of 21 calls.
  *
  *   over_copy    bytes that the work must read and write at least / its time, ÷ the same of a copy on the device
  *   over_torch   our time ÷ PyTorch's for the same work (peers/gpu_kernels.py)

@@ -1,6 +1,6 @@
 /**
- * A small GPT trained by the same recipe on the CPU, on the GPU, and on the GPU with NCCL, alone in its world: losses on
- * held-out text, and the time of a step. Operators of a GPU round in another order, so losses are near each other.
+ * A small GPT trained by the same recipe on the CPU, on the GPU, and on the GPU with NCCL, alone in its world: losses
+ * on held-out text, and the time of a step. Operators of a GPU round in another order, so losses are near each other.
  */
 import { joinWorld, loopback } from "@terse/collectives";
 import { defaultRecipe, readRecipe } from "@terse/train/recipe";

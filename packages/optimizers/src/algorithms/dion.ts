@@ -26,8 +26,8 @@
  * Sent per step, for all matrices of a bucket; in bytes, if the ranks own equally much:
  *          2 messages   2 (P − 1)/P · 4 (m + n) r, where data parallel sends 2 (P − 1)/P · 4 m n
  *   svd    1 message    (P − 1)/P · 4 (m n + (m + n) r)
- * With means and computed values in bf16 it is half of it. With fewer matrices than ranks a computed mean in f32 goes by
- * slices, in twice as many messages and about twice the bytes (computed-mean.ts of @terse/exchange).
+ * With means and computed values in bf16 it is half of it. With fewer matrices than ranks a computed mean in f32 goes
+ * by slices, in twice as many messages and about twice the bytes (computed-mean.ts of @terse/exchange).
  */
 import { copy } from "@terse/collectives";
 import { addLowRank, normalizeColumns } from "@terse/native-optimizers";
