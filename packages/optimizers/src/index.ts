@@ -29,6 +29,7 @@ export { powersgd } from "./gradients/powersgd.ts";
 export { qsgd } from "./gradients/qsgd.ts";
 export { terngrad } from "./gradients/terngrad.ts";
 export { refusedOptions } from "./kept-options.ts";
+export type { Layer } from "./layer.ts";
 export { matrixShape } from "./matrix-shape.ts";
 export type { Mesh, Parallel } from "./mesh.ts";
 export { Optimizer, type OptimizerOptions, type StepReport } from "./optimizer.ts";

@@ -89,9 +89,14 @@ export class MomentumSync {
     ]);
   }
 
+  /** Whether it changes momenta at the end of step t. */
+  changes(step: number): boolean {
+    return this.#isDue(this.#late ? step - 1 : step);
+  }
+
   /** Payload bytes that one rank sends in a step. A late mean counts in the step beside which it travels. */
   bytesSent(step: number, { rank, size }: Pick<Group, "rank" | "size">): number {
-    if (!this.#isDue(this.#late ? step - 1 : step)) return 0;
+    if (!this.changes(step)) return 0;
     const means = this.#momenta.map(({ length }) => ({ kind: "mean", n: length }) as const);
     return bytesOfRound(means, size, rank, standardSchemes);
   }

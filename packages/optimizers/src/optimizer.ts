@@ -21,6 +21,7 @@ import { bucketsOf, OverlapError, obstacle } from "./buckets.ts";
 import { type ClipBy, Clipping } from "./clipping/clipping.ts";
 import { GradientNorms } from "./clipping/gradient-norms.ts";
 import { compareRanks } from "./fingerprint.ts";
+import { type Layer, layersOfSpan } from "./layer.ts";
 import { meshOf, type Parallel } from "./mesh.ts";
 import { type MomentumSync, momentumSyncsOf } from "./momentum-sync.ts";
 import { disposeSlice, type ParameterGroup, padsOf, type Span, spansOf } from "./parameter-groups.ts";
@@ -119,6 +120,7 @@ export class Optimizer implements AsyncDisposable {
   readonly #syncs: readonly MomentumSync[];
   #down: Promise<Group> | undefined; // the group that results come down over, where several buckets are under way
   #underWay: (OpenStep & { stop: () => void }) | undefined;
+  #norms: GradientNorms | undefined; // of the last step
 
   constructor(arena: Arena, group: Group, options: OptimizerOptions) {
     const { algorithm, groups = [], clip = 0, clipBy = "global", overlap = "off", compareEvery = 100 } = options;
@@ -199,6 +201,7 @@ export class Optimizer implements AsyncDisposable {
     // Pads go along with their neighbours through every kernel; the arena promises that they stay 0.
     for (const pad of this.#pads) noGrad(() => pad.zero_());
 
+    this.#norms = underWay.step.norms;
     const after = await this.#sent();
     const norm = agreementOnNorms(this.steps, this.#group.rank, this.#sending);
     this.steps++;
@@ -292,6 +295,17 @@ export class Optimizer implements AsyncDisposable {
    */
   momenta(): readonly Tensor[] {
     return this.#spans.flatMap(({ state: { elements = {} } }) => [elements["m"] ?? elements["M"] ?? []].flat());
+  }
+
+  /** Whether some momenta of this rank are no longer its own after a step, because the ranks have averaged them. */
+  averagesMomenta(step: number): boolean {
+    return this.#group.size > 1 && this.#syncs.some((sync) => sync.changes(step));
+  }
+
+  /** The parameters in the order of the model, with what the last step worked on. */
+  layers(): Layer[] {
+    const gradientScaleOf = (name: string) => this.#norms?.ownFactorOf(name) ?? 1;
+    return noGrad(() => this.#parts().flatMap((span) => layersOfSpan(span, gradientScaleOf)));
   }
 
   /**

@@ -98,6 +98,11 @@ export interface Algorithm<S extends State = State> {
    */
   readonly takesMean?: true;
   /**
+   * The weights of an algorithm whose ranks send signs or levels of c = β₁ m + (1 − β₁) g, each of its own m and g.
+   * After that m ← β₂ m + (1 − β₂) g.
+   */
+  readonly votes?: { readonly beta1: number; readonly beta2: number };
+  /**
    * For an algorithm with its own m in `elements`: the layers whose momenta are averaged, and when. The optimizer does
    * it after the step.
    */

@@ -99,6 +99,7 @@ export const distributedLion = define({
     if (zero === "hold") return withZeros(options);
     return {
       splits: "anywhere",
+      votes: { beta1, beta2 },
       momentumSync,
 
       init: (θ) => ({ elements: { m: zerosLike(θ), ...(maskEvery > 0 && { seen: zerosLike(θ) }) } }),
@@ -135,6 +136,7 @@ function withZeros({ beta1, beta2, weightDecay, vote, momentumSync }: Options): 
   const codec = ternary as Codec; // its encoder takes the signs
   return {
     splits: "anywhere",
+    votes: { beta1, beta2 },
     momentumSync,
 
     init: (θ) => ({ elements: { m: zerosLike(θ) } }),

@@ -75,6 +75,7 @@ export function lionCubLevels(
 
   return {
     splits: "anywhere",
+    votes: { beta1, beta2 },
     momentumSync,
 
     init(θ, { segments, ranks }) {

@@ -64,6 +64,7 @@ function lionCubVotes({
 }: VoteOptions): Rules<LionCubState> {
   return {
     splits: "anywhere", // every line above works on single elements, so buckets change nothing
+    votes: { beta1, beta2 },
     momentumSync,
 
     init: (θ) => ({ elements: { m: zerosLike(θ), ...(maskEvery > 0 && { seen: zerosLike(θ) }) } }),

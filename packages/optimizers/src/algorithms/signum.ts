@@ -68,6 +68,7 @@ function rules({
 }): Rules<SignumState> {
   return {
     splits: "anywhere",
+    votes: { beta1: beta, beta2: beta },
 
     init: (θ) => ({ elements: { m: zerosLike(θ) } }),
 

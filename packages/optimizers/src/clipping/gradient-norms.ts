@@ -93,6 +93,13 @@ export class GradientNorms implements BucketNorms {
     return this.#factor((way) => way.ownNorm(this.#buckets.indexOf(bucket), this));
   }
 
+  /** The factor that has clipped the own gradient of a parameter, after the step. */
+  ownFactorOf(name: string): number {
+    const holds = ({ spans }: Bucket) =>
+      spans.some(({ vector: { segments } }) => segments.some((segment) => segment.name === name));
+    return this.ownFactor(this.#buckets.find(holds)!);
+  }
+
   /** The factor that clips a bucket's mean gradients. */
   meanFactor(bucket: Bucket): number {
     return this.#factor((way) => way.meanNorm(this.#buckets.indexOf(bucket), this));
