@@ -7,7 +7,7 @@ import { emulatedLinkText } from "./emulated-link-text.ts";
 import { sentence } from "./failure.ts";
 import { bytesText, durationText } from "./format.ts";
 import { inventoryLines } from "./inventory-lines.ts";
-import { agreementOf } from "./measures/agreement.ts";
+import { isBetterMeasuredNext, measure } from "./measures/measure.ts";
 import { gatherRanks } from "./measures/ranks.ts";
 import type { StepMeter } from "./measures/step-meter.ts";
 import { openingLines } from "./opening-lines.ts";
@@ -44,6 +44,7 @@ export class Journal implements AsyncDisposable {
   #lastValidation: Record<string, number> = {};
   #trained = { seconds: 0, bytes: 0 }; // in all steps of the run, also before it was resumed
   #sent = { steps: 0, bytes: 0 }; // a mean over steps: those that average momenta send more than others
+  #measureIsDue = false;
   #printedBucketing: string | undefined;
   readonly #printedVotes = new Set<string>();
 
@@ -77,13 +78,15 @@ export class Journal implements AsyncDisposable {
   start(step: number): (seen: { loss: number; lr: number } & StepReport) => Promise<void> {
     const { logEvery, measureEvery, steps, accumulate } = this.#recipe;
     const { meter, optimizer, run } = this.#parts;
-    const samples = measureEvery > 0 && step % measureEvery === 0 && this.#group.size > 1;
-    meter.begin(step, { samplesVotes: samples });
+    this.#measureIsDue ||= measureEvery > 0 && step % measureEvery === 0;
+    const measures = this.#measureIsDue && !isBetterMeasuredNext(optimizer, step);
+    meter.begin(step, { samplesVotes: measures && this.#group.size > 1 });
     return async ({ loss, lr, ...report }) => {
       meter.end();
-      if (samples) {
-        const measured = await agreementOf(this.#group, { votes: meter.votes, momenta: optimizer.momenta() });
-        if (this.#terminal && Object.keys(measured).length > 0) run.log({ step, ...measured });
+      if (measures) {
+        this.#measureIsDue = false;
+        const line = await this.aside(() => measure(this.#group, optimizer, { step, votes: meter.votes }));
+        if (line) run.log({ step, ...line });
       }
       this.#sent.steps++;
       this.#sent.bytes += report.bytes;

@@ -10,25 +10,24 @@
  * Sent by a rank: an all-reduce of 4 bytes a sampled vote and 8 a sampled momentum (64 KiB at most), and one of 8
  * bytes.
  */
-import type { Group } from "@terse/collectives";
+import { allReduceBytes, type Group } from "@terse/collectives";
 import { keep, noGrad, type Tensor } from "@terse/tensor";
+import type { Measured } from "./measured.ts";
 import type { VoteSample } from "./vote-sample.ts";
 
 const mostElements = 4096; // of the momenta
 
-/**
- * Keys and values for metrics.jsonl on rank 0. The others get only `drift` and the shares, with the same values. A
- * single rank gets nothing.
- */
-export async function agreementOf(
+/** The same on every rank, but for the quantiles of its own momenta. A single rank measures nothing. */
+export async function measureAgreement(
   group: Group,
   { votes, momenta }: { votes: VoteSample | undefined; momenta: readonly Tensor[] },
-): Promise<Readonly<Record<string, number | readonly number[]>>> {
+): Promise<Measured> {
   const { size } = group;
-  if (size === 1) return {};
+  if (size === 1) return { model: {} };
   const plus = votes?.plus() ?? new Float32Array(0);
   const m = await sampled(momenta);
   const [v, n] = [plus.length, m.length];
+  if (v + n === 0) return { model: {} };
   const sums = new Float32Array(v + 2 * n);
   sums.set(plus);
   sums.set(
@@ -43,10 +42,13 @@ export async function agreementOf(
   await group.allReduce(squares);
   const scale = Math.sqrt(sumOf(means, (value) => value ** 2) / n);
   const drift = Math.sqrt(squares[0]! / (n * size)) / scale;
-  return {
+  const bytes = sentByAll(size, sums.length, 4) + sentByAll(size, 1, 8);
+  const ofVotes = sums.subarray(0, v);
+  const model = {
     ...(v > 0 && {
-      "votes/ties": sumOf(sums.subarray(0, v), (c) => Number(2 * c === size)) / v,
-      "votes/agreement": agreement(sums.subarray(0, v), size),
+      "votes/ties": sumOf(ofVotes, (c) => Number(2 * c === size)) / v,
+      "votes/chance_ties": chanceOfTie(size),
+      "votes/agreement": agreement(ofVotes, size),
       "votes/elements": v,
     }),
     ...(scale > 0 && {
@@ -56,6 +58,21 @@ export async function agreementOf(
       "momentum/elements": n,
     }),
   };
+  return { model, bytes };
+}
+
+/** Bytes that all ranks together send to add up so many elements. */
+function sentByAll(ranks: number, length: number, elementBytes: number): number {
+  const each = Array.from({ length: ranks }, (_, rank) => allReduceBytes(length, elementBytes, ranks, rank).bytes);
+  return each.reduce((sum, bytes) => sum + bytes, 0);
+}
+
+/** The share of elements that tie where the ranks' votes have nothing in common: C(P, P/2) / 2^P, 0 for an odd P. */
+export function chanceOfTie(ranks: number): number {
+  if (ranks % 2 === 1) return 0;
+  let chance = 1;
+  for (let pair = 1; 2 * pair <= ranks; pair++) chance *= (2 * pair - 1) / (2 * pair);
+  return chance;
 }
 
 const pairs = (n: number) => (n * (n - 1)) / 2;
@@ -71,7 +88,12 @@ const shares = [0.5, 0.9, 0.99, 0.999, 1];
 export function quantilesOf(m: Float32Array): number[] {
   const sizes = m.map(Math.abs).sort();
   const mean = sumOf(sizes, (size) => size) / sizes.length;
-  return shares.map((share) => sizes[Math.min(sizes.length - 1, Math.floor(share * sizes.length))]! / mean);
+  return shares.map((share) => quantileOf(sizes, share) / mean);
+}
+
+/** Of values in ascending order: so many of them, as a share, are below it. */
+export function quantileOf(sorted: Float32Array, share: number): number {
+  return sorted[Math.min(sorted.length - 1, Math.floor(share * sorted.length))]!;
 }
 
 /** Elements of all tensors, at even distances. */

@@ -3,7 +3,7 @@ import { PackedBits } from "@terse/exchange";
 import { lionCub, Optimizer } from "@terse/optimizers";
 import { Arena, fromTypedArray, Linear, scope } from "@terse/tensor";
 import { describe, expect, it } from "vitest";
-import { agreementOf } from "./agreement.ts";
+import { measureAgreement } from "./agreement.ts";
 import { gatherRanks } from "./ranks.ts";
 import { lengthOfUnion, StepMeter } from "./step-meter.ts";
 import { VoteSample } from "./vote-sample.ts";
@@ -37,12 +37,13 @@ describe("how far ranks agree", () => {
     const measured = await onRanks(4, async (group) => {
       const votes = sampleOf(bits(5, (i) => isPlus(i, group.rank)));
       const m = Float32Array.from({ length: 60 }, (_, i) => (isPlus(i, group.rank) ? 3 : -1));
-      return agreementOf(group, {
+      return measureAgreement(group, {
         votes,
         momenta: [fromTypedArray(m.subarray(0, 20)), fromTypedArray(m.subarray(20))],
       });
     });
-    for (const each of measured) {
+    for (const { model: each } of measured) {
+      expect(each["votes/chance_ties"]).toBeCloseTo(6 / 16, 12);
       expect(each["votes/elements"]).toBe(320);
       expect(each["votes/ties"]).toBeCloseTo(1 / 5, 12);
       expect(each["votes/agreement"]).toBeCloseTo(20 / 30, 12);
@@ -55,12 +56,17 @@ describe("how far ranks agree", () => {
 
   it("is a drift of 0 where momenta are the same, and nothing on a single rank or without momenta", async () => {
     const momenta = () => [fromTypedArray(Float32Array.of(1, -2, 4))];
-    const [same] = await onRanks(2, (group) => agreementOf(group, { votes: undefined, momenta: momenta() }));
-    expect(same).toMatchObject({ "momentum/drift": 0, "momentum/agreement": 1 });
-    const sizes = same!["momentum/quantiles"] as number[];
+    const [same] = await onRanks(2, (group) => measureAgreement(group, { votes: undefined, momenta: momenta() }));
+    expect(same!.model).toMatchObject({ "momentum/drift": 0, "momentum/agreement": 1 });
+    const sizes = same!.model["momentum/quantiles"] as number[];
     expect(sizes.map((size) => size * (7 / 3))).toEqual([2, 4, 4, 4, 4].map((size) => expect.closeTo(size, 6)));
-    expect(await onRanks(1, (group) => agreementOf(group, { votes: undefined, momenta: momenta() }))).toEqual([{}]);
-    expect(await onRanks(2, (group) => agreementOf(group, { votes: undefined, momenta: [] }))).toEqual([{}, {}]);
+    expect(await onRanks(1, (group) => measureAgreement(group, { votes: undefined, momenta: momenta() }))).toEqual([
+      { model: {} },
+    ]);
+    expect(await onRanks(2, (group) => measureAgreement(group, { votes: undefined, momenta: [] }))).toEqual([
+      { model: {} },
+      { model: {} },
+    ]);
   });
 
   it("is sampled from whole words, at even distances, and never more than 8192 elements", () => {
