@@ -4,13 +4,29 @@ export interface Line {
   readonly [key: string]: unknown;
 }
 
-/** The numbers of a line by key; those of a list have their place in it. Texts are left out, and what is not finite. */
-export function numbersOf({ step: _, ...values }: Line): { key: string; value: number; place?: number }[] {
+/** A number of a line; one of a list has its place there: a name where the line has names for the places. */
+export interface NumberOfLine {
+  readonly key: string;
+  readonly value: number;
+  readonly place?: number | string;
+}
+
+/** The numbers of a line. Texts are left out, and what is not finite. */
+export function numbersOf({ step: _, ...values }: Line): NumberOfLine[] {
   return Object.entries(values)
-    .flatMap(([key, value]) =>
-      Array.isArray(value) ? value.map((each: unknown, place) => ({ key, value: each, place })) : [{ key, value }],
-    )
-    .filter((each): each is { key: string; value: number; place?: number } => Number.isFinite(each.value));
+    .flatMap(([key, value]) => {
+      if (!Array.isArray(value)) return [{ key, value }];
+      const names = namesOfPlaces(values, key, value.length);
+      return value.map((each: unknown, place) => ({ key, value: each, place: names?.[place] ?? place }));
+    })
+    .filter((each): each is NumberOfLine => Number.isFinite(each.value));
+}
+
+/** The names of the places of the list `layers/ties` are the list `layers/names` of the same line. */
+function namesOfPlaces(values: Readonly<Record<string, unknown>>, key: string, length: number): string[] | undefined {
+  const names = values[key.replace(/[^/]*$/, "names")];
+  const fit = Array.isArray(names) && names.length === length && names.every((name) => typeof name === "string");
+  return fit ? names : undefined;
 }
 
 /**

@@ -20,6 +20,7 @@ afterEach(() => rmSync(folder, { recursive: true, force: true }));
 const lines: readonly Line[] = [
   { step: 0, "val/loss": 5.5 },
   { step: 0, "train/loss": 5.25, "ranks/compute_seconds": [0.5, 0.75], total_bytes: 1000, emulated_link: "100 Mbit/s" },
+  { step: 0, "layers/names": ["a.weight", 'b "x\\y'], "layers/ties": [0.375, null], "layers/changes": [1, 2] },
   { step: 300, "train/loss": 2.125, "ranks/compute_seconds": [0.25, 0.5], total_bytes: 301_000, grad_norm: Number.NaN },
 ];
 
@@ -93,6 +94,9 @@ print(json.dumps({tag: [[e.step, e.value] for e in events.Scalars(tag)] for tag 
           [0, 0.75],
           [300, 0.5],
         ],
+        "layers/ties/a.weight": [[0, 0.375]],
+        "layers/changes/a.weight": [[0, 1]],
+        'layers/changes/b "x\\y': [[0, 2]],
         total_bytes: [
           [0, 1000],
           [300, 301_000],
@@ -111,9 +115,13 @@ describe("numbers for Prometheus", () => {
     expect(notes[0]).toMatch(/http:\/\/127\.0\.0\.1:\d+\/metrics$/);
     // https://prometheus.io/docs/instrumenting/exposition_formats/: a comment of the type, then samples of that name
     const name = "[a-zA-Z_:][a-zA-Z0-9_:]*";
-    expect(text).toMatch(new RegExp(`^(# TYPE ${name} (counter|gauge)\\n(${name}(\\{[a-z]+="[^"]*"\\})? \\S+\\n)+)+$`));
+    expect(text).toMatch(
+      new RegExp(`^(# TYPE ${name} (counter|gauge)\\n(${name}(\\{[a-z]+="([^"\\\\]|\\\\.)*"\\})? \\S+\\n)+)+$`),
+    );
     expect(text).toContain("# TYPE terse_train_loss gauge\nterse_train_loss 2.125\n");
     expect(text).toContain('terse_ranks_compute_seconds{rank="1"} 0.5\n');
+    expect(text).toContain('# TYPE terse_layers_ties gauge\nterse_layers_ties{layer="a.weight"} 0.375\n# TYPE');
+    expect(text).toContain('terse_layers_changes{layer="b \\"x\\\\y"} 2\n');
     expect(text).toContain("# TYPE terse_sent_bytes_total counter\nterse_sent_bytes_total 301000\n");
     expect(text).toContain("terse_val_loss 5.5\n");
     expect(text).not.toContain("NaN");

@@ -5,7 +5,7 @@
  */
 import { once } from "node:events";
 import { Worker } from "node:worker_threads";
-import { type Line, numbersOf } from "./numbers-of.ts";
+import { type Line, type NumberOfLine, numbersOf } from "./numbers-of.ts";
 import type { ListenAddress, ListenResult } from "./prometheus-thread.ts";
 
 /** Sums that only grow, under the names that Prometheus wants for them. */
@@ -15,8 +15,15 @@ const counters: Readonly<Record<string, string>> = {
   total_bytes: "terse_sent_bytes_total",
 };
 
+/** What the places of lists are, by what stands before the key's slash. */
+const labels: Readonly<Record<string, string>> = { ranks: "rank", layers: "layer", quantizers: "quantizer" };
+
+/** As the value of a label. */
+const escaped = (place: number | string) =>
+  String(place).replaceAll("\\", "\\\\").replaceAll('"', '\\"').replaceAll("\n", "\\n");
+
 export class Prometheus implements Disposable {
-  readonly #last = new Map<string, { value: number; place?: number }[]>(); // by key
+  readonly #last = new Map<string, Omit<NumberOfLine, "key">[]>(); // by key
   #thread: Worker | undefined;
 
   /** Listens on the host and port; port 0 takes a free one. Resolves to its URL. Rejects with the system's error. */
@@ -42,9 +49,10 @@ export class Prometheus implements Disposable {
     return [...this.#last]
       .map(([key, values]) => {
         const name = counters[key] ?? `terse_${key.replaceAll(/[^a-zA-Z0-9_]/g, "_")}`;
-        const label = key.startsWith("ranks/") ? "rank" : "place";
+        const [folder] = key.split("/");
+        const label = labels[folder!] ?? "place";
         const samples = values.map(
-          ({ value, place }) => `${name}${place === undefined ? "" : `{${label}="${place}"}`} ${value}\n`,
+          ({ value, place }) => `${name}${place === undefined ? "" : `{${label}="${escaped(place)}"}`} ${value}\n`,
         );
         return `# TYPE ${name} ${key in counters ? "counter" : "gauge"}\n${samples.join("")}`;
       })
