@@ -33,6 +33,14 @@ function measured(step: number): object {
 
 const rare = {
   "votes/ties": 0.12,
+  "votes/chance_ties": 0.375,
+  "update/match": 0.6,
+  "update/flip": 0.1,
+  "update/ties": 0.3,
+  "layers/names": ["tokens.weight", "norm.weight", "head.weight"],
+  "layers/match": [0.58, null, 0.7],
+  "layers/flip": [0.043, null, 0.2],
+  "layers/ties": [0.375, null, 0.1],
   "votes/agreement": 0.6,
   "momentum/drift": 0.7,
   "momentum/agreement": 0.62,
@@ -78,7 +86,8 @@ describe.skipIf(!browserPath)(`in a headless Chromium${whyNoBrowser}`, () => {
     const { page, errors } = await newPage();
     await opened(server.url, page);
     const hidden = (title: string) => page.evaluate<boolean>(`${card(title)}.hidden`);
-    const unmeasured = ["Parts of a step", "Ranks", "Ties", "Momentum drift", "Sizes of momenta", "Sample of text"];
+    const unmeasured = ["Parts of a step", "Ranks", "Agreement by layer", "Vote and standard Lion", "Ties"];
+    unmeasured.push("Momentum drift", "Sizes of momenta", "Sample of text");
     expect(await Promise.all(unmeasured.map(hidden))).toEqual(unmeasured.map(() => true));
     expect(await page.textContent(".state")).toBe("running");
     expect(await page.evaluate("document.querySelector('progress').value")).toBe(10);
@@ -103,6 +112,16 @@ describe.skipIf(!browserPath)(`in a headless Chromium${whyNoBrowser}`, () => {
     expect(await page.evaluate(`${card("Ranks")}.innerText`)).toContain(
       "Rank 1 is the slowest: its own work takes 10.0 ms more",
     );
+    const rowsByLayer = `[...${card("Agreement by layer")}.querySelectorAll('tr')]`;
+    const byLayer = `${rowsByLayer}.map((row) => [...row.children].map((cell) => cell.textContent))`;
+    expect(await page.evaluate(byLayer)).toEqual([
+      ["layer", "match", "flip", "ties"],
+      ["the model", "60.0 %", "10.0 %", "30.0 %"],
+      ["tokens.weight", "58.0 %", "4.30 %", "37.5 %"],
+      ["head.weight", "70.0 %", "20.0 %", "10.0 %"], // norm.weight is not voted on
+    ]);
+    const chance = `${card("Agreement by layer")}.querySelector('svg line').getAttribute('x1')`;
+    expect(await page.evaluate(chance)).toBe("62.5%");
     expect(errors).toEqual([]);
   });
 

@@ -1,5 +1,6 @@
 /** The page: it follows the runs, and shows them anew when something has changed. */
 import { onTheme } from "./colours.ts";
+import { AgreementByLayer } from "./panels/agreement-by-layer.ts";
 import { ChartOfRun, ChartOfRuns, ofAllRuns, ofOneRun } from "./panels/charts.ts";
 import { Momenta } from "./panels/momenta.ts";
 import { OtherMetrics } from "./panels/other-metrics.ts";
@@ -27,6 +28,7 @@ const panels: readonly Panel[] = [
   new PartsByStep(read),
   ...ofOneRun.map((definition) => new ChartOfRun(definition, read)),
   new Ranks(),
+  new AgreementByLayer(),
   ...others,
   new OtherMetrics(read),
   new Momenta(),

@@ -112,6 +112,15 @@ export class RunData {
     return Array.isArray(value) && value.every((each) => typeof each === "number") ? value : undefined;
   }
 
+  /** The numbers of a list by the names of its places, which for `layers/ties` are `layers/names`. */
+  namedOf(key: string): ReadonlyMap<string, number> | undefined {
+    const [names, values] = [this.last.get(key.replace(/[^/]*$/, "names")), this.last.get(key)];
+    if (!Array.isArray(names) || !Array.isArray(values) || names.length !== values.length) return undefined;
+    return new Map(
+      names.flatMap((name, i) => (typeof values[i] === "number" ? [[String(name), values[i]] as const] : [])),
+    );
+  }
+
   /** Lines of a run that was written before sums were are summed here. */
   #advance(line: Line, steps: number): void {
     const { steps: known, seconds, bytes } = this.#positions;

@@ -9,6 +9,8 @@ interface Line {
   readonly label: string;
   readonly points?: boolean;
   readonly faint?: boolean;
+  readonly beside?: string; // shown only where this key is
+  readonly colour?: number; // in the details of one run
 }
 
 interface Definition extends ChartOptions {
@@ -54,7 +56,15 @@ export const ofAllRuns: readonly Definition[] = [
     about: "Standard deviation of the momenta between ranks, divided by the root mean square of their mean.",
     lines: [rare("momentum/drift", "drift")],
   },
-  { title: "Ties", unit: "share", about: "Elements with as many votes each way.", lines: [rare("votes/ties", "ties")] },
+  {
+    title: "Ties",
+    unit: "share",
+    about: "Elements with as many votes each way, and as many as there would be if votes had nothing in common.",
+    lines: [
+      rare("votes/ties", "ties"),
+      { key: "votes/chance_ties", label: "chance", faint: true, beside: "votes/ties" },
+    ],
+  },
   {
     title: "Agreement of votes",
     unit: "share",
@@ -73,6 +83,17 @@ export const ofAllRuns: readonly Definition[] = [
 
 /** One colour a line. */
 export const ofOneRun: readonly Definition[] = [
+  {
+    title: "Vote and standard Lion",
+    unit: "share",
+    about: "Elements whose vote with one bit has the sign of standard Lion's update, the opposite one, or none.",
+    lines: [
+      { ...rare("update/match", "match"), colour: 2 },
+      { ...rare("update/flip", "flip"), colour: 1 },
+      { ...rare("update/ties", "ties"), colour: 7 },
+      { key: "votes/chance_ties", label: "chance of ties", faint: true, beside: "update/ties", colour: 5 },
+    ],
+  },
   {
     title: "Messages and update",
     unit: "s",
@@ -101,7 +122,9 @@ export class ChartOfRuns implements Panel {
 
   show({ runs, by }: View): void {
     const { lines } = this.#definition;
-    const measured = lines.filter(({ key }) => runs.some((run) => run.columns.has(key)));
+    const measured = lines.filter(({ key, beside = key }) =>
+      runs.some(({ columns }) => columns.has(key) && columns.has(beside)),
+    );
     const several = measured.length > 1;
     const series = runs.flatMap((run, i) =>
       measured.flatMap((each, at) => {
@@ -133,7 +156,7 @@ export class ChartOfRun implements Panel {
 
   show({ runs, chosen, by }: View): void {
     this.#chart.show(
-      this.#definition.lines.flatMap((each, i) => seriesOf(runs[chosen]!, each, i + 1, by)),
+      this.#definition.lines.flatMap((each, i) => seriesOf(runs[chosen]!, each, each.colour ?? i + 1, by)),
       by,
     );
   }
@@ -143,8 +166,8 @@ export class ChartOfRun implements Panel {
   }
 }
 
-export function seriesOf(run: RunData, { key, ...style }: Line, colour: number, by: By): Series[] {
+export function seriesOf(run: RunData, { key, beside, ...style }: Line, colour: number, by: By): Series[] {
   const column = run.columns.get(key);
-  if (column === undefined) return [];
+  if (column === undefined || (beside !== undefined && !run.columns.has(beside))) return [];
   return [{ ...style, colour, x: column.steps.map((steps) => run.at(steps, by)), y: column.values }];
 }

@@ -1,0 +1,105 @@
+/** How the vote of one run stands for standard Lion, layer by layer (the Lion Cub paper's Table 2). */
+import { colour, named } from "../colours.ts";
+import { element, svg, swatch } from "../element.ts";
+import { quantity } from "../quantities.ts";
+import type { RunData } from "../run-data.ts";
+import type { Panel, View } from "./panel.ts";
+
+const parts = [
+  { key: "match", label: "match", colour: 2 },
+  { key: "flip", label: "flip", colour: 1 },
+  { key: "ties", label: "ties", colour: 7 },
+] as const;
+
+const about = "Elements whose vote with one bit has the sign of standard Lion's update, has the opposite one, or ties.";
+
+interface Row {
+  readonly name: string;
+  readonly shares: readonly number[]; // of match, flip and ties; the rest is zeros
+}
+
+/** The model, and then its layers that are voted on. */
+function rowsOf(run: RunData): Row[] {
+  const names = run.namedOf("layers/match");
+  if (names === undefined) return [];
+  const whole = parts.map(({ key }) => run.lastOf(`update/${key}`) ?? 0);
+  const layers = parts.map(({ key }) => run.namedOf(`layers/${key}`));
+  return [
+    { name: "the model", shares: whole },
+    ...[...names.keys()].map((name) => ({ name, shares: layers.map((layer) => layer?.get(name) ?? 0) })),
+  ];
+}
+
+export class AgreementByLayer implements Panel {
+  readonly card = element("section", { class: "card", "aria-label": "Agreement by layer" });
+  readonly #about = element("p", { class: "about" });
+  readonly #table = element("div", {
+    class: "scroll",
+    tabindex: "0",
+    role: "region",
+    "aria-label": "Agreement by layer: table",
+  });
+  #view: View | undefined;
+
+  constructor() {
+    this.card.append(element("h2", {}, "Agreement by layer"), this.#about, this.#table);
+  }
+
+  show(view: View): void {
+    this.#view = view;
+    const run = view.runs[view.chosen]!;
+    const rows = rowsOf(run);
+    this.card.hidden = rows.length === 0;
+    if (rows.length === 0) return;
+    const chance = run.lastOf("votes/chance_ties") ?? 0;
+    const ofChance =
+      chance > 0
+        ? `Votes that have nothing in common tie with ${quantity(chance, "share")} of them: the line.`
+        : "An odd number of votes does not tie, unless some are 0.";
+    this.#about.textContent = `${about} ${ofChance}`;
+    const head = [
+      element("th", { scope: "col" }, "layer"),
+      ...parts.map((part) => element("th", { scope: "col" }, swatch(colour(part.colour)), part.label)),
+    ];
+    this.#table.replaceChildren(
+      element(
+        "table",
+        { class: "by-layer" },
+        element("thead", {}, element("tr", {}, ...head)),
+        element(
+          "tbody",
+          {},
+          ...rows.map(({ name, shares }) =>
+            element(
+              "tr",
+              {},
+              element("th", { scope: "row" }, ...breakable(name), bar(shares, chance)),
+              ...shares.map((share) => element("td", {}, quantity(share, "share"))),
+            ),
+          ),
+        ),
+      ),
+    );
+  }
+
+  redraw(): void {
+    if (this.#view) this.show(this.#view);
+  }
+}
+
+/** A name that may go on in a new line after its dots. */
+const breakable = (name: string) => name.split(/(?<=[._])/).flatMap((part) => [part, element("wbr")]);
+
+/** Matches and flips begin at the left, ties end at the right, and zeros are the gap. The line is the chance of ties. */
+function bar([match, flip, ties]: readonly number[], chance: number): Element {
+  const rects = [
+    { from: 0, share: match!, of: parts[0] },
+    { from: match!, share: flip!, of: parts[1] },
+    { from: 1 - ties!, share: ties!, of: parts[2] },
+  ].map(({ from, share, of }) =>
+    svg("rect", { x: `${100 * from}%`, width: `${100 * share}%`, height: "100%", fill: colour(of.colour) }),
+  );
+  const at = `${100 * (1 - chance)}%`;
+  const line = svg("line", { x1: at, x2: at, y1: "0", y2: "100%", stroke: named("text"), "stroke-width": "2" });
+  return svg("svg", { class: "bar", "aria-hidden": "true" }, ...rects, ...(chance > 0 ? [line] : []));
+}
