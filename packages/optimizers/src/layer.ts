@@ -1,17 +1,14 @@
 /** The parameters after a step, one by one, with what the step worked on: for what looks on. */
 import type { Segment, Tensor } from "@terse/tensor";
-import type { Algorithm } from "./algorithms/algorithm.ts";
+import type { Algorithm, LayerState } from "./algorithms/algorithm.ts";
 import type { Span } from "./parameter-groups.ts";
 
 /** A parameter after a step. Tensors are flat views, which the caller's scope frees. */
-export interface Layer {
+export interface Layer extends LayerState {
   readonly segment: Segment;
   readonly algorithm: Algorithm;
-  readonly θ: Tensor; // (n)
   readonly g: Tensor; // (n), the gradient that the step worked on: this rank's own, or the mean where ranks average it
   readonly gradientScale: number; // the factor that has clipped it where it is the rank's own
-  readonly elements: Readonly<Record<string, Tensor>>; // (n) each: the elements of its state, such as m and v
-  readonly scalars: Readonly<Record<string, number>>; // of its state, those that every layer has for itself
 }
 
 /** `gradientScaleOf`: of the parameter with this name. */

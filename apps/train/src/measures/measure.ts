@@ -6,6 +6,7 @@ import type { Group } from "@terse/collectives";
 import type { Optimizer } from "@terse/optimizers";
 import { scope } from "@terse/tensor";
 import { measureAgreement } from "./agreement.ts";
+import { measureLayers } from "./layers.ts";
 import type { Measured } from "./measured.ts";
 import { measureUpdate } from "./update.ts";
 import type { VoteSample } from "./vote-sample.ts";
@@ -21,6 +22,7 @@ export async function measure(
     const layers = optimizer.layers();
     const measured = [await measureAgreement(group, { votes, momenta: optimizer.momenta() })];
     if (!optimizer.averagesMomenta(step)) measured.push(await measureUpdate(group, layers, step));
+    if (group.rank === 0) measured.push(measureLayers(layers, step));
     if (group.rank !== 0 || measured.every(isEmpty)) return undefined;
     const bytes = measured.reduce((sum, { bytes = 0 }) => sum + bytes, 0);
     return {
@@ -29,7 +31,7 @@ export async function measure(
         measured,
         layers.map(({ segment }) => segment.name),
       ),
-      measure_bytes: bytes,
+      ...(bytes > 0 && { measure_bytes: bytes }),
       measure_seconds: (performance.now() - began) / 1000,
     };
   });

@@ -39,6 +39,7 @@ export const adamw = define({
   create: ({ beta1, beta2, eps, weightDecay }): Rules<AdamwState> => ({
     splits: "anywhere",
     takesMean: true,
+    variance: { beta2 },
 
     init: (θ) => ({ elements: { m: zerosLike(θ), v: zerosLike(θ) } }),
 

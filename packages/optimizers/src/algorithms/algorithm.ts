@@ -70,6 +70,13 @@ export type StepMessage =
   | (Message & { readonly ofMean?: true })
   | { readonly kind: "meanGradient" | "meanGradientAtOwner" };
 
+/** A parameter and its part of the state. */
+export interface LayerState {
+  readonly θ: Tensor; // (n)
+  readonly elements: Readonly<Record<string, Tensor>>; // (n) each, such as m and v
+  readonly scalars: Readonly<Record<string, number>>; // those that every layer has for itself
+}
+
 /** All of an algorithm but its name: what `create` of its definition makes. */
 export type Rules<S extends State = State> = Omit<Algorithm<S>, "name" | "where">;
 
@@ -102,6 +109,12 @@ export interface Algorithm<S extends State = State> {
    * After that m ← β₂ m + (1 − β₂) g.
    */
   readonly votes?: { readonly beta1: number; readonly beta2: number };
+  /** β₂ of an algorithm that keeps v ← β₂ v + (1 − β₂) g² in every step, in `elements`. */
+  readonly variance?: { readonly beta2: number };
+  /**
+   * For an algorithm whose steps are in proportion to the weights of each layer: the ratio of a layer after step t.
+   */
+  trustRatio?(layer: LayerState, step: number): number;
   /**
    * For an algorithm with its own m in `elements`: the layers whose momenta are averaged, and when. The optimizer does
    * it after the step.

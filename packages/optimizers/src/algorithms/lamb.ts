@@ -16,7 +16,7 @@
  * Shapes: θ, g, m, v, u (n)   c: a number for each layer
  * Sent per step: 1 message, 2 (P − 1)/P · 4 n bytes.
  */
-import { type AdamUpdate, accumulateAndMeasure, applyAdamUpdate } from "@terse/native-optimizers";
+import { type AdamUpdate, accumulateAndMeasure, adamNorms, applyAdamUpdate } from "@terse/native-optimizers";
 import { nonNegativeFloat, oneOf, positiveFloat, unitIntervalFloat, v } from "@terse/options";
 import { type Tensor, zerosLike } from "@terse/tensor";
 import { define } from "../define.ts";
@@ -83,9 +83,20 @@ export const lamb = define({
       const isOne = weights === 0 || update === 0 || (variant === "apex" && weightDecay === 0);
       return variant !== "paper" && isOne ? 1 : clip(weights, update);
     };
+    const corrections = (step: number) => ({
+      first: 1 / (1 - beta1 ** (step + 1)),
+      second: 1 / Math.sqrt(1 - beta2 ** (step + 1)),
+    });
+    /** u of step t. */
+    const updateOf = (step: number): AdamUpdate => {
+      const { first, second } = variant === "apex" ? corrections(step) : { first: 1, second: 1 };
+      return { first, second, eps, weightDecay };
+    };
     return {
       splits: "anywhere", // between layers
       takesMean: true,
+      variance: { beta2 },
+      trustRatio: ({ θ, elements: { m, v } }, step) => ratioOf(...adamNorms(θ, m!, v!, updateOf(step))),
 
       init: (θ) => ({ elements: { m: zerosLike(θ), v: zerosLike(θ) } }),
 
@@ -93,10 +104,8 @@ export const lamb = define({
         const gradientScale = await exchange.meanGradient(g);
         await exchange.agreed();
 
-        const first = 1 / (1 - beta1 ** (step + 1));
-        const second = 1 / Math.sqrt(1 - beta2 ** (step + 1));
-        const u: AdamUpdate = { first: 1, second: 1, eps, weightDecay };
-        if (variant === "apex") Object.assign(u, { first, second });
+        const u = updateOf(step);
+        const { first, second } = corrections(step);
         const rate = variant === "deepspeed" ? (η * first) / second : η;
         const moments = { beta1, beta2, gradientScale };
         const layers = layersOf(vector, { θ, m, v, g });

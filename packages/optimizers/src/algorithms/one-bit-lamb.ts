@@ -133,6 +133,8 @@ function rules(options: Shared, following: OfVariance | undefined, where: string
 
   return {
     splits: momentum.splits,
+    ...(following && { variance: { beta2 } }),
+    trustRatio: ({ scalars }) => scalars["ratios"]!,
     perLayer: `${where}.scale: per-layer`,
 
     init(θ, vector) {
