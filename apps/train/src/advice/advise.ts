@@ -72,7 +72,8 @@ export function measuredSteps(lines: readonly Line[]): MeasuredSteps | undefined
   };
 }
 
-function ranksOf({ "ranks/compute_seconds": each }: Line): number | undefined {
+/** How many ranks had a part in a training line. */
+export function ranksOf({ "ranks/compute_seconds": each }: Line): number | undefined {
   return Array.isArray(each) && each.length > 0 ? each.length : undefined;
 }
 

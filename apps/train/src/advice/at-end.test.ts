@@ -59,3 +59,18 @@ it("has one line that says why there is no advice, and none where nobody wants i
   expect(await printed(1)).toEqual(["no advice: one rank sends nothing"]);
   expect(await printed(2, "advise=false")).toEqual([]);
 });
+
+it("says how long a warm-up would have been, also of one rank", async () => {
+  const layers = (step: number) => ({
+    step,
+    "layers/names": ["norm.weight"],
+    "layers/ratios": [step < 20 ? 0.1 : 0.3],
+  });
+  writeFileSync(file(), [0, 20, 40, 59].map((step) => `${JSON.stringify(layers(step))}\n`).join(""));
+  const lamb = ["optimizer.name=lamb"];
+  expect(await printed(1, ...lamb)).toEqual([
+    "the trust ratio of 1 of 1 layers changed by less than 10% over the last third of the run; a warm-up of about 21 steps would have held",
+    "no advice: one rank sends nothing",
+  ]);
+  expect(await printed(1, "advise=false", ...lamb)).toEqual([]);
+});

@@ -8,6 +8,7 @@ import type { Run } from "../saves/run.ts";
 import { adviceText } from "./advice-text.ts";
 import { advise, measuredSteps } from "./advise.ts";
 import { readMetrics } from "./read-metrics.ts";
+import { settledLayers, settledText } from "./warmup.ts";
 
 const leastSteps = 50; // of the run, also before it was resumed; fewer measure too little
 
@@ -22,6 +23,8 @@ export async function adviseAtEnd(
 ): Promise<void> {
   const { recipe } = run;
   if (!recipe.advise) return;
+  if (group.rank === 0)
+    for (const each of settledLayers(recipe, await readMetrics(run.folder))) note(settledText(each));
   if (group.size === 1) return note("no advice: one rank sends nothing");
   const logged = Float64Array.of(group.rank === 0 ? stepsLogged(await readMetrics(run.folder), recipe.logEvery) : 0);
   await group.broadcast(logged, 0); // only rank 0 has metrics.jsonl

@@ -421,6 +421,39 @@ describe("advise", () => {
   });
 });
 
+describe("advise on a warm-up", () => {
+  it("is given for a run of one rank too, in words and as JSON", async () => {
+    const run = join(folder, "of-layers");
+    mkdirSync(run);
+    writeFileSync(
+      join(run, "recipe.json"),
+      JSON.stringify(readRecipe(new URL("gpt-small-lamb.yaml", defaultRecipe), ["steps=40"])),
+    );
+    const line = (step: number) => ({
+      step,
+      step_seconds: 0.1,
+      "ranks/compute_seconds": [0.1],
+      sent_bytes: 0,
+      ...Object.fromEntries([...parts, "exposed"].map((part) => [`time/${part}`, 0.01])),
+      "layers/names": ["norm.weight"],
+      "layers/ratios": [step < 10 ? 0.1 : 0.3],
+    });
+    writeFileSync(
+      join(run, "metrics.jsonl"),
+      [0, 10, 20, 30].map((step) => `${JSON.stringify(line(step))}\n`).join(""),
+    );
+    await adviseCommand([run]);
+    expect(printed).toBe(
+      "the trust ratio of 1 of 1 layers changed by less than 10% over the last third of the run; a warm-up of about 11 steps would have held\n",
+    );
+    printed = "";
+    await adviseCommand([run, "--json"]);
+    expect(JSON.parse(printed)).toEqual({
+      settled: [{ what: "the trust ratio", layers: 1, settled: 1, moving: [], warmup: 11 }],
+    });
+  });
+});
+
 describe("shell completion", () => {
   it("names the shells where it is given none, an unknown one, or two", async () => {
     const shells = "name one of the shells bash, zsh, fish: source <(./terse completion bash)";
@@ -495,7 +528,7 @@ describe("shell completion", () => {
     ],
     [
       ["bench", "--"],
-      ["--settings", "--json", "--svg", "--record", "--data"],
+      ["--settings", "--json", "--svg", "--record", "--from", "--data"],
     ],
     [
       ["config", ""],
