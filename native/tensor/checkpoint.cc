@@ -21,6 +21,14 @@ using torch::autograd::variable_list;
 
 namespace {
 
+template <typename N, typename... Arguments>
+auto make_node(Arguments&&... arguments) {
+    if constexpr (std::is_same_v<NodePointer, std::shared_ptr<Node>>)
+        return std::make_shared<N>(std::forward<Arguments>(arguments)...);
+    else
+        return c10::make_intrusive<N>(std::forward<Arguments>(arguments)...);
+}
+
 at::Tensor state_of(const c10::Device& device) {
     at::Generator generator = device.is_cpu() ? at::detail::getDefaultCPUGenerator() : at::globalContext().defaultGenerator(device);
     std::lock_guard lock(generator.mutex());
@@ -44,13 +52,13 @@ void set_autocast(c10::DeviceType type, ForwardState::Autocast autocast) {
 
 // The leaves, besides `inputs`, that `result` is computed from, in a fixed order. A step before `first` is not the
 // part's.
-std::vector<c10::intrusive_ptr<Node>> parameters_of(const at::Tensor& result, const std::vector<at::Tensor>& inputs, uint64_t first) {
+std::vector<NodePointer> parameters_of(const at::Tensor& result, const std::vector<at::Tensor>& inputs, uint64_t first) {
     std::unordered_set<const Node*> seen;
     for (const at::Tensor& input : inputs)
         if (input.requires_grad()) seen.insert(torch::autograd::impl::gradient_edge(input).function.get());
-    std::vector<c10::intrusive_ptr<Node>> left{torch::autograd::impl::gradient_edge(result).function}, found;
+    std::vector<NodePointer> left{torch::autograd::impl::gradient_edge(result).function}, found;
     while (!left.empty()) {
-        const c10::intrusive_ptr<Node> node = std::move(left.back());
+        const NodePointer node = std::move(left.back());
         left.pop_back();
         if (!node || !seen.insert(node.get()).second) continue;
         if (dynamic_cast<AccumulateGrad*>(node.get())) {
@@ -116,7 +124,7 @@ class CheckpointNode : public Node {
         if (!gradients[0].defined()) return results;
         const at::Tensor again = channel_->recompute(token_, leaves, state);
 
-        std::vector<c10::intrusive_ptr<Node>> known;
+        std::vector<NodePointer> known;
         variable_list wanted;
         for (size_t i = 0; i < leaves.size(); i++)
             if (requires_[i]) wanted.push_back(leaves[i]);
@@ -126,7 +134,7 @@ class CheckpointNode : public Node {
         }
         if (!again.requires_grad() || again.sizes() != gradients[0].sizes())
             throw RangeError("computed again, a checkpointed function gave " + describe(again) + ", and its gradient is " + describe(gradients[0]) + "; it must compute the same each time");
-        for (const c10::intrusive_ptr<Node>& parameter : parameters_of(again, leaves, 0))
+        for (const NodePointer& parameter : parameters_of(again, leaves, 0))
             if (std::find(known.begin(), known.end(), parameter) == known.end())
                 throw RangeError("computed again, a checkpointed function used another parameter than before; it must compute the same each time");
         return torch::autograd::grad({again}, wanted, {gradients[0]}, /*retain_graph=*/false, /*create_graph=*/false, /*allow_unused=*/true);
@@ -144,7 +152,7 @@ class CheckpointNode : public Node {
 
 std::vector<at::Tensor> begin_checkpoint(Context& context, std::shared_ptr<Channel> channel, std::vector<at::Tensor> inputs, double token) {
     // Its number in the order of steps comes before those of what is inside, so it is made first.
-    auto node = c10::make_intrusive<CheckpointNode>(std::move(channel), token, inputs);
+    auto node = make_node<CheckpointNode>(std::move(channel), token, inputs);
     torch::autograd::edge_list edges;
     std::vector<at::Tensor> leaves;
     for (const at::Tensor& input : inputs) {
@@ -163,7 +171,7 @@ at::Tensor end_checkpoint(Context& context, const at::Tensor& result) {
     context.checkpoints.pop_back();
     at::autocast::set_autocast_cache_enabled(part->before.cache);
     if (!result.defined() || !result.requires_grad()) return {};
-    for (c10::intrusive_ptr<Node>& parameter : parameters_of(result, part->leaves, part->first)) part->node->add_next_edge(Edge(std::move(parameter), 0));
+    for (NodePointer& parameter : parameters_of(result, part->leaves, part->first)) part->node->add_next_edge(Edge(std::move(parameter), 0));
     at::Tensor detached = result.detach();
     torch::autograd::set_history(detached, part->node);
     return detached;

@@ -14,6 +14,9 @@ namespace terse {
 
 class Channel;
 
+// Owns a node of autograd: a shared_ptr in some versions of libtorch (2.11), an intrusive_ptr in others (2.13).
+using NodePointer = decltype(torch::autograd::Edge::function);
+
 // What a forward pass depends on besides its arguments: settings of the JavaScript thread, and the generators' states.
 struct ForwardState {
     explicit ForwardState(const std::vector<at::Tensor>& inputs);
@@ -41,7 +44,7 @@ struct Recomputation {
 
 // A part whose first forward pass is under way. Parts may be inside each other.
 struct OpenCheckpoint {
-    c10::intrusive_ptr<torch::autograd::Node> node;
+    NodePointer node;
     std::vector<at::Tensor> leaves;  // the inputs, without what computed them
     uint64_t first;                  // sequence number: nodes before it are not the part's
     ForwardState before;
