@@ -12,14 +12,15 @@ export interface Run {
   readonly overrides: readonly string[];
   readonly workers: number;
   readonly every: number; // steps between evaluations
+  readonly probeAt?: readonly number[] | undefined; // steps taken
 }
 
 await serve({
-  async train({ recipe, overrides, workers, every }: Run) {
+  async train({ recipe, overrides, workers, every, probeAt }: Run) {
     const groups = loopback(workers);
     try {
       const read = readRecipe(new URL(recipe), overrides);
-      const [first] = await Promise.all(groups.map((group) => trainRank(read, group, { every })));
+      const [first] = await Promise.all(groups.map((group) => trainRank(read, group, { every, probeAt })));
       return first;
     } finally {
       await Promise.all(groups.map((group) => group.close()));

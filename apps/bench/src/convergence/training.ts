@@ -4,6 +4,7 @@ import { StepRefusedError } from "@terse/exchange";
 import { Arena } from "@terse/tensor";
 import { buildData, buildModel, buildOptimizer } from "@terse/train/build";
 import { evaluate } from "@terse/train/evaluate";
+import { measure } from "@terse/train/measure";
 import { forwardIn } from "@terse/train/precision";
 import type { Recipe } from "@terse/train/recipe";
 import { learningRate } from "@terse/train/schedule";
@@ -18,6 +19,8 @@ export interface Trained {
    * step on that was refused (a number that is not finite) NaN.
    */
   readonly points: readonly { readonly step: number; readonly loss: number; readonly accuracy?: number }[];
+  /** What was measured after some steps, as in metrics.jsonl (docs/metrics.md); with `probeAt`, on rank 0. */
+  readonly probes?: readonly { readonly step: number; readonly metrics: Readonly<Record<string, unknown>> }[];
   readonly steps: readonly {
     /** Payload that this rank sent, by closed form. */
     readonly bytes: number;
@@ -36,7 +39,12 @@ export function received(run: Trained): Trained {
 export async function trainRank(
   recipe: Recipe,
   group: Group,
-  { every = 0, take = recipe.steps, rows = windows }: { every?: number; take?: number; rows?: number } = {},
+  {
+    every = 0,
+    take = recipe.steps,
+    rows = windows,
+    probeAt = [],
+  }: { every?: number; take?: number; rows?: number; probeAt?: readonly number[] | undefined } = {},
 ): Promise<Trained> {
   const model = buildModel(recipe);
   const arena = new Arena(model);
@@ -47,6 +55,7 @@ export async function trainRank(
   const schedule = { ...recipe.schedule, steps: recipe.steps, lr: recipe.optimizer.lr };
   const points: Trained["points"][number][] = [];
   const steps: { bytes: number; milliseconds: number }[] = [];
+  const probes: NonNullable<Trained["probes"]>[number][] = [];
   const evaluated = async (step: number) => {
     if (every === 0 || (step % every !== 0 && step !== take)) return;
     const { loss, accuracy } = await evaluate(model, data, rows, group, forward);
@@ -65,7 +74,10 @@ export async function trainRank(
       return { points, steps };
     }
     steps.push({ bytes, milliseconds: performance.now() - began });
+    if (!probeAt.includes(step + 1)) continue;
+    const metrics = await measure(group, optimizer, { step, votes: undefined });
+    if (metrics) probes.push({ step: step + 1, metrics });
   }
   await evaluated(take);
-  return { points, steps };
+  return { points, steps, ...(probeAt.length > 0 && { probes }) };
 }

@@ -26,6 +26,7 @@ import {
   reading,
 } from "./item.ts";
 import { allReduceBits, tableA1 } from "./lion-cub-table-a1.ts";
+import { chanceOfTies, type Probed, probed } from "./probed.ts";
 import { recordedLosses, recordedValue } from "./recorded.ts";
 import { losses } from "./trained.ts";
 
@@ -68,6 +69,10 @@ const asGood = (of: { what: string; claim: string; method: string; other: string
   measured: (readings) => ratioText(readings.ratio(of.method, of.other)),
   holds: (readings) => readings.ratio(of.method, of.other).mean <= 1.02,
 });
+
+const probeRow = { method: "lion-cub", steps: 1000, at: [50, 200, 400, 1000] } as const;
+const heads = ["l1", "linf-without-zero", "linf-logarithmic", "linf"];
+const betas = [0.9, 0.95, 0.99, 0.999];
 
 export const lionCub: Items = {
   "lion-cub-figure-1": {
@@ -147,6 +152,111 @@ export const lionCub: Items = {
     holds: (readings) => readings.ratio("always minus", "alternating").least > 1.1,
   },
 
+  "lion-cub-table-2": {
+    what: "Table 2",
+    claim:
+      "Majority votes against standard Lion's signs, 4 and 8 workers: match 58.3 and 64.2 %, flip 4.5 and 8.7, tie 37.2 and 27.1.",
+    rule: "at steps 50, 200, 400 and 1,000 ties are at most what chance gives (37.5 and 27.3 %) and fewer with 8 workers than with 4, flips are fewer than ties, match + tie is above 85 %",
+    async *measure() {
+      for (const workers of [4, 8])
+        for await (const { step, of } of probed({ row: "lion-cub-table-2", ...probeRow, workers }))
+          for (const kind of ["match", "flip", "ties"])
+            yield reading(`${kind}, ${workers} workers, step ${step}`, of(`update/${kind}`), "share");
+    },
+    measured: (readings) =>
+      [4, 8]
+        .map((workers) => {
+          const last = (kind: string) =>
+            percentText(readings.of(`${kind}, ${workers} workers, step ${probeRow.at.at(-1)}`));
+          return `${workers} workers, step ${probeRow.at.at(-1)}: match ${last("match")}, flip ${last("flip")}, tie ${last("ties")} (chance ${percentText(chanceOfTies(workers))})`;
+        })
+        .join("; "),
+    holds: (readings) =>
+      probeRow.at.every((step) => {
+        const of = (kind: string, workers: number) => readings.of(`${kind}, ${workers} workers, step ${step}`);
+        const each = [4, 8].every(
+          (workers) =>
+            of("ties", workers) <= chanceOfTies(workers) + 0.01 &&
+            of("flip", workers) < of("ties", workers) &&
+            of("match", workers) + of("ties", workers) > 0.85,
+        );
+        return each && of("ties", 8) < of("ties", 4);
+      }),
+  },
+
+  "lion-cub-figure-4": {
+    what: "Figure 4",
+    claim:
+      "The update before its sign is distributed like Laplace's, with a heavy tail; the head's largest is far above its mean.",
+    rule: "at step 400, 4 workers: in most layers the 0.5, 0.9, 0.99 and 0.999 quantiles of |c| ÷ its mean are nearer to Laplace's (0.69, 2.3, 4.6, 6.9) than to the normal's (0.85, 2.06, 3.23, 4.12), and the head's largest ÷ mean is the largest of all matrices",
+    async *measure() {
+      for await (const { of } of probed({
+        row: "lion-cub-figure-4",
+        method: "lion-cub",
+        steps: 400,
+        at: [400],
+        workers: 4,
+      })) {
+        yield reading("layers nearer to Laplace's", shareNearerToLaplace(of), "share");
+        for (const [name, value] of byLayer(of, "layers/update_largest"))
+          yield reading(`largest ÷ mean of ${name}`, value, "ratio");
+      }
+    },
+    measured(readings) {
+      const [[name, most]] = sortedDown(readings.all("largest ÷ mean of ")) as [[string, number]];
+      return `nearer to Laplace's: ${percentText(readings.of("layers nearer to Laplace's"))} of the layers; largest ÷ mean: ${name} ${most.toFixed(0)}`;
+    },
+    holds(readings) {
+      const [[name]] = sortedDown(readings.all("largest ÷ mean of ")) as [[string, number]];
+      return readings.of("layers nearer to Laplace's") > 0.5 && isHead(name);
+    },
+  },
+
+  "lion-cub-figure-5": {
+    what: "Figure 5",
+    claim:
+      "How many updates keep standard Lion's sign: L1 levels clearly more than 1 bit; Q∞ few, without a zero and logarithmic still fewer than 1 bit.",
+    rule: "at step 400, 4 and 8 workers, 4 bits: match of L1 > 1 bit > without zero and logarithmic > Q∞, and L1 flips fewer than 1 bit",
+    async *measure() {
+      for (const workers of [4, 8])
+        for await (const { of } of probed({
+          row: "lion-cub-figure-5",
+          method: "lion-cub",
+          steps: 400,
+          at: [400],
+          workers,
+        })) {
+          for (const kind of ["match", "flip"]) {
+            yield reading(`${kind} of 1 bit, ${workers} workers`, of(`update/${kind}`), "share");
+            for (const [name, share] of zip(of.texts("quantizers/names"), of.list(`quantizers/${kind}`) as number[]))
+              yield reading(`${kind} of ${name}, ${workers} workers`, share, "share");
+          }
+        }
+    },
+    measured: (readings) =>
+      [4, 8]
+        .map((workers) => {
+          const each = ["1 bit", ...heads.map((name) => `${name} 4 bits`)].map(
+            (name) =>
+              `${name.replace(" 4 bits", "")} ${percentText(readings.of(`match of ${name}, ${workers} workers`))}`,
+          );
+          return `match, ${workers} workers: ${each.join(", ")}`;
+        })
+        .join("; "),
+    holds: (readings) =>
+      [4, 8].every((workers) => {
+        const match = (name: string) => readings.of(`match of ${name}, ${workers} workers`);
+        const flip = (name: string) => readings.of(`flip of ${name}, ${workers} workers`);
+        const between = [match("linf-without-zero 4 bits"), match("linf-logarithmic 4 bits")];
+        return (
+          match("l1 4 bits") > match("1 bit") &&
+          match("1 bit") > Math.max(...between) &&
+          Math.min(...between) > match("linf 4 bits") &&
+          flip("l1 4 bits") < flip("1 bit")
+        );
+      }),
+  },
+
   "lion-cub-figure-6": {
     what: "Figure 6",
     claim:
@@ -169,6 +279,63 @@ export const lionCub: Items = {
     measured: (readings) =>
       `all ÷ none ${ratioText(readings.ratio("all", "none"))}; first-and-last ÷ all ${ratioText(readings.ratio("first-and-last", "all"))}`,
     holds: (readings) => readings.ratio("all", "none").most < 1 && readings.ratio("first-and-last", "all").mean <= 1.01,
+  },
+
+  "lion-cub-figure-7": {
+    what: "Figure 7",
+    claim: "The standard deviation of momenta between workers falls as β₂ rises, and is flat over time.",
+    rule: "at step 400, 4 workers: it falls from β₂ 0.9 to 0.95, 0.99 and 0.999, and 0.95 ÷ 0.99 is within 30 % of 2.26, which independent gradients give (√((1 − β₂)/(1 + β₂)))",
+    async *measure() {
+      for (const beta2 of betas)
+        for await (const { step, of } of probed({
+          row: "lion-cub-figure-7",
+          method: "lion-cub",
+          changes: [`optimizer.beta2=${beta2}`],
+          steps: 400,
+          at: [100, 200, 300, 400],
+          workers: 4,
+        }))
+          yield reading(`deviation, β₂ ${beta2}, step ${step}`, of("momentum/deviation"));
+    },
+    measured(readings) {
+      const of = (beta2: number) => readings.of(`deviation, β₂ ${beta2}, step 400`);
+      return `${betas.map((beta2) => `β₂ ${beta2}: ${of(beta2).toExponential(1)}`).join(", ")}; 0.95 ÷ 0.99: ${(of(0.95) / of(0.99)).toFixed(2)}`;
+    },
+    holds(readings) {
+      const of = (beta2: number) => readings.of(`deviation, β₂ ${beta2}, step 400`);
+      const isFalling = betas.every((beta2, i) => i === 0 || of(beta2) < of(betas[i - 1]!));
+      return isFalling && Math.abs(of(0.95) / of(0.99) / 2.26 - 1) <= 0.3;
+    },
+  },
+
+  "lion-cub-figure-8": {
+    what: "Figure 8",
+    claim:
+      "The momenta of the embedding and of the head differ between workers about 100 times as much as those of other layers.",
+    rule: "at step 400, 4 workers: the two matrices with the largest mean deviation are the token embedding and the head",
+    async *measure() {
+      for await (const { of } of probed({
+        row: "lion-cub-figure-8",
+        method: "lion-cub",
+        steps: 400,
+        at: [400],
+        workers: 4,
+      }))
+        for (const [name, value] of byLayer(of, "layers/momentum_deviation"))
+          yield reading(`deviation of ${name}`, value);
+    },
+    measured(readings) {
+      const all = sortedDown(matricesOf(readings.all("deviation of ")));
+      const median = all[all.length >> 1]![1];
+      return `${all
+        .slice(0, 3)
+        .map(([name, value]) => `${name} ${(value / median).toFixed(1)} ×`)
+        .join(", ")} the median matrix`;
+    },
+    holds(readings) {
+      const [first, second] = sortedDown(matricesOf(readings.all("deviation of "))).map(([name]) => name);
+      return [first!, second!].every((name) => isHead(name) || isTokenEmbedding(name)) && first !== second;
+    },
   },
 
   "lion-cub-figure-9": {
@@ -432,3 +599,31 @@ const meanOf = (readings: Readings, prefix: string) => {
 };
 
 const isFalling = (values: readonly number[]) => values.every((value, i) => i === 0 || value < values[i - 1]!);
+const sortedDown = <T>(all: readonly (readonly [T, number])[]) => all.toSorted(([, a], [, b]) => b - a);
+const isHead = (name: string) => name === "head.weight";
+const isTokenEmbedding = (name: string) => name === "embedding.weight";
+const matricesOf = (all: readonly (readonly [string, number])[]) =>
+  all.filter(([name]) => /weight$/.test(name) && !/(norm|ln)/i.test(name));
+const zip = <A>(a: readonly A[], b: readonly number[]) => a.map((one, i) => [one, b[i]!] as const);
+
+/** Values by layer, of those that have one. */
+const byLayer = (of: Probed["of"], key: string): [string, number][] =>
+  of.texts("layers/names").flatMap((name, i) => {
+    const value = of.list(key)[i];
+    return value === null || value === undefined ? [] : [[name, value]];
+  });
+
+const laplace = [0.69, 2.3, 4.6, 6.9];
+const normal = [0.845, 2.06, 3.23, 4.12];
+
+function shareNearerToLaplace(of: Probed["of"]): number {
+  const quantiles = ["p50", "p90", "p99", "p999"].map((share) => of.list(`layers/update_${share}`));
+  const layers = of.texts("layers/names").flatMap((_, i) => {
+    const own = quantiles.map((list) => list[i]);
+    if (own.some((value) => value === null || value === undefined)) return [];
+    const distance = (from: readonly number[]) =>
+      own.reduce<number>((sum, q, k) => sum + Math.abs(Math.log(q! / from[k]!)), 0);
+    return [distance(laplace) < distance(normal)];
+  });
+  return layers.filter(Boolean).length / layers.length;
+}

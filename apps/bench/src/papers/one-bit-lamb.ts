@@ -1,7 +1,8 @@
 /** The rows of Li et al. 2021, "1-bit LAMB". */
 import { bytesOfRound, dense, standardSchemes } from "@terse/exchange";
-import { type Items, type Readings, ratioText, reading } from "./item.ts";
+import { type Items, percentText, type Readings, ratioText, reading } from "./item.ts";
 import { bitsPerSecond, type ProfiledBert, predictedAllReduce, table5 } from "./lamb-table-5.ts";
+import { probed } from "./probed.ts";
 import { recordedValue } from "./recorded.ts";
 import { losses } from "./trained.ts";
 
@@ -42,6 +43,14 @@ const gainOf = (step: ProfiledBert) => {
 const worlds = [2, 4, 8, 16];
 const batches = [1, 4, 16];
 const longRun = 2000;
+const settled = {
+  row: "one-bit-lamb-figure-1",
+  method: "lamb",
+  steps: 1000,
+  at: [100, 333, 667, 1000],
+  workers: 2,
+} as const;
+
 export const oneBitLamb: Items = {
   "one-bit-lamb-table-1": {
     what: "Table 1",
@@ -59,6 +68,48 @@ export const oneBitLamb: Items = {
       }),
     measured: (readings) => ratioText(readings.ratio("one-bit-adam", "lamb")),
     holds: (readings) => readings.ratio("one-bit-adam", "lamb").least > 1,
+  },
+
+  "one-bit-lamb-figure-1": {
+    what: "Figures 1 and 4",
+    claim: "LAMB's scaling coefficients rise to plateaus, at different times and heights.",
+    rule: "over the last third of 1,000 steps they change by less than 10 % in 80 % of the layers, and in 80 % of the layers they end higher than they were after 100 steps",
+    async *measure() {
+      for await (const { step, of } of probed(settled))
+        for (const [i, name] of of.texts("layers/names").entries()) {
+          const ratio = of.list("layers/ratios")[i];
+          if (ratio !== null && ratio !== undefined) yield reading(`ratio of ${name} after ${step}`, ratio);
+        }
+    },
+    measured(readings) {
+      const { settledShare, risenShare } = plateaus(readings);
+      return `settled ${percentText(settledShare)} of the layers, risen ${percentText(risenShare)}`;
+    },
+    holds(readings) {
+      const { settledShare, risenShare } = plateaus(readings);
+      return settledShare >= 0.8 && risenShare >= 0.8;
+    },
+  },
+
+  "one-bit-lamb-figure-5": {
+    what: "Figures 1 and 5",
+    claim: "The norms of the variances keep falling, by up to two orders of magnitude.",
+    rule: "in most layers ‖v‖ falls by more than 3 times from the end of the warm-up to the end of 1,000 steps",
+    async *measure() {
+      for await (const { step, of } of probed({ ...settled, row: "one-bit-lamb-figure-5" }))
+        for (const [i, name] of of.texts("layers/names").entries()) {
+          const norm = of.list("layers/variance_norms")[i];
+          if (norm !== null && norm !== undefined) yield reading(`norm of ${name} after ${step}`, norm);
+        }
+    },
+    measured(readings) {
+      const falls = variancesFall(readings);
+      return `by ${Math.min(...falls).toFixed(1)} to ${Math.max(...falls).toFixed(1)} times; more than 3 times in ${percentText(falls.filter((fall) => fall > 3).length / falls.length)} of the layers`;
+    },
+    holds(readings) {
+      const falls = variancesFall(readings);
+      return falls.filter((fall) => fall > 3).length > falls.length / 2;
+    },
   },
 
   "one-bit-lamb-table-2": {
@@ -155,6 +206,28 @@ export const oneBitLamb: Items = {
 
   "one-bit-lamb-table-5-ethernet": shareRow("Ethernet"),
   "one-bit-lamb-table-5-infiniband": shareRow("InfiniBand"),
+
+  "one-bit-lamb-figure-6": {
+    what: "Figure 6",
+    claim: "Scaling ratios are larger in layers whose variance still falls.",
+    rule: "400 steps, a warm-up of 80: the rank correlation between a layer's last ratio and the fall of its variance since the warm-up is above 0.5",
+    async *measure() {
+      for await (const { step, of } of probed({
+        row: "one-bit-lamb-figure-6",
+        method: "one-bit-lamb",
+        steps: 400,
+        at: [80, 400],
+        workers: 2,
+      }))
+        for (const [i, name] of of.texts("layers/names").entries()) {
+          const [norm, change] = [of.list("layers/variance_norms")[i], of.list("layers/changes")[i]];
+          if (typeof norm === "number") yield reading(`norm of ${name} after ${step}`, norm);
+          if (step === 400 && typeof change === "number") yield reading(`change of ${name}`, change);
+        }
+    },
+    measured: (readings) => `rank correlation ${correlationWithFall(readings).toFixed(2)}`,
+    holds: (readings) => correlationWithFall(readings) > 0.5,
+  },
 
   "one-bit-lamb-figure-7": {
     what: "Figure 7",
@@ -307,4 +380,43 @@ const ratiosOf = (readings: Readings, by: readonly number[]) =>
 function curveRatios(readings: Readings): number[] {
   const bySteps = Map.groupBy(readings.all("ratio after "), ([name]) => name.split(",")[0]);
   return [...bySteps.values()].map((all) => all.reduce((sum, [, ratio]) => sum + ratio, 0) / all.length);
+}
+
+function plateaus(readings: Readings): { settledShare: number; risenShare: number } {
+  const layers = readings
+    .all("ratio of ")
+    .flatMap(([name]) => (name.endsWith(" after 1000") ? [name.slice(0, -11)] : []));
+  const at = (name: string, step: number) => readings.of(`ratio of ${name} after ${step}`);
+  const share = (is: (name: string) => boolean) => layers.filter(is).length / layers.length;
+  return {
+    settledShare: share((name) => Math.abs(at(name, 1000) / at(name, 667) - 1) < 0.1),
+    risenShare: share((name) => at(name, 1000) > at(name, 100)),
+  };
+}
+
+function variancesFall(readings: Readings): number[] {
+  const layers = readings
+    .all("norm of ")
+    .flatMap(([name]) => (name.endsWith(" after 1000") ? [name.slice(0, -11)] : []));
+  return layers.map((name) => readings.of(`norm of ${name} after 333`) / readings.of(`norm of ${name} after 1000`));
+}
+
+/** Spearman's rank correlation between the layers' last ratios and the falls of their variances. */
+function correlationWithFall(readings: Readings): number {
+  const layers = readings.all("change of ").map(([name]) => name);
+  const falls = layers.map(
+    (name) => readings.of(`norm of ${name} after 80`) / readings.of(`norm of ${name} after 400`),
+  );
+  const changes = layers.map((name) => readings.of(`change of ${name}`));
+  const ranks = (values: readonly number[]) =>
+    values.map((value) => {
+      const below = values.filter((other) => other < value).length;
+      const equal = values.filter((other) => other === value).length;
+      return below + (equal - 1) / 2;
+    });
+  const [a, b] = [ranks(falls), ranks(changes)];
+  const mean = (layers.length - 1) / 2;
+  const product = (x: readonly number[], y: readonly number[]) =>
+    x.reduce((sum, value, i) => sum + (value - mean) * (y[i]! - mean), 0);
+  return product(a, b) / Math.sqrt(product(a, a) * product(b, b));
 }

@@ -20,7 +20,8 @@ export function papersReport(lines: readonly RecordedLine[], { machine, when }: 
     const cells = own.map(({ setting, item, verdict, measured, minutes }) => {
       const rule = isMeasurable(item) ? item.rule : "–";
       const said = verdict === "no" ? "**no**" : verdict;
-      return `| ${[item.what, item.claim, measured, rule, said, minutes, `\`${setting}\``].join(" | ")} |`;
+      const cells = [item.what, item.claim, measured, rule, said, minutes, `\`${setting}\``];
+      return `| ${cells.map((cell) => cell.replaceAll("|", "\\|")).join(" | ")} |`;
     });
     return `## ${name}
 

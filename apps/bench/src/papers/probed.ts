@@ -1,0 +1,57 @@
+/** What the probes of a training see: the metrics of measured steps, as `./terse train` writes them. */
+import { recipe } from "../convergence/convergence.ts";
+import { trainAll } from "./kept-runs.ts";
+import { overridesFor, type Trial } from "./trained.ts";
+
+export interface Probed {
+  readonly step: number;
+  readonly of: {
+    /** Throws where the line has no such number. */
+    (key: string): number;
+    list(key: string): readonly (number | null)[];
+    texts(key: string): readonly string[];
+  };
+}
+
+interface Plan extends Omit<Trial, "name"> {
+  readonly row: string;
+  readonly steps: number;
+  readonly at: readonly number[]; // steps taken
+  readonly recipe?: string;
+}
+
+/** Trains once with the first seed, and yields what was measured after so many steps. */
+export async function* probed({
+  row,
+  steps,
+  at,
+  recipe: of = recipe,
+  workers = 4,
+  ...trial
+}: Plan): AsyncGenerator<Probed> {
+  const overrides = [...overridesFor({ name: row, ...trial }, steps), "seed=1", `steps=${steps}`];
+  const [run] = await trainAll(row, [{ recipe: of, overrides, workers, every: steps, probeAt: at }]);
+  for (const { step, metrics } of run!.probes!) {
+    const value = <T>(key: string) => {
+      const found = metrics[key];
+      if (found === undefined) throw new Error(`nothing was measured as ${key} at step ${step}`);
+      return found as T;
+    };
+    const number = (key: string) => value<number>(key);
+    yield {
+      step,
+      of: Object.assign(number, {
+        list: (key: string) => value<readonly (number | null)[]>(key),
+        texts: (key: string) => value<readonly string[]>(key),
+      }),
+    };
+  }
+}
+
+/** The share of elements with as many votes each way, if each vote is drawn: C(P, P/2) / 2^P. */
+export function chanceOfTies(workers: number): number {
+  if (workers % 2 === 1) return 0;
+  let chance = 1;
+  for (let i = 1; i <= workers / 2; i++) chance *= (workers / 2 + i) / i / 4;
+  return chance;
+}
