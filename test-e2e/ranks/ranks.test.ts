@@ -380,10 +380,10 @@ describe("a rank that exits without closing its groups", () => {
 
 describe("a process that joins and leaves many worlds", () => {
   it.concurrent.for([
-    ["tcp", "close", 200],
-    ["tcp", "fail", 200],
+    ["tcp", "close", 120],
+    ["tcp", "fail", 120],
     ["tcp", "cancel", 60],
-    ["gloo", "fail", 200],
+    ["gloo", "fail", 120],
   ] as const)(
     "holds no more threads, descriptors and memory at the end than after its first rounds: %s, %s, %i rounds",
     async (each, context) => {

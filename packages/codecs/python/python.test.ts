@@ -94,8 +94,8 @@ describe.skipIf(!python)(`the Python package${needsPython}`, () => {
       const brought = run(pip, ["-m", "pip", "install", "--target", backend, "setuptools>=77"], scratch);
       if (!brought.done) context.skip(`setuptools cannot be had: ${brought.output.trim().split("\n").at(-1)}`);
     }
-    const well = (args: string[], cwd: string) => {
-      const { done, stdout, output } = run(pip, args, cwd, { PYTHONPATH: backend });
+    const well = (args: string[], cwd: string, env: NodeJS.ProcessEnv = {}) => {
+      const { done, stdout, output } = run(pip, args, cwd, { PYTHONPATH: backend, ...env });
       expect(done, `${args.join(" ")}:\n${output}`).toBe(true);
       return stdout;
     };
@@ -112,9 +112,13 @@ print(run_setup("setup.py", stop_after="config").get_command_obj("build").build_
     well(["-c", makeSdist, dist], join(scratch, "repository/packages/codecs/python"));
     const [sdist] = globSync("*.tar.gz", { cwd: dist });
     rmSync(join(scratch, "repository"), { recursive: true });
+    // Not for speed: the compiler's optimizations would take most of the time.
+    const compiler = join(scratch, "cc-without-optimizations");
+    writeFileSync(compiler, `#!/bin/sh\nexec ${process.env["CC"] ?? "cc"} "$@" -O0\n`, { mode: 0o755 });
     well(
       ["-m", "pip", "wheel", "--no-deps", "--no-index", "--no-build-isolation", "-w", dist, join(dist, sdist!)],
       scratch,
+      { CC: compiler },
     );
     const [wheel] = globSync("*.whl", { cwd: dist });
     expect(wheel).toMatch(/^terse_codecs-[\d.]+-py3-none-(?!any)[\w.]+\.whl$/);

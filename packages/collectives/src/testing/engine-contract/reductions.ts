@@ -30,8 +30,9 @@ export function reductions(world: SharedWorld): void {
     adds(name) && (op !== "mean" || (["f16", "bf16", "f32", "f64"].includes(name) && dividesSums(n)));
 
   it("all-reduces and reduce-scatters every type with every reduction, at every length where errors are likely", async () => {
-    for (const type of types.filter((_, i) => n <= 5 || (i + n) % 2 === 0))
-      for (const op of operations.filter((each) => reduces(type, each))) {
+    // In larger worlds every other pair: each type, and each reduction, is in all of them.
+    for (const [t, type] of types.entries())
+      for (const op of operations.filter((each, k) => reduces(type, each) && (n <= 3 || (k + t + n) % 2 === 0))) {
         const cases = lengthsFor(n).map((length) => {
           const numbers = world.groups.map((_, rank) => Array.from({ length }, (_, i) => operand(op, rank, n, i)));
           const cut = (all: readonly number[], r: number) =>
