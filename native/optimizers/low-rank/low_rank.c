@@ -2,13 +2,9 @@
 #include <math.h>
 
 #if defined(__ARM_NEON)
-#include <arm_neon.h>
-typedef float32x4_t vec;
-enum { LANES = 4, ROWS = 12 };
-#define LOAD vld1q_f32
-#define STORE vst1q_f32
-#define SPLAT vdupq_n_f32
-#define FMA(a, b, sum) vfmaq_f32(sum, a, b)
+#include "terse/vector_neon.h"
+
+enum { ROWS = 12 };
 #else
 typedef float vec;
 enum { LANES = 1, ROWS = 4 };

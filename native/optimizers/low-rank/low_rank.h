@@ -1,12 +1,14 @@
-// The kernels of terse/optimizers.h on low-rank factors. low_rank.c and low_rank_<instructions>.c define a vector and compile this file:
+// The kernels of terse/optimizers.h on low-rank factors. low_rank.c and low_rank_<instructions>.c compile this file
+// with a few words of terse/vector.h:
 //
 //   vec, LANES      floats in a register
 //   ROWS            rows of a tile: ROWS * VECS sums stay in registers
 //   LOAD STORE SPLAT FMA
 //   TRANSPOSE       transposes a square of LANES * LANES floats; where it is missing, they are copied one by one
 //
-// Every sum is a chain of fused multiply-adds in the order of k, whatever the tile, so all implementations give the same bits. It is the one
-// kernel that fuses: it is bound by arithmetic, not by memory, and two roundings in place of one would take twice as long.
+// Every sum is a chain of fused multiply-adds in the order of k, whatever the tile, so all implementations give the
+// same bits. It is the one kernel that fuses: it is bound by arithmetic, not by memory, and two roundings in place of
+// one would take twice as long.
 #ifndef TERSE_LOW_RANK_H
 #define TERSE_LOW_RANK_H
 #include <math.h>
@@ -14,7 +16,13 @@
 
 #include "terse/optimizers.h"
 
-enum { VECS = 2, WIDTH = VECS * LANES, FEW = 4, STRIP = 96, FETCH = 32 };  // STRIP: rows that share a strip of packed columns in the cache; FETCH: products of a sum between two fetches
+enum {
+    VECS = 2,
+    WIDTH = VECS * LANES,
+    FEW = 4,
+    STRIP = 96,  // rows that share a strip of packed columns in the cache
+    FETCH = 32,  // products of a sum between two fetches
+};
 
 static size_t packed_floats(size_t n, size_t r) { return (n + WIDTH - 1) / WIDTH * WIDTH * r; }
 
@@ -34,8 +42,9 @@ static void pack(float *packed, const float *q, size_t n, size_t r) {
     }
 }
 
-// Rows lie far apart, so no processor fetches them by itself. They are fetched one after the other while sums are computed: all at once they
-// take the buffers that packed columns pass through too (134 GFLOP/s in place of 160 on a Xeon that multiplies 175 in registers).
+// Rows lie far apart, so no processor fetches them by itself. They are fetched one after the other while sums are
+// computed: all at once they take the buffers that packed columns pass through too (134 GFLOP/s in place of 160 on a
+// Xeon that multiplies 175 in registers).
 static inline __attribute__((always_inline)) void fetch_row(const float *x) {
 #pragma GCC unroll 2
     for (size_t j = 0; j < WIDTH; j += 16) __builtin_prefetch(x + j, 1);

@@ -1,11 +1,6 @@
-#include <immintrin.h>
+#include "terse/vector_avx2.h"
 
-typedef __m256 vec;
-enum { LANES = 8, ROWS = 6 };
-#define LOAD _mm256_loadu_ps
-#define STORE _mm256_storeu_ps
-#define SPLAT _mm256_set1_ps
-#define FMA _mm256_fmadd_ps
+enum { ROWS = 6 };
 
 #include "low_rank.h"
 

@@ -1,13 +1,9 @@
-#include <immintrin.h>
+#include "terse/vector_avx512.h"
 
-typedef __m512 vec;
-enum { LANES = 16, ROWS = 12 };
-#define LOAD _mm512_loadu_ps
-#define STORE _mm512_storeu_ps
-#define SPLAT _mm512_set1_ps
-#define FMA _mm512_fmadd_ps
+enum { ROWS = 12 };
 
-// Swaps the halves of neighbours that lie 8, 4, 2 and 1 rows apart: the bit of a row changes places with that bit of a column.
+// Swaps the halves of neighbours that lie 8, 4, 2 and 1 rows apart: the bit of a row changes places with that bit of a
+// column.
 static inline void transpose(float *into, size_t into_stride, const float *x, size_t stride) {
     __m512 rows[16];
 #pragma GCC unroll 16

@@ -1,10 +1,13 @@
-// The kernels of terse/optimizers.h on Adam's moments, in loops that a compiler turns into vector instructions: moments.c, moments_avx2.c and
-// moments_avx512.c compile them for different instructions, with the same bits. Each defines, for blocks of 64 elements:
+// The kernels of terse/optimizers.h on Adam's moments, in loops that a compiler turns into vector instructions:
+// moments.c, moments_avx2.c and moments_avx512.c compile them for different instructions, with the same bits. Each
+// defines, for blocks of 64 elements:
 //
 //   uint64_t plus_of_block(const float *x)                                          bit k: whether x[k] >= 0
 //   void unpack_block(float *m, uint64_t plus, float if_plus, float if_minus)       m[k] = if_plus where bit k is 1, else if_minus
 //   void add_to_block(float *x, const uint8_t *const *wires, const float *scales, size_t ranks, size_t byte)
-//                                                                                   x[k] += +-scales[r] for r = 0, 1, ..., by bit k from wires[r][byte] on
+//                                                                                   x[k] += +-scales[r] for r = 0, 1,
+//                                                                                   ..., by bit k from wires[r][byte]
+//                                                                                   on
 #ifndef TERSE_MOMENTS_H
 #define TERSE_MOMENTS_H
 #include <string.h>
