@@ -1,0 +1,15 @@
+// f16 in the words of terse/vector.h, which a file includes before this one.
+#include "f16.h"
+
+static inline __attribute__((always_inline)) void store_halves(uint8_t *to, vec x) { STORE_F16(to, x); }
+
+static inline __attribute__((always_inline)) vec load_halves(const uint8_t *from) { return LOAD_F16(from); }
+
+enum { LARGEST = TERSE_F16_LARGEST, INFINITE = TERSE_F16_INFINITE };
+#define plainer terse_f16_scalar
+#include "../../shared/half-floats/half_floats_vector.h"
+
+const terse_codec TERSE_NAMED(terse_f16) = {
+    .name = "f16", .implementation = TERSE_IMPLEMENTATION,
+    .wire_bytes = terse_f16_wire_bytes, .encode = encode, .is_good = is_good, .decode_add = decode_add,
+};
