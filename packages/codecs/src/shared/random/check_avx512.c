@@ -1,11 +1,3 @@
-#include "random_avx512.h"
+#include "terse/vector_avx512.h"
 
-void terse_check_words_avx512(uint64_t seed, uint64_t step, uint64_t i, uint32_t words[64]) {
-    terse_random random = terse_random_of(seed, step);
-    union {
-        __m512i vectors[8];
-        uint64_t lanes[64];
-    } drawn;
-    terse_random_words_avx512(&random, i, drawn.vectors);
-    for (int k = 0; k < 64; k++) words[k] = (uint32_t)drawn.lanes[k];
-}
+#include "check_vector.h"
