@@ -44,7 +44,8 @@ static int take_present(present *p, const uint8_t *const *votes, size_t ranks) {
     return p->ranks > 0;
 }
 
-// Whether a result overlaps a vote partly, so that elements would be written before they are counted. It may be the vote itself.
+// Whether a result overlaps a vote partly, so that elements would be written before they are counted. It may be the
+// vote itself.
 static int meets_a_vote(const uint8_t *out, const present *p, size_t bytes) {
     for (size_t r = 0; r < p->ranks; r++)
         if (p->votes[r] != out && terse_overlap(out, bytes, p->votes[r], bytes)) return 1;
@@ -113,7 +114,8 @@ size_t terse_vote_planes(size_t ranks) {
 terse_codec_status vote_tally(vote_count *count, uint8_t *const *out, const uint8_t *const *votes, size_t ranks, size_t n) {
     present p;
     if (!take_present(&p, votes, ranks)) return TERSE_CODEC_BAD_RANKS;
-    const int top = (int)terse_vote_planes(ranks) - 1;  // the number of planes does not depend on which ranks are absent
+    // The number of planes does not depend on which ranks are absent.
+    const int top = (int)terse_vote_planes(ranks) - 1;
     for (int k = 0; k <= top; k++) {
         if (meets_a_vote(out[k], &p, wire_bytes(n))) return TERSE_CODEC_OVERLAP;
         for (int other = 0; other < k; other++)
@@ -129,16 +131,4 @@ terse_codec_status vote_tally(vote_count *count, uint8_t *const *out, const uint
     return TERSE_CODEC_OK;
 }
 
-static terse_codec_status majority(uint8_t *out, const uint8_t *const *votes, size_t ranks, size_t n, terse_zero tie) {
-    return vote_majority(count, out, votes, ranks, n, tie);
-}
-
-static terse_codec_status majority_or_zero(uint8_t *plus, uint8_t *nonzero, const uint8_t *const *votes, size_t ranks, size_t n) {
-    return vote_majority_or_zero(count, plus, nonzero, votes, ranks, n);
-}
-
-static terse_codec_status tally(uint8_t *const *planes, const uint8_t *const *votes, size_t ranks, size_t n) {
-    return vote_tally(count, planes, votes, ranks, n);
-}
-
-const terse_vote terse_vote_scalar = {"scalar", majority, majority_or_zero, tally};
+TERSE_VOTE(scalar)

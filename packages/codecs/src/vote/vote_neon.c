@@ -21,16 +21,4 @@ static inline word load(const uint8_t *from, size_t bytes) {
 
 #include "vote_words.h"
 
-static terse_codec_status majority(uint8_t *out, const uint8_t *const *votes, size_t ranks, size_t n, terse_zero tie) {
-    return vote_majority(count, out, votes, ranks, n, tie);
-}
-
-static terse_codec_status majority_or_zero(uint8_t *plus, uint8_t *nonzero, const uint8_t *const *votes, size_t ranks, size_t n) {
-    return vote_majority_or_zero(count, plus, nonzero, votes, ranks, n);
-}
-
-static terse_codec_status tally(uint8_t *const *planes, const uint8_t *const *votes, size_t ranks, size_t n) {
-    return vote_tally(count, planes, votes, ranks, n);
-}
-
-const terse_vote terse_vote_neon = {"neon", majority, majority_or_zero, tally};
+TERSE_VOTE(neon)

@@ -1,4 +1,5 @@
-// The counting that all implementations share, over words as wide as theirs. Include it after `word`, a type that has ^ and &,
+// The counting that all implementations share, over words as wide as theirs, and their three kinds of vote. Include it
+// after `word`, a type that has ^ and &,
 //
 //   full_add(&sum, a, b)   sum + a + b, per element: the low bit stays in sum, the carry is returned
 //   load(from, bytes)      a word of votes, at least `bytes` of it; what lies past them may be anything
@@ -32,7 +33,8 @@ static void count(vote_plane *planes, int top, unsigned start, const uint8_t *co
     size_t r = 0;
     for (; r + 8 <= ranks; r += 8)  // eight votes at a time: 7 full adders, and one carry that goes past the fours
         for (size_t w = 0; w < words; w++) {
-            // The block after the next: a processor's own prefetching does not follow eight streams that change every 512 bytes.
+            // The block after the next: a processor's own prefetching does not follow eight streams that change every
+            // 512 bytes.
             for (int j = 0; j < 8 && w * sizeof(word) % 64 == 0; j++) __builtin_prefetch(votes[r + j] + at + w * sizeof(word) + 2 * sizeof(vote_plane));
             word v[8];
             for (int j = 0; j < 8; j++) v[j] = load(votes[r + j] + at + w * sizeof(word), bytes - w * sizeof(word));
@@ -50,3 +52,17 @@ static void count(vote_plane *planes, int top, unsigned start, const uint8_t *co
     for (; r < ranks; r++)
         for (size_t w = 0; w < words; w++) ripple(planes, 0, top, w, load(votes[r] + at + w * sizeof(word), bytes - w * sizeof(word)));
 }
+
+static terse_codec_status majority(uint8_t *out, const uint8_t *const *votes, size_t ranks, size_t n, terse_zero tie) {
+    return vote_majority(count, out, votes, ranks, n, tie);
+}
+
+static terse_codec_status majority_or_zero(uint8_t *plus, uint8_t *nonzero, const uint8_t *const *votes, size_t ranks, size_t n) {
+    return vote_majority_or_zero(count, plus, nonzero, votes, ranks, n);
+}
+
+static terse_codec_status tally(uint8_t *const *planes, const uint8_t *const *votes, size_t ranks, size_t n) {
+    return vote_tally(count, planes, votes, ranks, n);
+}
+
+#define TERSE_VOTE(by) const terse_vote terse_vote_##by = {#by, majority, majority_or_zero, tally};

@@ -71,7 +71,4 @@ typedef int32_t ints;
 #define plainer terse_dct_top_k_scalar
 #include "dct_top_k_vector.h"
 
-const terse_codec terse_dct_top_k_scalar = {
-    .name = "dct-top-k", .implementation = "scalar", .takes = DCT_TOP_K_TAKES,
-    .check = dct_top_k_check, .wire_bytes = dct_top_k_wire_bytes, .encode = encode, .is_good = dct_wire_is_good, .decode_add = decode_add,
-};
+DCT_TOP_K(scalar)

@@ -1,6 +1,7 @@
-// dct-top-k over LANES lines at once. The file that includes this defines LANES and `lanes` (that many doubles), INTS and `ints` (that
-// many int32_t, which alias anything), COMPARED, `reductions`, and `plainer`, which handles the chunks that are too long, and
-// makes a table of encode and decode_add. Every SIMD lane computes one line as a plain loop would.
+// dct-top-k over LANES lines at once. The file that includes this defines LANES and `lanes` (that many doubles), INTS
+// and `ints` (that many int32_t, which alias anything), COMPARED, `reductions`, and `plainer`, which handles the chunks
+// that are too long, and makes a table of encode and decode_add. Every SIMD lane computes one line as a plain loop
+// would.
 #include <float.h>
 
 #include "../../shared/reductions/reductions.h"
@@ -131,7 +132,8 @@ static int write_largest(uint8_t *wire, const float *x, size_t n, size_t k) {
 
 enum { ROOM = DCT_LONGEST };  // doubles in flight
 
-// Loads one line per SIMD lane, of chunks that are one line each. If there are fewer lines than lanes, the last one is repeated.
+// Loads one line per SIMD lane, of chunks that are one line each. If there are fewer lines than lanes, the last one is
+// repeated.
 static __attribute__((noinline)) size_t encode_lines(uint8_t *wire, const float *x, const dct_basis *b, const dct_chunks *chunks, size_t lines) {
     _Alignas(64) double work[2][ROOM];
     _Alignas(64) float coefficients[ROOM + INTS * LANES];
@@ -264,3 +266,9 @@ static terse_codec_status decode_add(float *sum, const uint8_t *wire, size_t n, 
     }
     return TERSE_CODEC_OK;
 }
+
+#define DCT_TOP_K(by)                                                                                                                 \
+    const terse_codec terse_dct_top_k_##by = {                                                                                        \
+        .name = "dct-top-k", .implementation = #by, .takes = DCT_TOP_K_TAKES, .check = dct_top_k_check,                               \
+        .wire_bytes = dct_top_k_wire_bytes, .encode = encode, .is_good = dct_wire_is_good, .decode_add = decode_add,                  \
+    };

@@ -9,4 +9,10 @@ extern const terse_codec terse_linf_scalar, terse_linf_avx2, terse_linf_avx512, 
 
 enum { TERSE_LINF_TAKES = TERSE_TAKES_BITS | TERSE_TAKES_FIELDS | TERSE_TAKES_UNSCALED | TERSE_TAKES_BLOCK | TERSE_TAKES_SEGMENTS | TERSE_TAKES_LEVELS | TERSE_TAKES_RANDOM };
 
+// The table of one implementation.
+#define TERSE_LINF(by)                                                                                           \
+    static double scale_of(const float *x, size_t n) { return terse_reductions_##by.largest(x, n); }             \
+    static const terse_levels_codec linf = {1.0, scale_of, terse_stochastic_##by, terse_fields_add_##by, NULL};  \
+    TERSE_LEVELS_TABLE(linf, linf, TERSE_LINF_TAKES, by)
+
 #endif

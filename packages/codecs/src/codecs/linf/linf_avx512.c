@@ -1,6 +1,3 @@
 #include "linf.h"
 
-static double scale_of(const float *x, size_t n) { return terse_reductions_avx512.largest(x, n); }
-
-static const terse_levels_codec linf = {1.0, scale_of, terse_stochastic_avx512, terse_fields_add_avx512, NULL};
-TERSE_LEVELS_TABLE(linf, linf, TERSE_LINF_TAKES, avx512)
+TERSE_LINF(avx512)

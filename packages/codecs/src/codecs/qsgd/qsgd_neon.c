@@ -1,8 +1,3 @@
 #include "qsgd.h"
 
-#include <math.h>
-
-static double scale_of(const float *x, size_t n) { return sqrt(terse_reductions_neon.sum_of_squares(x, n)); }
-
-static const terse_levels_codec qsgd = {1.0, scale_of, terse_stochastic_neon, terse_fields_add_neon, NULL};
-TERSE_LEVELS_TABLE(qsgd, qsgd, TERSE_QSGD_TAKES, neon)
+TERSE_QSGD(neon)
