@@ -53,7 +53,8 @@ describe.skipIf(obstacle !== undefined)(`train.sbatch${obstacle ? ` (skipped: ${
 
     await until(() => newest() > 0, 300);
     ask("scancel", "--signal=TERM", job); // to the ranks alone, as by --signal=TERM@180
-    await until(() => is("JobState=PENDING"), 300);
+    // Started again before the node has put its first script away, the job would end at once.
+    await until(() => is("JobState=PENDING") && ask("sinfo", "--noheader", "--format=%t").trim() === "idle", 300);
     const saved = newest();
     ask("scontrol", "update", `JobId=${job}`, "StartTime=now"); // Slurm would wait for two minutes
     await until(() => newest() > saved, 300);
