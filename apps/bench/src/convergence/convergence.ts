@@ -83,13 +83,16 @@ async function* losses(name: string, given: readonly string[]): AsyncGenerator<M
   const [first] = trained as [Trained, ...Trained[]];
   yield* kinds(name, first);
 
-  // A method that ends above the reference gets a run of twice as many steps, and one that is there before the end a
-  // run of half as many: the schedule of the whole run hides what the half could do.
-  const target = name === reference ? undefined : known(`${reference}, seed ${seeds[0]}`, "validation_loss", given);
-  if (target === undefined || typeof method.lr === "string") return;
-  const isThere = ({ loss }: { loss: number }) => loss <= tolerance * target;
-  if (!isThere(first.points.at(-1)!)) yield* other(`${name}, twice the steps`, 2 * whole);
-  else if (first.points.slice(0, -1).some(isThere)) yield* other(`${name}, half the steps`, Math.round(whole / 2));
+  // A method that ends above the reference with some seed gets a run of twice as many steps, and one that is there
+  // before the end a run of half as many: the schedule of the whole run hides what the half could do.
+  if (name === reference || typeof method.lr === "string") return;
+  const ends = seeds.map((seed) => known(`${reference}, seed ${seed}`, "validation_loss", given));
+  if (ends.includes(undefined)) return;
+  const isThere = ({ loss }: { loss: number }, i: number) => loss <= tolerance * ends[i]!;
+  const isEarly = ({ points }: Trained, i: number) => points.slice(0, -1).some((point) => isThere(point, i));
+  if (!trained.every(({ points }, i) => isThere(points.at(-1)!, i)))
+    yield* other(`${name}, twice the steps`, 2 * whole);
+  else if (trained.every(isEarly)) yield* other(`${name}, half the steps`, Math.round(whole / 2));
 
   async function* other(inCase: string, steps: number): AsyncGenerator<Measurement> {
     const run = await train(chosen, seeds[0]!, steps);
