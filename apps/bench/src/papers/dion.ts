@@ -2,9 +2,9 @@
 import { loopback } from "@terse/collectives";
 import { type Algorithm, adamw, dion as dionOf, muon, Optimizer } from "@terse/optimizers";
 import { Arena, fromTypedArray, Linear, manualSeed, noGrad, Sequential } from "@terse/tensor";
-import { type Items, ratioText, reading } from "./item.ts";
+import { type Items, isFalling, type Readings, ratioText, reading } from "./item.ts";
 import { recordedLosses } from "./recorded.ts";
-import { losses } from "./trained.ts";
+import { losses, sweep } from "./trained.ts";
 
 const shapes = [
   [256, 256],
@@ -70,8 +70,8 @@ async function distributedBeside(ranks: number): Promise<number> {
 /** Numbers in [−1, 1) that look random: a matrix of them has full rank. */
 const noise = (i: number) => (2 * ((Math.sin(i + 1) * 43758.5453) % 1)) % 1;
 
-const tokens = "accumulate";
-const batches = [1, 4, 16];
+/** The batch grows by micro-batches. */
+const byBatch = { values: [1, 4, 16], steps: 200, at: (rows: number) => ({ changes: [`accumulate=${rows}`] }) };
 
 export const dion: Items = {
   "dion-table-1": {
@@ -106,17 +106,17 @@ export const dion: Items = {
     claim:
       "At a large batch Dion with d/8 trains faster than Adam, and smaller ranks degrade gracefully: d/4, d/8, d/16.",
     rule: "loss of Muon < d/4 < d/8 < d/16, and d/8 ≤ AdamW, with 8 times the batch, seed 1",
-    measure: () =>
+    measure: (row) =>
       losses({
-        row: "dion-figure-1a",
+        row,
         seeds: [1],
         trials: [
-          { name: "adamw", method: "adamw", changes: [`${tokens}=8`] },
-          { name: "muon", method: "muon", changes: [`${tokens}=8`] },
+          { name: "adamw", method: "adamw", changes: ["accumulate=8"] },
+          { name: "muon", method: "muon", changes: ["accumulate=8"] },
           ...[0.25, 0.125, 0.0625].map((rank) => ({
             name: `dion ${rank}`,
             method: "dion",
-            changes: [`${tokens}=8`, `optimizer.rank=${rank}`],
+            changes: ["accumulate=8", `optimizer.rank=${rank}`],
           })),
         ],
       }),
@@ -124,65 +124,35 @@ export const dion: Items = {
     holds(readings) {
       const of = (name: string) => readings.of(`loss of ${name}, seed 1`);
       const inOrder = ["muon", "dion 0.25", "dion 0.125", "dion 0.0625"].map(of);
-      return inOrder.every((loss, i) => i === 0 || loss > inOrder[i - 1]!) && of("dion 0.125") <= of("adamw");
+      return isFalling(inOrder.toReversed()) && of("dion 0.125") <= of("adamw");
     },
   },
 
-  "dion-figure-1b": {
+  "dion-figure-1b": sweep({
     what: "Figure 1b",
     claim: "Dion's lead over Adam grows with the batch.",
-    rule: "the loss of Dion d/4 ÷ AdamW's after 200 steps falls from each batch to the next: 32, 128, 512 rows, seed 1",
-    measure: () =>
-      losses({
-        row: "dion-figure-1b",
-        seeds: [1],
-        steps: 200,
-        trials: batches.flatMap((accumulate) =>
-          ["adamw", "dion"].map((method) => ({
-            name: `${method} × ${accumulate}`,
-            method,
-            changes: [`${tokens}=${accumulate}`],
-          })),
-        ),
-      }),
-    measured: (readings) =>
-      batchRatios(readings, "dion", "adamw")
-        .map((r, i) => `× ${batches[i]}: ${r.toFixed(3)}`)
-        .join(", "),
-    holds: (readings) => isFalling(batchRatios(readings, "dion", "adamw")),
-  },
+    rule: "loss of Dion d/4 ÷ AdamW's after 200 steps falls from 32 rows to 128 and to 512, seed 1",
+    methods: ["dion", "adamw"],
+    ...byBatch,
+    holds: isFalling,
+  }),
 
-  "dion-figure-2": {
+  "dion-figure-2": sweep({
     what: "Figure 2",
     claim: "With a larger batch Muon degrades and Dion of full rank does not.",
-    rule: "the loss of Dion of full rank ÷ Muon's after 200 steps falls from each batch to the next: 32, 128, 512 rows, seed 1",
-    measure: () =>
-      losses({
-        row: "dion-figure-2",
-        seeds: [1],
-        steps: 200,
-        trials: batches.flatMap((accumulate) =>
-          ["muon", "dion-rank-full"].map((method) => ({
-            name: `${method} × ${accumulate}`,
-            method,
-            changes: [`${tokens}=${accumulate}`],
-          })),
-        ),
-      }),
-    measured: (readings) =>
-      batchRatios(readings, "dion-rank-full", "muon")
-        .map((r, i) => `× ${batches[i]}: ${r.toFixed(3)}`)
-        .join(", "),
-    holds: (readings) => isFalling(batchRatios(readings, "dion-rank-full", "muon")),
-  },
+    rule: "loss of Dion of full rank ÷ Muon's after 200 steps falls from 32 rows to 128 and to 512, seed 1",
+    methods: ["dion-rank-full", "muon"],
+    ...byBatch,
+    holds: isFalling,
+  }),
 
   "dion-figure-3a": {
     what: "Figure 3a",
     claim: "Without error feedback the loss grows steeply as the rank falls.",
     rule: "after 2,000 steps the loss without ÷ with error feedback grows from d/2 to d/8, and is above 1.05 at d/8, seed 1",
-    measure: () =>
+    measure: (row) =>
       losses({
-        row: "dion-figure-3a",
+        row,
         seeds: [1],
         steps: 2000,
         trials: [0.5, 0.25, 0.125].flatMap((rank) =>
@@ -199,7 +169,7 @@ export const dion: Items = {
         .join(", "),
     holds(readings) {
       const ratios = feedbackRatios(readings);
-      return ratios.every((ratio, i) => i === 0 || ratio > ratios[i - 1]!) && ratios.at(-1)! > 1.05;
+      return isFalling(ratios.toReversed()) && ratios.at(-1)! > 1.05;
     },
   },
 
@@ -228,18 +198,7 @@ export const dion: Items = {
 const lossesText = (all: readonly (readonly [string, number])[]) =>
   all.map(([name, loss]) => `${name.replace(/, seed 1$/, "")}: ${loss.toFixed(3)}`).join(", ");
 
-type Of = { of(metric: string): number };
-
-const batchRatios = (readings: Of, method: string, other: string) =>
-  batches.map(
-    (accumulate) =>
-      readings.of(`loss of ${method} × ${accumulate}, seed 1`) /
-      readings.of(`loss of ${other} × ${accumulate}, seed 1`),
-  );
-
-const feedbackRatios = (readings: Of) =>
+const feedbackRatios = (readings: Readings) =>
   [0.5, 0.25, 0.125].map(
     (rank) => readings.of(`loss of without ${rank}, seed 1`) / readings.of(`loss of with ${rank}, seed 1`),
   );
-
-const isFalling = (values: readonly number[]) => values.every((value, i) => i === 0 || value < values[i - 1]!);

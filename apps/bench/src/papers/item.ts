@@ -44,8 +44,8 @@ interface Described {
 export interface MeasurableItem extends Described {
   /** When the claim counts as seen. */
   readonly rule: string;
-  /** The numbers of the row. Throws where it rests on recorded lines that are not there. */
-  measure(): AsyncGenerator<Reading> | Generator<Reading>;
+  /** The numbers of the row, which is named so. Throws where it rests on recorded lines that are not there. */
+  measure(row: string): AsyncGenerator<Reading> | Generator<Reading>;
   /** What was measured, in a cell of the table. */
   measured(readings: Readings): string;
   holds(readings: Readings): boolean;
@@ -68,3 +68,6 @@ export const ratioText = ({ mean, least, most }: Spread): string =>
   `${mean.toFixed(3)} (${least.toFixed(3)} to ${most.toFixed(3)})`;
 
 export const percentText = (share: number): string => `${(100 * share).toFixed(1)} %`;
+
+export const isFalling = (values: readonly number[]): boolean =>
+  values.every((value, i) => i === 0 || value < values[i - 1]!);

@@ -1,6 +1,6 @@
 /**
  * Trainings of a row. Each is kept in runs/bench-papers as soon as it has ended, so that a row that is cut off goes on
- * where it was; a row that is complete forgets its own.
+ * where it was; a row that is complete forgets its own. Rows that are measured together share what they both train.
  */
 import { createHash } from "node:crypto";
 import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
@@ -11,18 +11,23 @@ import { received, type Trained } from "../convergence/training.ts";
 
 const folder = fileURLToPath(new URL("../../../../runs/bench-papers/", import.meta.url));
 
+/** What this process has trained, by name. */
+const trained = new Map<string, Trained>();
+
 /** Trains what is not kept, several runs at once. */
 export async function trainAll(row: string, runs: readonly Run[]): Promise<Trained[]> {
   mkdirSync(`${folder}${row}`, { recursive: true });
   await using trainers = await Trainers.open();
   return await Promise.all(
     runs.map(async (run) => {
-      const file = `${folder}${row}/${nameOf(run)}.json`;
+      const name = nameOf(run);
+      const file = `${folder}${row}/${name}.json`;
       if (existsSync(file)) return received(JSON.parse(readFileSync(file, "utf8")));
-      const trained = await trainers.train(run);
-      writeFileSync(`${file}.partial`, JSON.stringify(trained));
+      const result = trained.get(name) ?? (await trainers.train(run));
+      trained.set(name, result);
+      writeFileSync(`${file}.partial`, JSON.stringify(result));
       renameSync(`${file}.partial`, file);
-      return trained;
+      return result;
     }),
   );
 }

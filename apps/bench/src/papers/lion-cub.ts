@@ -18,6 +18,7 @@ import {
 } from "@terse/exchange";
 import {
   type Items,
+  isFalling,
   type MeasurableItem,
   percentText,
   type Reading,
@@ -84,7 +85,7 @@ export const lionCub: Items = {
   "lion-cub-table-1": {
     what: "Table 1",
     claim: "Latencies and bits of four ways to count a majority vote.",
-    rule: "the bytes counted on the wire of the busiest rank equal our closed form for 2 to 8 ranks, and no way sends more than its row of the table, but for counts, whose fields are rounded to 2, 4 or 8 bits",
+    rule: "2 to 8 ranks: bytes counted on the wire = our closed form, and none above the table's but counts, rounded to 2, 4, 8 bits",
     measure: countedVotes,
     measured(readings) {
       const form = readings.all("counted ÷ closed form").map(([, ratio]) => ratio);
@@ -103,7 +104,7 @@ export const lionCub: Items = {
   "lion-cub-figure-2": {
     what: "Figure 2",
     claim: "The direct all-reduce is faster where latency is high or ranks are many, 1 bit where bandwidth binds.",
-    rule: "from 8 ranks on there is a number of parameters above which 1 bit is faster, and it grows with the latency and with the ranks (Table 1 at 49 Gbit/s; ./terse cost draws it)",
+    rule: "Table 1 at 49 Gbit/s: the number of parameters above which 1 bit is faster grows with the latency and with the ranks",
     *measure() {
       for (const ranks of [8, 64, 512])
         for (const alpha of [1e-6, 1e-5, 1e-4]) {
@@ -133,11 +134,12 @@ export const lionCub: Items = {
   "lion-cub-figure-3": {
     what: "Figure 3",
     claim: "Where a tie or a zero always has the same sign training diverges; alternating is stable.",
-    rule: "with 2 workers (half of all elements can tie) the loss of ties and zeros that are always minus ÷ alternating is above 1.1 with every seed, β₂ 0.99, 400 steps",
-    measure: () =>
+    rule: "2 workers, where half can tie, 1,000 steps: loss of always minus ÷ alternating above 1.1 with every seed",
+    measure: (row) =>
       losses({
-        row: "lion-cub-figure-3",
+        row,
         seeds: [1, 2],
+        steps: 1000,
         trials: [
           { name: "alternating", method: "lion-cub", workers: 2 },
           {
@@ -156,19 +158,22 @@ export const lionCub: Items = {
     what: "Table 2",
     claim:
       "Majority votes against standard Lion's signs, 4 and 8 workers: match 58.3 and 64.2 %, flip 4.5 and 8.7, tie 37.2 and 27.1.",
-    rule: "at steps 50, 200, 400 and 1,000 ties are at most what chance gives (37.5 and 27.3 %) and fewer with 8 workers than with 4, flips are fewer than ties, match + tie is above 85 %",
-    async *measure() {
+    rule: "steps 50 to 1,000: ties at most chance (37.5 and 27.3 %), fewer with 8 workers; flips fewer than ties; match + tie > 85 %",
+    async *measure(row) {
       for (const workers of [4, 8])
-        for await (const { step, of } of probed({ row: "lion-cub-table-2", ...probeRow, workers }))
+        for await (const { step, of } of probed({ row, ...probeRow, workers }))
           for (const kind of ["match", "flip", "ties"])
             yield reading(`${kind}, ${workers} workers, step ${step}`, of(`update/${kind}`), "share");
     },
     measured: (readings) =>
       [4, 8]
         .map((workers) => {
-          const last = (kind: string) =>
-            percentText(readings.of(`${kind}, ${workers} workers, step ${probeRow.at.at(-1)}`));
-          return `${workers} workers, step ${probeRow.at.at(-1)}: match ${last("match")}, flip ${last("flip")}, tie ${last("ties")} (chance ${percentText(chanceOfTies(workers))})`;
+          const step = probeRow.at.at(-1);
+          const [match, flip, ties] = ["match", "flip", "ties"].map((kind) =>
+            percentText(readings.of(`${kind}, ${workers} workers, step ${step}`)),
+          );
+          const chance = percentText(chanceOfTies(workers));
+          return `${workers} workers, step ${step}: match ${match}, flip ${flip}, tie ${ties} (chance ${chance})`;
         })
         .join("; "),
     holds: (readings) =>
@@ -188,15 +193,9 @@ export const lionCub: Items = {
     what: "Figure 4",
     claim:
       "The update before its sign is distributed like Laplace's, with a heavy tail; the head's largest is far above its mean.",
-    rule: "at step 400, 4 workers: in most layers the 0.5, 0.9, 0.99 and 0.999 quantiles of |c| ÷ its mean are nearer to Laplace's (0.69, 2.3, 4.6, 6.9) than to the normal's (0.85, 2.06, 3.23, 4.12), and the head's largest ÷ mean is the largest of all matrices",
-    async *measure() {
-      for await (const { of } of probed({
-        row: "lion-cub-figure-4",
-        method: "lion-cub",
-        steps: 400,
-        at: [400],
-        workers: 4,
-      })) {
+    rule: "step 400: in most layers four quantiles of |c| ÷ mean are nearer to Laplace's than to the normal's; largest ÷ mean is largest in the head",
+    async *measure(row) {
+      for await (const { of } of probed({ row, method: "lion-cub", steps: 400, at: [400], workers: 4 })) {
         yield reading("layers nearer to Laplace's", shareNearerToLaplace(of), "share");
         for (const [name, value] of byLayer(of, "layers/update_largest"))
           yield reading(`largest ÷ mean of ${name}`, value, "ratio");
@@ -204,7 +203,8 @@ export const lionCub: Items = {
     },
     measured(readings) {
       const [[name, most]] = sortedDown(readings.all("largest ÷ mean of ")) as [[string, number]];
-      return `nearer to Laplace's: ${percentText(readings.of("layers nearer to Laplace's"))} of the layers; largest ÷ mean: ${name} ${most.toFixed(0)}`;
+      const nearer = percentText(readings.of("layers nearer to Laplace's"));
+      return `nearer to Laplace's: ${nearer} of the layers; largest ÷ mean: ${name} ${most.toFixed(0)}`;
     },
     holds(readings) {
       const [[name]] = sortedDown(readings.all("largest ÷ mean of ")) as [[string, number]];
@@ -215,17 +215,11 @@ export const lionCub: Items = {
   "lion-cub-figure-5": {
     what: "Figure 5",
     claim:
-      "How many updates keep standard Lion's sign: L1 levels clearly more than 1 bit; Q∞ few, without a zero and logarithmic still fewer than 1 bit.",
+      "L1 levels keep standard Lion's sign more often than 1 bit; Q∞ seldom, without a zero and logarithmic less often than 1 bit.",
     rule: "at step 400, 4 and 8 workers, 4 bits: match of L1 > 1 bit > without zero and logarithmic > Q∞, and L1 flips fewer than 1 bit",
-    async *measure() {
+    async *measure(row) {
       for (const workers of [4, 8])
-        for await (const { of } of probed({
-          row: "lion-cub-figure-5",
-          method: "lion-cub",
-          steps: 400,
-          at: [400],
-          workers,
-        })) {
+        for await (const { of } of probed({ row, method: "lion-cub", steps: 400, at: [400], workers })) {
           for (const kind of ["match", "flip"]) {
             yield reading(`${kind} of 1 bit, ${workers} workers`, of(`update/${kind}`), "share");
             for (const [name, share] of zip(of.texts("quantizers/names"), of.list(`quantizers/${kind}`) as number[]))
@@ -259,12 +253,11 @@ export const lionCub: Items = {
 
   "lion-cub-figure-6": {
     what: "Figure 6",
-    claim:
-      "Averaging momenta every 10 steps changes nothing with β₂ 0.99; with 0.95 it helps, and the first and last layers are as good as all.",
-    rule: "β₂ 0.95, 1,000 steps: the loss with all momenta averaged ÷ none is below 1 with every seed, and first-and-last ÷ all at most 1.01 in the mean",
-    measure: () =>
+    claim: "With β₂ 0.95 averaging momenta every 10 steps helps, and the first and last layers are as good as all.",
+    rule: "β₂ 0.95, 1,000 steps: loss of all ÷ none below 1 with every seed, of first-and-last ÷ all at most 1.01 in the mean",
+    measure: (row) =>
       losses({
-        row: "lion-cub-figure-6",
+        row,
         seeds: [1, 2],
         steps: 1000,
         trials: ["none", "all", "first-and-last"].map((segments) => ({
@@ -284,11 +277,11 @@ export const lionCub: Items = {
   "lion-cub-figure-7": {
     what: "Figure 7",
     claim: "The standard deviation of momenta between workers falls as β₂ rises, and is flat over time.",
-    rule: "at step 400, 4 workers: it falls from β₂ 0.9 to 0.95, 0.99 and 0.999, and 0.95 ÷ 0.99 is within 30 % of 2.26, which independent gradients give (√((1 − β₂)/(1 + β₂)))",
-    async *measure() {
+    rule: "step 400: it falls from β₂ 0.9 to 0.999; 0.95 ÷ 0.99 within 30 % of 2.26, which independent gradients give",
+    async *measure(row) {
       for (const beta2 of betas)
         for await (const { step, of } of probed({
-          row: "lion-cub-figure-7",
+          row,
           method: "lion-cub",
           changes: [`optimizer.beta2=${beta2}`],
           steps: 400,
@@ -313,14 +306,8 @@ export const lionCub: Items = {
     claim:
       "The momenta of the embedding and of the head differ between workers about 100 times as much as those of other layers.",
     rule: "at step 400, 4 workers: the two matrices with the largest mean deviation are the token embedding and the head",
-    async *measure() {
-      for await (const { of } of probed({
-        row: "lion-cub-figure-8",
-        method: "lion-cub",
-        steps: 400,
-        at: [400],
-        workers: 4,
-      }))
+    async *measure(row) {
+      for await (const { of } of probed({ row, method: "lion-cub", steps: 400, at: [400], workers: 4 }))
         for (const [name, value] of byLayer(of, "layers/momentum_deviation"))
           yield reading(`deviation of ${name}`, value);
     },
@@ -342,9 +329,9 @@ export const lionCub: Items = {
     what: "Figure 9",
     claim: "With L1 levels from −15 to 15 averaging momenta changes nothing, with β₂ 0.95 either.",
     rule: "8 workers, 5 bits, β₂ 0.95: loss with ÷ without averaging within 1 % of 1 in the mean over the seeds",
-    measure: () =>
+    measure: (row) =>
       losses({
-        row: "lion-cub-figure-9",
+        row,
         seeds: [1, 2],
         trials: ["none", "all"].map((segments) => ({
           name: segments,
@@ -364,7 +351,7 @@ export const lionCub: Items = {
   "lion-cub-figure-10": {
     what: "Figure 10",
     claim: "On Ethernet communication shrinks with the bits, up to a step 5.1 times as fast.",
-    rule: "the small GPT at 100 Mbit/s, 2 and 4 ranks: waiting for messages falls from 32 to 16 bits and to 1, and the step with 1 bit is at least 5.1 times as fast as with 32 (bench train)",
+    rule: "bench train, 100 Mbit/s: waiting falls from 32 to 16 bits and to 1, and 1 bit's step is at least 5.1 times as fast as 32's",
     *measure() {
       for (const ranks of [2, 4])
         for (const side of ["lion fp32", "lion bf16", "lion-cub 1-bit"])
@@ -398,7 +385,7 @@ export const lionCub: Items = {
   "lion-cub-table-a1": {
     what: "Table A.1",
     claim: "The numbers of Figure 10: GPTs of 350 M to 1,558 M parameters on 4 and 8 GPUs.",
-    rule: "from one row (774 M, 32 bits, 2 nodes) the cost model predicts all steps on Ethernet with 32 and 16 bits within 20 %, their computing given; our 1 bit would take less than their 4 bits",
+    rule: "from one row the cost model predicts all steps on Ethernet with 32 and 16 bits within 20 %; our 1 bit takes less than their 4",
     *measure() {
       const given = tableA1.find(({ parameters, bits, nodes }) => parameters === 774 && bits === 32 && nodes === 2)!;
       const bitsPerMillisecond = allReduceBits(given) / given.communication;
@@ -443,8 +430,10 @@ export const lionCub: Items = {
     claim: "With β₂ 0.95 few bits are behind, and averaging the head's momenta recovers it.",
     rule: "loss of 1 bit ÷ 32 above 1, and with averaging ÷ without below 1, with every seed (bench convergence)",
     measure: () => recordedLosses(["lion-cub-beta-0.95", "lion-beta-0.95", "lion-cub-beta-0.95-sync"]),
-    measured: (readings) =>
-      `1 bit ÷ 32 ${ratioText(readings.ratio("lion-cub-beta-0.95", "lion-beta-0.95"))}; with ÷ without ${ratioText(readings.ratio("lion-cub-beta-0.95-sync", "lion-cub-beta-0.95"))}`,
+    measured(readings) {
+      const behind = ratioText(readings.ratio("lion-cub-beta-0.95", "lion-beta-0.95"));
+      return `1 bit ÷ 32 ${behind}; with ÷ without ${ratioText(readings.ratio("lion-cub-beta-0.95-sync", "lion-cub-beta-0.95"))}`;
+    },
     holds: (readings) =>
       readings.ratio("lion-cub-beta-0.95", "lion-beta-0.95").least > 1 &&
       readings.ratio("lion-cub-beta-0.95-sync", "lion-cub-beta-0.95").most < 1,
@@ -453,7 +442,7 @@ export const lionCub: Items = {
   "lion-cub-figure-13": {
     what: "Figure 13",
     claim: "Of images, too, 1 bit is as good as 32 after as many steps.",
-    rule: "accuracy of ResNet-18 and DeiT-Tiny on CIFAR-10 with 1 bit at most a point below 32 bits, in the mean over 2 seeds (bench models)",
+    rule: "bench models, CIFAR-10: accuracy with 1 bit at most a point below 32 bits, in the mean over 2 seeds",
     *measure() {
       for (const model of ["resnet18", "deit"])
         for (const method of ["lion", "lion-cub"])
@@ -481,7 +470,7 @@ export const lionCub: Items = {
     what: "Figure A.1",
     claim:
       "Memory is alike for small models; with 1 bit it is far higher for large ones, because of the buffers for packing.",
-    rule: "the exchange of 1 bit holds more than 4 bytes a parameter beyond the vector, a whole further copy, at 64 Mi parameters on 4 ranks",
+    rule: "64 Mi parameters, 4 ranks: 1 bit holds more than 4 bytes a parameter beyond the vector, a whole copy",
     *measure() {
       for (const mi of [1, 16, 64]) {
         const n = mi * 2 ** 20;
@@ -509,9 +498,9 @@ export const lionCub: Items = {
     what: "Figure A.2",
     claim: "With 16 workers 1 bit still trains as well, and 4 bits cannot be summed in bytes.",
     rule: "16 workers, β₂ 0.99: loss of 1 bit ÷ dense Lion at most 1.02, seed 1",
-    measure: () =>
+    measure: (row) =>
       losses({
-        row: "lion-cub-figure-a2",
+        row,
         seeds: [1],
         trials: ["lion", "lion-cub"].map((method) => ({ name: method, method, workers: 16 })),
       }),
@@ -598,7 +587,6 @@ const meanOf = (readings: Readings, prefix: string) => {
   return values.reduce((a, b) => a + b, 0) / values.length;
 };
 
-const isFalling = (values: readonly number[]) => values.every((value, i) => i === 0 || value < values[i - 1]!);
 const sortedDown = <T>(all: readonly (readonly [T, number])[]) => all.toSorted(([, a], [, b]) => b - a);
 const isHead = (name: string) => name === "head.weight";
 const isTokenEmbedding = (name: string) => name === "embedding.weight";

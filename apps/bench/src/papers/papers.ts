@@ -44,7 +44,7 @@ async function* row(name: string): AsyncGenerator<Measurement> {
     return;
   }
   const values = new Map<string, number>();
-  for await (const one of item.measure()) {
+  for await (const one of item.measure(name)) {
     values.set(one.metric, one.value);
     yield { ...inCase, ...one };
   }

@@ -36,10 +36,12 @@ ${cells.join("\n")}
 
 Written by \`./terse bench papers --record\`. ${machine}. A row alone: \`./terse bench papers --settings ROW --record\`.
 
-Each row is a figure, a table or a theorem of one of the four papers: its claim, what was measured here, and the rule by which the claim counts as seen. The rules were
-written before the runs. Most runs are of a small GPT (\`apps/bench/src/convergence/recipe.yaml\`, 0.5 M parameters) with all workers in one process; their settings are those that
-[convergence](convergence.md) has found. A *no* is a result: it says that the claim was not seen in this small setting, with the numbers. ${count("yes")} yes, ${count("no")} no,
-${count("not measurable here")} not measurable here, ${count("not yet measured")} not yet measured.
+Each row is a figure, a table or a theorem of one of the four papers: its claim, what was measured here, and the rule by
+which the claim counts as seen. The rules were written before the runs. Most runs are of a small GPT with 0.5 M parameters
+(\`apps/bench/src/convergence/recipe.yaml\`), 4 workers in one process unless a row says otherwise, with the settings that
+[convergence](convergence.md) has found. A *no* is a result: the claim was not seen in this small setting.
+
+${count("yes")} yes, ${count("no")} no, ${count("not measurable here")} not measurable here, ${count("not yet measured")} not yet measured.
 
 ${tables.join("\n")}
 All numbers: [papers.jsonl](papers.jsonl). Recorded: ${when}.

@@ -1,9 +1,8 @@
 /** Rows that train: the small GPT of `bench convergence`, by settings that its search has found. */
-import { readRecipe } from "@terse/train/recipe";
 import { recipe } from "../convergence/convergence.ts";
 import { methods, settingsOwner } from "../convergence/methods.ts";
 import { chosenIn, overridesOf } from "../convergence/settings.ts";
-import { type Reading, reading } from "./item.ts";
+import { type MeasurableItem, type Reading, type Readings, reading } from "./item.ts";
 import { trainAll } from "./kept-runs.ts";
 import { recordedValues } from "./recorded.ts";
 
@@ -57,5 +56,32 @@ export function overridesFor({ method, changes = [] }: Trial, steps: number): st
   return [...own.filter((word) => !given.has(word.split("=")[0])), ...changes];
 }
 
-/** The steps of the recipe that rows train for. */
-export const usualSteps = readRecipe(new URL(recipe), []).steps;
+interface Sweep extends Pick<MeasurableItem, "what" | "claim" | "rule"> {
+  /** The loss of the first is divided by that of the second. */
+  readonly methods: readonly [method: string, other: string];
+  readonly values: readonly number[];
+  /** What a trial of a method changes at a value. */
+  readonly at: (value: number, method: string) => Pick<Trial, "changes" | "workers">;
+  readonly steps?: number;
+  /** The ratios, in the order of the values. */
+  readonly holds: (ratios: readonly number[]) => boolean;
+}
+
+/** A row that trains two methods at several values of one thing, with the first seed. */
+export function sweep({ methods: [method, other], values, at, steps, holds, ...described }: Sweep): MeasurableItem {
+  const name = (of: string, value: number) => `${of} × ${value}`;
+  const trials = values.flatMap((value) =>
+    [method, other].map((of) => ({ name: name(of, value), method: of, ...at(value, of) })),
+  );
+  const ratios = (readings: Readings) =>
+    values.map((value) => readings.ratio(name(method, value), name(other, value)).mean);
+  return {
+    ...described,
+    measure: (row) => losses({ row, seeds: [1], trials, ...(steps !== undefined && { steps }) }),
+    measured: (readings) =>
+      ratios(readings)
+        .map((ratio, i) => `${values[i]}: ${ratio.toFixed(3)}`)
+        .join(", "),
+    holds: (readings) => holds(ratios(readings)),
+  };
+}
