@@ -77,20 +77,24 @@ export function convergenceReport(lines: readonly RecordedLine[], { machine, whe
   ]);
   return `# Every method on the same tokens
 
-Written by \`./terse bench convergence --record\`. ${machine}. A small GPT (\`apps/bench/src/convergence/recipe.yaml\`) on the TypeScript declarations of
-the installed packages, byte tokens, ${workers} workers, batch ${data.batchSize} × 64 on each, ${steps} steps, a cosine to ${finalOf(schedule)} of the
-learning rate, clipping at ${optimizer.clip}. ${seedsText(curves)}: each seed has its own weights and tokens, the same for every method. The mean over the seeds, and in
-parentheses the least and the most; a ratio is taken with the same seed.
+Written by \`./terse bench convergence --record\`. ${machine}. A small GPT (\`apps/bench/src/convergence/recipe.yaml\`)
+on the TypeScript declarations of the installed packages, byte tokens, ${workers} workers, batch ${data.batchSize} × 64
+on each, ${steps} steps, a cosine to ${finalOf(schedule)} of the learning rate, clipping at ${optimizer.clip}.
+${seedsText(curves)}: each seed has its own weights and tokens, the same for every method. The mean over the seeds, and
+in parentheses the least and the most; a ratio is taken with the same seed.
 
-*The settings* of a method are the best of a search of up to ${budget} runs with the first seed, as many for every method, PyTorch's too: the rate in steps of two, refined
-once by √2; the warm-up, 5, 10, 30, 50 or 70 % of the run; for Adam's family β₂, 0.95, 0.99 or 0.999. A variant takes its method's. ‡: the best lies at an edge of what
-was tried. A row without a warm-up is of an earlier search, of the rate alone, with ${schedule.warmup} steps of warm-up.
+*The settings* of a method are the best of a search of up to ${budget} runs with the first seed, as many for every
+method, PyTorch's too: the rate in steps of two, refined once by √2; the warm-up, 5, 10, 30, 50 or 70 % of the run; for
+Adam's family β₂, 0.95, 0.99 or 0.999. A variant takes its method's. ‡: the best lies at an edge of what was tried. A
+row without a warm-up is of an earlier search, of the rate alone, with ${schedule.warmup} steps of warm-up.
 
-*Seconds*: the losses are those of real runs. The time of each kind of step (dense warm-up, compressed, without a message) was measured with ${workers} processes
-on this machine, whose links the kernel limits (\`./terse netlab\`), as the lesser of two runs' medians, and multiplied by the number of such steps. *To the
-loss*: the time in which the fastest of PyTorch's sides (DDP on Gloo, real runs) reaches the loss that ${reference} ends at, within ${((tolerance - 1) * 100).toFixed(1)} %, ÷ the time in which the
-method does; 1 and more is faster. A method that does not reach it in ${steps} steps is given a run of twice as many, and one that is there before the end a run of half as many,
-each with a schedule of its own and one seed (*). –: not reached, or not measured.
+*Seconds*: the losses are those of real runs. The time of each kind of step (dense warm-up, compressed, without a
+message) was measured with ${workers} processes on this machine, whose links the kernel limits (\`./terse netlab\`), as
+the lesser of two runs' medians, and multiplied by the number of such steps. *To the loss*: the time in which the
+fastest of PyTorch's sides (DDP on Gloo, real runs) reaches the loss that ${reference} ends at, within
+${((tolerance - 1) * 100).toFixed(1)} %, ÷ the time in which the method does; 1 and more is faster. A method that does
+not reach it in ${steps} steps is given a run of twice as many, and one that is there before the end a run of half as
+many, each with a schedule of its own and one seed (*). –: not reached, or not measured.
 
 ![Validation loss by steps, by bytes and by seconds on slow links.](convergence.svg)
 

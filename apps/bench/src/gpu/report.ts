@@ -11,10 +11,11 @@ Written by \`./terse bench gpu --record\`. ${machine}.
 
 ## Kernels
 
-*÷ copy* is the bytes that the work must read and write at least ÷ its time, ÷ the same of a copy on the device (\`cudaMemcpyAsync\`, its bytes read and
-written both counted); 1 is as fast as a copy. *÷ PyTorch's* is our time ÷ PyTorch's for the same work: \`torch.optim\`'s AdamW and SGD (fused), Lion by
-multi-tensor operations, conversions by \`copy_\` and \`add_\`, \`topk\` of the absolute values, \`vector_norm\`, \`addmm_\` in f32; less than 1 is faster. Times are
-the device's own, medians of 21 calls.
+*÷ copy* is the bytes that the work must read and write at least ÷ its time, ÷ the same of a copy on the device
+(\`cudaMemcpyAsync\`, its bytes read and written both counted); 1 is as fast as a copy. *÷ PyTorch's* is our time ÷
+PyTorch's for the same work: \`torch.optim\`'s AdamW and SGD (fused), Lion by multi-tensor operations, conversions by
+\`copy_\` and \`add_\`, \`topk\` of the absolute values, \`vector_norm\`, \`addmm_\` in f32; less than 1 is faster.
+Times are the device's own, medians of 21 calls.
 
 ${copies(lines)}
 
@@ -28,16 +29,17 @@ ${kernelTable(of("optimizers"))}
 
 ## Training
 
-A small GPT (the default recipe's, on the documents of this repository) by the same recipe on the CPU, on the GPU, and on the GPU with the engine
-nccl, alone in its world: losses on held-out text in nats per byte after so many steps, and the median step. A GPU's operators round in another
-order, so losses are near each other and not equal.
+A small GPT (the default recipe's, on the documents of this repository) by the same recipe on the CPU, on the GPU, and
+on the GPU with the engine nccl, alone in its world: losses on held-out text in nats per byte after so many steps, and
+the median step. A GPU's operators round in another order, so losses are near each other and not equal.
 
 ${table(of("training"), (metric) => metric.replace("loss_at_", "").replace("step_ms", "a step"))}
 
 ## GPT-2's size
 
-Tokens a second in bf16 with AdamW, beside PyTorch's model of the same shape, eager and by \`torch.compile\`, with its fused AdamW. *mfu* is the share of the
-GPU's peak that the model's own operations take; *over pytorch* and *over compile* are PyTorch's time ÷ ours, 1 and more is faster.
+Tokens a second in bf16 with AdamW, beside PyTorch's model of the same shape, eager and by \`torch.compile\`, with its
+fused AdamW. *mfu* is the share of the GPU's peak that the model's own operations take; *over pytorch* and *over
+compile* are PyTorch's time ÷ ours, 1 and more is faster.
 
 ${table(of("gpt-124m"), (metric) => metric.replaceAll("_", " "))}
 
