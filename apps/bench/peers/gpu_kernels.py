@@ -10,6 +10,7 @@ import statistics
 import sys
 
 import torch
+from lion_step import lion_step
 
 n = int(sys.argv[1]) << 20
 lr = 1e-4
@@ -21,20 +22,6 @@ def torch_optim(create):
     parameter = floats().requires_grad_()
     parameter.grad = floats()
     return create([parameter]).step
-
-
-def lion():
-    theta, m, gradient, scratch = [floats()], [floats()], [floats()], [floats()]
-
-    def step():
-        torch._foreach_copy_(scratch, m)
-        torch._foreach_lerp_(scratch, gradient, 0.1)
-        torch._foreach_sign_(scratch)
-        torch._foreach_lerp_(m, gradient, 0.01)
-        torch._foreach_mul_(theta, 1 - lr * 0.1)
-        torch._foreach_add_(theta, scratch, alpha=-lr)
-
-    return step
 
 
 def low_rank():
@@ -71,7 +58,7 @@ def sum_of_squares():
 work = {
     "adamw": lambda: torch_optim(lambda theta: torch.optim.AdamW(theta, lr=lr, fused=True)),
     "sgd": lambda: torch_optim(lambda theta: torch.optim.SGD(theta, lr=lr, momentum=0.9, fused=True)),
-    "lion": lion,
+    "lion": lambda: lion_step([floats()], [floats()], lr),
     "low-rank": low_rank,
     "sum-of-squares": sum_of_squares,
     "bf16": lambda: converted(torch.bfloat16),

@@ -11,6 +11,7 @@ import sys
 import time
 
 import torch
+from lion_step import lion_step
 
 name, count, side, rank = sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), int(sys.argv[4])
 torch.set_num_threads(1)
@@ -21,20 +22,6 @@ for p, g in zip(parameters, gradients):
     p.grad = g
 zeros = lambda: [torch.zeros(side, side) for _ in range(count)]
 lr = 1e-4
-
-
-def lion():
-    m, scratch = zeros(), zeros()
-
-    def step():
-        torch._foreach_copy_(scratch, m)
-        torch._foreach_lerp_(scratch, gradients, 0.1)
-        torch._foreach_sign_(scratch)
-        torch._foreach_lerp_(m, gradients, 0.01)
-        torch._foreach_mul_(parameters, 1 - lr * 0.1)
-        torch._foreach_add_(parameters, scratch, alpha=-lr)
-
-    return step
 
 
 def lamb():
@@ -109,7 +96,7 @@ work = {
     "sgd": lambda: torch_optim(lambda: torch.optim.SGD(parameters, lr=lr, momentum=0.9, fused=True)),
     "adamw": lambda: torch_optim(lambda: torch.optim.AdamW(parameters, lr=lr, fused=True)),
     "muon": lambda: torch_optim(lambda: torch.optim.Muon(parameters, lr=lr)),
-    "lion": lion,
+    "lion": lambda: lion_step(parameters, gradients, lr),
     "lamb": lamb,
     "dion": dion,
     "powersgd": powersgd,

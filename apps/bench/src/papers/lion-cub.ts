@@ -115,7 +115,7 @@ export const lionCub: Items = {
     },
     measured(readings) {
       const [first, ...others] = readings.all("parameters").map(([, n]) => n);
-      const text = (n: number) => `${(n / 1e6).toPrecision(2)} M`;
+      const text = (n: number) => `${Number((n / 1e6).toPrecision(2))} M`;
       return `crossing at ${text(first!)} parameters (8 ranks, 1 µs) to ${text(others.at(-1)!)} (512 ranks, 100 µs)`;
     },
     holds(readings) {
