@@ -92,6 +92,7 @@ struct Options {
     explicit Options(const Napi::Object& parameters) {
         c.size = sizeof c;
         c.scale = 1.0f;
+        c.decay = 1.0f;
         read(parameters, "bits", [&](auto& value, auto* name) { c.bits = small_of(value, name); });
         read(parameters, "width", [&](auto& value, auto* name) { c.width = small_of(value, name); });
         read(parameters, "ranks", [&](auto& value, auto* name) { c.ranks = small_of(value, name); });
@@ -126,6 +127,10 @@ struct Options {
         read(call, "scale", [&](auto& value, auto* name) {
             if (!value.IsNumber()) throw Napi::TypeError::New(value.Env(), std::string(name) + ": expected a number");
             c.scale = value.template As<Napi::Number>().FloatValue();
+        });
+        read(call, "decay", [&](auto& value, auto* name) {
+            if (!value.IsNumber()) throw Napi::TypeError::New(value.Env(), std::string(name) + ": expected a number");
+            c.decay = value.template As<Napi::Number>().FloatValue();
         });
         read(call, "units", [&](auto& value, auto* name) { c.units = floats_of(value, name, c.unit_count); });
         static const float none = 0;  // an empty array may have no address
@@ -163,6 +168,24 @@ Napi::Value encode(const Napi::CallbackInfo& info) {
     return accepted(info.Env(), status, n, bad);
 }
 
+struct Wires {
+    std::vector<uint8_t*> pointers;
+    Wires(const Napi::Value& value, const char* what, size_t length, bool may_be_null = false) {
+        if (!value.IsArray()) throw Napi::TypeError::New(value.Env(), std::string(what) + ": expected an array of Uint8Array");
+        const auto array = value.As<Napi::Array>();
+        for (uint32_t i = 0; i < array.Length(); i++) {
+            const Napi::Value wire = array.Get(i);
+            if (may_be_null && wire.IsNull()) {
+                pointers.push_back(nullptr);
+                continue;
+            }
+            static uint8_t nothing;  // an empty array may have no address, which would look like an absent rank
+            uint8_t* const bytes = bytes_of(wire, (what + ("[" + std::to_string(i) + "]")).c_str(), length);
+            pointers.push_back(bytes ? bytes : &nothing);
+        }
+    }
+};
+
 Napi::Value encode_with_feedback(const Napi::CallbackInfo& info) {
     const terse_codec& codec = codec_of(info);
     size_t n, errors, bad = 0;
@@ -174,6 +197,19 @@ Napi::Value encode_with_feedback(const Napi::CallbackInfo& info) {
     uint8_t* wire = bytes_of(info[0], "wire", bytes);
     const terse_codec_status status = terse_codec_encode_with_feedback(&codec, wire, bytes, x, error, n, &options.c, &bad);
     return accepted(info.Env(), status, n, bad);
+}
+
+Napi::Value encode_sum_with_feedback(const Napi::CallbackInfo& info) {
+    const terse_codec& codec = codec_of(info);
+    size_t n, bad = 0;
+    float* error = floats_of(info[2], "error", n);
+    const Options options(options_of(info, 3), options_of(info, 4), n);
+    const size_t bytes = wire_bytes_of(info.Env(), codec, n, options);
+    uint8_t* wire = bytes_of(info[0], "wire", bytes);
+    const Wires wires(info[1], "wires", bytes);
+    const terse_codec_status status =
+        terse_codec_encode_sum_with_feedback(&codec, wire, bytes, wires.pointers.data(), wires.pointers.size(), error, n, &options.c, &bad);
+    return status == TERSE_CODEC_BAD_WIRE ? Napi::Number::New(info.Env(), -1) : accepted(info.Env(), status, n, bad);
 }
 
 Napi::Value decode_add(const Napi::CallbackInfo& info) {
@@ -197,30 +233,13 @@ Napi::Value scales_of(const Napi::CallbackInfo& info) {
     return accepted(info.Env(), status, n, bad);
 }
 
-struct Wires {
-    std::vector<uint8_t*> pointers;
-    Wires(const Napi::Value& value, const char* what, size_t n, bool may_be_null = false) {
-        if (!value.IsArray()) throw Napi::TypeError::New(value.Env(), std::string(what) + ": expected an array of Uint8Array");
-        const auto array = value.As<Napi::Array>();
-        for (uint32_t i = 0; i < array.Length(); i++) {
-            const Napi::Value wire = array.Get(i);
-            if (may_be_null && wire.IsNull()) {
-                pointers.push_back(nullptr);
-                continue;
-            }
-            static uint8_t nothing;  // an empty array may have no address, which would look like an absent rank
-            uint8_t* const bytes = bytes_of(wire, (what + ("[" + std::to_string(i) + "]")).c_str(), n / 8 + (n % 8 != 0));
-            pointers.push_back(bytes ? bytes : &nothing);
-        }
-    }
-};
-
 constexpr bool may_be_absent = true;
+constexpr size_t bytes_of_bits(size_t n) { return n / 8 + (n % 8 != 0); }
 
 void majority(const Napi::CallbackInfo& info) {
     const size_t n = count_of(info[2], "n");
     uint8_t* out = bytes_of(info[0], "out", n / 8 + (n % 8 != 0));
-    const Wires votes(info[1], "votes", n, may_be_absent);
+    const Wires votes(info[1], "votes", bytes_of_bits(n), may_be_absent);
     const terse_zero tie = zero_of(options_of(info, 3).Get("tie"), "tie");
     throw_unless_ok(info.Env(), vote_of(info).majority(out, votes.pointers.data(), votes.pointers.size(), n, tie));
 }
@@ -229,13 +248,13 @@ void majority_or_zero(const Napi::CallbackInfo& info) {
     const size_t n = count_of(info[3], "n");
     uint8_t* plus = bytes_of(info[0], "plus", n / 8 + (n % 8 != 0));
     uint8_t* nonzero = bytes_of(info[1], "nonzero", n / 8 + (n % 8 != 0));
-    const Wires votes(info[2], "votes", n, may_be_absent);
+    const Wires votes(info[2], "votes", bytes_of_bits(n), may_be_absent);
     throw_unless_ok(info.Env(), vote_of(info).majority_or_zero(plus, nonzero, votes.pointers.data(), votes.pointers.size(), n));
 }
 
 void tally(const Napi::CallbackInfo& info) {
     const size_t n = count_of(info[2], "n");
-    const Wires planes(info[0], "planes", n), votes(info[1], "votes", n, may_be_absent);
+    const Wires planes(info[0], "planes", bytes_of_bits(n)), votes(info[1], "votes", bytes_of_bits(n), may_be_absent);
     const size_t needed = terse_vote_planes(votes.pointers.size());
     if (planes.pointers.size() != needed)
         throw Napi::RangeError::New(info.Env(), "planes: a count of " + std::to_string(votes.pointers.size()) + " votes takes " + std::to_string(needed) + " planes, not " + std::to_string(planes.pointers.size()));
@@ -257,6 +276,7 @@ Napi::Value codecs(const Napi::CallbackInfo& info) {
         object["wireBytes"] = Napi::Function::New<wire_bytes>(env, "wireBytes", data_of(codec));
         object["encode"] = Napi::Function::New<encode>(env, "encode", data_of(codec));
         object["encodeWithFeedback"] = Napi::Function::New<encode_with_feedback>(env, "encodeWithFeedback", data_of(codec));
+        object["encodeSumWithFeedback"] = Napi::Function::New<encode_sum_with_feedback>(env, "encodeSumWithFeedback", data_of(codec));
         object["decodeAdd"] = Napi::Function::New<decode_add>(env, "decodeAdd", data_of(codec));
         if (codec->scales) object["scales"] = Napi::Function::New<scales_of>(env, "scales", data_of(codec));
         list[i] = object;

@@ -38,6 +38,7 @@ const char *terse_codec_sentence(terse_codec_status status) {
         case TERSE_FRAME_CUT_SHORT: return "The frame is cut short: it says that it has more bytes than there are.";
         case TERSE_FRAME_DAMAGED: return "The frame is damaged: its checksum is not that of its bytes.";
         case TERSE_FRAME_BAD_HEADER: return "The frame's checksum is right, and its header says what no writer writes.";
+        case TERSE_CODEC_BAD_DECAY: return "The decay of an error must be more than 0 and at most 1: begin with TERSE_CODEC_OPTIONS, where it is 1.";
         case TERSE_FRAME_NO_ROOM: return "The frame has more segments than there is room for: read again with room for options.segment_count.";
     }
     return "This status is not one of terse_codec_status.";
@@ -193,8 +194,11 @@ static inline floats floats_at(const float *x) {
 typedef struct adding {
     float *sum;
     const float *x;
+    floats decay;
     words seen[4];
 } adding;
+
+static inline floats sums_at(const adding *a, size_t i) { return a->decay * floats_at(a->sum + i) + floats_at(a->x + i); }
 
 // The exponent of NaN and infinity is all ones, and carries into bit 31.
 TERSE_ROUND_FUNCTION look_round(void *context, size_t i) {
@@ -203,28 +207,28 @@ TERSE_ROUND_FUNCTION look_round(void *context, size_t i) {
     terse_prefetch(a->x + i + TERSE_WALK_GROUP);
 #pragma GCC unroll 16
     for (size_t k = 0; k < TERSE_ROUND / 4; k++)
-        a->seen[k % 4] |= ((words)(floats_at(a->sum + i + 4 * k) + floats_at(a->x + i + 4 * k)) & 0x7f800000u) + 0x00800000u;
+        a->seen[k % 4] |= ((words)sums_at(a, i + 4 * k) & 0x7f800000u) + 0x00800000u;
 }
 
 TERSE_ROUND_FUNCTION add_round(void *context, size_t i) {
     const adding *a = context;
 #pragma GCC unroll 16
     for (size_t k = i; k < i + TERSE_ROUND; k += 4) {
-        const floats sum = floats_at(a->sum + k) + floats_at(a->x + k);
+        const floats sum = sums_at(a, k);
         memcpy(a->sum + k, &sum, sizeof sum);
     }
 }
 
-// sum += x; returns n. If a sum would not be finite, its float would be lost: then nothing is added, and the index of
+// sum = decay * sum + x; returns n. If a sum would not be finite, its float would be lost: then nothing is added, and the index of
 // the first such element is returned. n is at most CUT, so the second pass over the elements finds them in the cache.
-static size_t add(float *sum, const float *x, size_t n) {
-    adding a = {sum, x, {{0}}};
+static size_t add(float *sum, const float *x, float decay, size_t n) {
+    adding a = {sum, x, {decay, decay, decay, decay}, {{0}}};
     const size_t rounds = terse_walk(n, look_round, &a);
     const words seen = a.seen[0] | a.seen[1] | a.seen[2] | a.seen[3];
     for (size_t i = (seen[0] | seen[1] | seen[2] | seen[3]) >> 31 ? 0 : rounds; i < n; i++)
-        if (!isfinite(sum[i] + x[i])) return i;
+        if (!isfinite(decay * sum[i] + x[i])) return i;
     terse_walk(rounds, add_round, &a);
-    for (size_t i = rounds; i < n; i++) sum[i] += x[i];
+    for (size_t i = rounds; i < n; i++) sum[i] = decay * sum[i] + x[i];
     return n;
 }
 
@@ -254,7 +258,7 @@ static void check_part(void *context, size_t begin, size_t end) {
 
 static void subtract_part(void *context, size_t begin, size_t end) {
     const feedback *f = context;
-    for (size_t i = begin; i < end; i++) f->error[i] -= f->x[i];
+    for (size_t i = begin; i < end; i++) f->error[i] = (f->error[i] - f->x[i]) / f->options->decay;
 }
 
 static void take_away(const feedback *f, float times, size_t begin, size_t end) {
@@ -267,7 +271,7 @@ static void take_away(const feedback *f, float times, size_t begin, size_t end) 
 // codec cannot write.
 static __attribute__((noinline)) size_t first_refused(const feedback *f, size_t at, size_t to) {
     float sum[CUT];
-    for (size_t i = at; i < to; i++) sum[i - at] = f->error[i] + f->x[i];
+    for (size_t i = at; i < to; i++) sum[i - at] = f->options->decay * f->error[i] + f->x[i];
     return f->codec->encode(f->wire, sum - at, f->n, f->options, at, to);
 }
 
@@ -278,7 +282,7 @@ static void pieces_part(void *context, size_t begin, size_t end) {
     size_t at = begin;
     while (at < end) {
         const size_t to = end - at < CUT ? end : at + CUT;
-        size_t accepted = f->adds ? at + add(f->error + at, f->x + at, to - at) : to;
+        size_t accepted = f->adds ? at + add(f->error + at, f->x + at, f->options->decay, to - at) : to;
         if (accepted < to) {
             lower(&f->refused, f->encodes ? first_refused(f, at, to) : accepted);
             break;
@@ -315,6 +319,7 @@ terse_codec_status terse_codec_encode_with_feedback(const terse_codec *codec, ui
     terse_codec_status status = check_buffers(codec, wire, wire_bytes, error, n, o);
     if (status == TERSE_CODEC_OK) status = check_encoding(codec, o);
     if (status != TERSE_CODEC_OK) return status;
+    if (!(o->decay > 0 && o->decay <= 1)) return TERSE_CODEC_BAD_DECAY;
     if ((uintptr_t)x % sizeof(float)) return TERSE_CODEC_MISALIGNED;
     if (terse_overlap(error, n * sizeof(float), x, n * sizeof(float)) || terse_overlap(wire, wire_bytes, x, n * sizeof(float))) return TERSE_CODEC_OVERLAP;
     if (meets_options(error, n * sizeof(float), n, o)) return TERSE_CODEC_OVERLAP;
@@ -349,7 +354,32 @@ terse_codec_status terse_codec_encode_with_feedback(const terse_codec *codec, ui
         terse_parallel(n, CUT, subtract_part, &f);
     }
     if (bad) *bad = refused;
-    return isfinite(error[refused] + x[refused]) ? TERSE_CODEC_DOES_NOT_FIT : TERSE_CODEC_NOT_FINITE;
+    return isfinite(o->decay * error[refused] + x[refused]) ? TERSE_CODEC_DOES_NOT_FIT : TERSE_CODEC_NOT_FINITE;
+}
+
+static void decay_part(void *context, size_t begin, size_t end) {
+    const feedback *f = context;
+    for (size_t i = begin; i < end; i++) f->error[i] *= f->options->decay;
+}
+
+terse_codec_status terse_codec_encode_sum_with_feedback(const terse_codec *codec, uint8_t *wire, size_t wire_bytes, const uint8_t *const *wires,
+                                                        size_t count, float *error, size_t n, const terse_codec_options *o, size_t *bad) {
+    terse_codec_status status = check_buffers(codec, wire, wire_bytes, error, n, o);
+    if (status == TERSE_CODEC_OK) status = check_encoding(codec, o);
+    if (status != TERSE_CODEC_OK) return status;
+    if (!(o->decay > 0 && o->decay <= 1)) return TERSE_CODEC_BAD_DECAY;
+    if (!isfinite(o->scale)) return TERSE_CODEC_BAD_SCALE;
+    if (meets_options(error, n * sizeof(float), n, o)) return TERSE_CODEC_OVERLAP;
+    for (size_t r = 0; r < count; r++)
+        if (terse_overlap(error, n * sizeof(float), wires[r], wire_bytes) || terse_overlap(wire, wire_bytes, wires[r], wire_bytes)) return TERSE_CODEC_OVERLAP;
+
+    feedback f = {.error = error, .options = o};
+    if (o->decay != 1) terse_parallel(n, CUT, decay_part, &f);
+    for (size_t r = 0; r < count && status == TERSE_CODEC_OK; r++) status = decode_add(codec, error, wires[r], n, o);
+    if (status == TERSE_CODEC_OK) status = encode(codec, wire, error, n, o, bad);
+    terse_codec_options back = *o;
+    back.scale = -1.0f;
+    return status == TERSE_CODEC_OK ? decode_add(codec, error, wire, n, &back) : status;
 }
 
 terse_codec_status terse_codec_decode_add(const terse_codec *codec, float *sum, size_t n, const uint8_t *wire, size_t wire_bytes,

@@ -157,6 +157,11 @@ void check_refusals(const terse_codec *codec, const configuration *c) {
     REFUSES(TERSE_CODEC_BAD_ABI, terse_codec_encode(codec, wire, bytes, x, N, &o, NULL), "options of another version");
     o = good, o.scale = INFINITY;
     REFUSES(TERSE_CODEC_BAD_SCALE, terse_codec_decode_add(codec, x, N, wire, bytes, &o), "an infinite scale");
+    static const float no_decays[] = {0, -0.5f, 1.5f, INFINITY, NAN};
+    for (size_t i = 0; i < sizeof no_decays / sizeof *no_decays; i++) {
+        o = good, o.decay = no_decays[i];
+        REFUSES(TERSE_CODEC_BAD_DECAY, terse_codec_encode_with_feedback(codec, wire, bytes, x + N, x, N, &o, NULL), "a decay outside of its range");
+    }
     if (codec->takes & TERSE_TAKES_ZERO) {
         o = good, o.zero = TERSE_ZERO_UNSET;
         REFUSES(TERSE_CODEC_BAD_ZERO, terse_codec_encode(codec, wire, bytes, x, N, &o, NULL), "a zero that is not set");

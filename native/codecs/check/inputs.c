@@ -110,7 +110,7 @@ static void hold_some(terse_codec_options *o, size_t n) {
 
 terse_codec_options options_of(const configuration *c, size_t n) {
     terse_codec_options o = c->options;
-    o.size = sizeof o, o.scale = 1.0f;
+    o.size = sizeof o, o.scale = 1.0f, o.decay = random_word() % 2 ? 1.0f : 0.95f;
     o.seed = random_word(), o.step = random_word(), o.index = random_word() / 64 * 64;
     if (c->fill) c->fill(&o, n);
     if (c->segments) by_segments(&o, n);

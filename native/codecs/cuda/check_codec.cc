@@ -77,8 +77,8 @@ void check_length(const terse_codec_cuda *codec, const configuration &c, size_t 
                 return i;
             };
             size_t infinite = first_infinite([&](size_t i) { return given[i]; });
-            if (infinite == n) infinite = first_infinite([&](size_t i) { return before[i] + given[i]; });
-            for (size_t i = 0; i < n; i++) error[i] = infinite < n ? before[i] : (before[i] + given[i]) - given[i];
+            if (infinite == n) infinite = first_infinite([&](size_t i) { return o.decay * before[i] + given[i]; });
+            for (size_t i = 0; i < n; i++) error[i] = infinite < n ? before[i] : ((o.decay * before[i] + given[i]) - given[i]) / o.decay;
             if (infinite < n) first_bad = infinite;
         }
         expecting(terse_codec_cuda_encode_with_feedback(codec, wire_there.at, bytes, (const float *)given_there.at, (float *)error_there.at, n, &there, workspace.at, room, (uint64_t *)bad.at, nullptr) == TERSE_CODEC_OK,

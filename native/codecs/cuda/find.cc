@@ -89,6 +89,7 @@ terse_codec_status terse_codec_cuda_encode_with_feedback(const terse_codec_cuda 
                                                          const terse_codec_options *o, void *workspace, size_t room, uint64_t *bad, void *stream) {
     terse_codec_status status = check_encoding(codec, wire, wire_bytes, error, n, o, workspace, room, bad);
     if (status != TERSE_CODEC_OK) return status;
+    if (!(o->decay > 0 && o->decay <= 1)) return TERSE_CODEC_BAD_DECAY;
     if ((uintptr_t)x % sizeof(float)) return TERSE_CODEC_MISALIGNED;
     const span floats = {x, n * sizeof(float)};
     for (const span &other : {span{error, n * sizeof(float)}, span{wire, wire_bytes}, span{workspace, room}, span{bad, sizeof *bad}})
@@ -98,10 +99,10 @@ terse_codec_status terse_codec_cuda_encode_with_feedback(const terse_codec_cuda 
     back.scale = -1.0f;
     status = nothing_is_bad(bad, stream);
     if (status == TERSE_CODEC_OK) status = nothing_is_bad(refused, stream);
-    if (status == TERSE_CODEC_OK) status = add_to_error(error, x, n, bad, refused, stream);
+    if (status == TERSE_CODEC_OK) status = add_to_error(error, x, o->decay, n, bad, refused, stream);
     if (status == TERSE_CODEC_OK) status = nothing_is_bad(refused, stream);
     if (status == TERSE_CODEC_OK) status = codec->encode(wire, error, n, o, workspace, refused, stream);
-    if (status == TERSE_CODEC_OK) status = settle_error(error, x, n, bad, refused, stream);
+    if (status == TERSE_CODEC_OK) status = settle_error(error, x, o->decay, n, bad, refused, stream);
     return status == TERSE_CODEC_OK ? codec->decode_add(error, wire, n, &back, workspace, bad, stream) : status;
 }
 

@@ -123,6 +123,7 @@ void fuzz_options(const uint8_t *bytes, size_t size) {
     options.step = take(&from, 2);
     options.index = some_number(&from) * (take(&from, 1) % 8 ? 64 : 1);
     options.scale = take(&from, 1) % 4 ? 0.3f : some_float(&from);
+    options.decay = take(&from, 1) % 4 ? 0.95f : some_float(&from);
     uint8_t *hold = NULL;
     if (take(&from, 1) % 4 == 0) {
         hold = room_for((n + 7) / 8);

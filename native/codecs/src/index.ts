@@ -43,6 +43,8 @@ export interface EncodeCall {
   readonly step?: number | undefined;
   readonly index?: number | undefined;
   readonly units?: Float32Array | undefined;
+  /** Only with feedback; 1 unless given. */
+  readonly decay?: number | undefined;
 }
 
 export interface DecodeCall {
@@ -63,10 +65,21 @@ export interface CodecKernel {
    */
   encode(wire: Uint8Array, x: Floats, parameters: Parameters, call: EncodeCall): number;
   /**
-   * error += x, wire = encode(error), error −= decode(wire). Absent from definitions: the three steps are done one by
-   * one.
+   * error = decay · error + x, wire = encode(error), error −= decode(wire). Absent from definitions: the three steps are
+   * done one by one.
    */
   encodeWithFeedback?(wire: Uint8Array, x: Floats, error: Floats, parameters: Parameters, call: EncodeCall): number;
+  /**
+   * error = decay · error + scale Σ decode(wires), wire = encode(error), error −= decode(wire). Returns what `encode`
+   * returns, or −1 where no encoder writes one of `wires`; then `error` is undefined. Absent from definitions.
+   */
+  encodeSumWithFeedback?(
+    wire: Uint8Array,
+    wires: readonly Uint8Array[],
+    error: Floats,
+    parameters: Parameters,
+    call: EncodeCall & DecodeCall,
+  ): number;
   /**
    * sum += scale · decode(wire), the product rounded to fp32. False, and nothing added: no encoder writes such a wire.
    */
@@ -137,7 +150,7 @@ function open(): CodecsAddon {
 }
 
 /** TERSE_CODECS_ABI of the terse/codecs.h that this file was written for. */
-export const expectedAbi = 3;
+export const expectedAbi = 4;
 
 /** An addon that was built from other sources than these would get arguments that it does not understand. */
 export function ofThisAbi<A extends { abi: number }>(opened: A): A {

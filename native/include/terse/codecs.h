@@ -26,7 +26,7 @@ extern "C" {
 #define TERSE_API
 #endif
 
-#define TERSE_CODECS_ABI 3
+#define TERSE_CODECS_ABI 4
 
 // The TERSE_CODECS_ABI that the library was built with. Compare it with the header's before any other call.
 TERSE_API uint32_t terse_codecs_abi(void);
@@ -59,6 +59,7 @@ typedef enum terse_codec_status {
     TERSE_FRAME_DAMAGED = 24,        // the checksum does not match
     TERSE_FRAME_BAD_HEADER = 25,     // the checksum matches, but no writer writes such a header
     TERSE_FRAME_NO_ROOM = 26,        // the frame has more segments than the caller has room for
+    TERSE_CODEC_BAD_DECAY = 27,      // decay is not more than 0 and at most 1
 } terse_codec_status;
 
 // One sentence about a status, for people. Never NULL.
@@ -93,6 +94,7 @@ typedef struct terse_codec_options {
     uint64_t seed, step;     // the draw for x[i] depends only on seed, step and index + i
     uint64_t index;          // of x[0], where x is part of something longer; a multiple of 64
     float scale;             // decode_add: the factor of the decoded values
+    float decay;             // encode_with_feedback: the factor of the error before x is added, more than 0 and at most 1
     const float *units;      // of unscaled wires: the value of one level in each scale group, the same on every rank; NULL: encode uses x's own scales, decode_add 1
     size_t unit_count;       // the number of scale groups
 } terse_codec_options;
@@ -104,10 +106,11 @@ inline terse_codec_options terse_codec_default_options() {
     terse_codec_options options = terse_codec_options();
     options.size = sizeof options;
     options.scale = 1.0f;
+    options.decay = 1.0f;
     return options;
 }
 #else
-#define TERSE_CODEC_OPTIONS {.size = sizeof(terse_codec_options), .scale = 1.0f}
+#define TERSE_CODEC_OPTIONS {.size = sizeof(terse_codec_options), .scale = 1.0f, .decay = 1.0f}
 #endif
 
 // Which options a codec takes.
@@ -172,11 +175,19 @@ TERSE_API terse_codec_status terse_codec_wire_bytes(const terse_codec *codec, si
 TERSE_API terse_codec_status terse_codec_encode(const terse_codec *codec, uint8_t *wire, size_t wire_bytes, const float *x, size_t n,
                                                 const terse_codec_options *options, size_t *bad);
 
-// Error feedback (Seide et al. 2014; Karimireddy et al. 2019): error += x, wire = encode(error), error -= decode(wire).
+// Error feedback (Seide et al. 2014; Karimireddy et al. 2019): error = decay * error + x, wire = encode(error),
+// error -= decode(wire). The product is rounded to fp32 before x is added; with a decay of 1 nothing is rounded.
 // On TERSE_CODEC_NOT_FINITE and TERSE_CODEC_DOES_NOT_FIT error keeps its old values: exactly, if an element of x is not
-// finite; up to the rounding of an addition and a subtraction, if a sum is refused.
+// finite; up to the rounding of these operations and their inverses, if a sum is refused.
 TERSE_API terse_codec_status terse_codec_encode_with_feedback(const terse_codec *codec, uint8_t *wire, size_t wire_bytes, const float *x,
                                                               float *error, size_t n, const terse_codec_options *options, size_t *bad);
+
+// What the owner of a chunk does with the wires of all ranks: error = decay * error + scale * decode(wires[0]) + ...,
+// wire = encode(error), error -= decode(wire). Each wire has wire_bytes bytes. After a failure that only the wires or
+// the sums show (TERSE_CODEC_BAD_WIRE, NOT_FINITE, DOES_NOT_FIT) error is undefined.
+TERSE_API terse_codec_status terse_codec_encode_sum_with_feedback(const terse_codec *codec, uint8_t *wire, size_t wire_bytes,
+                                                                  const uint8_t *const *wires, size_t count, float *error, size_t n,
+                                                                  const terse_codec_options *options, size_t *bad);
 
 // sum += scale * decode(wire). On failure sum is as it was.
 TERSE_API terse_codec_status terse_codec_decode_add(const terse_codec *codec, float *sum, size_t n, const uint8_t *wire, size_t wire_bytes,

@@ -32,16 +32,23 @@ export function checkBytes(where: string, what: string, bytes: Uint8Array, expec
   }
 }
 
+/** The error that is multiplied by `decay`, and then added to x before it is encoded. */
+interface Added {
+  readonly error: Floats;
+  readonly decay: number;
+}
+
 /**
  * Throws the error for the element at index `accepted`, if it was refused. With error feedback the encoded value is
- * x + error.
+ * x + decay · error.
  */
-export function accept(where: string, accepted: number, x: Floats, error?: Floats): void {
+export function accept(where: string, accepted: number, x: Floats, added?: Added, name = "x"): void {
   if (accepted === x.length) return;
   const given = valueAt(x, accepted);
-  if (!Number.isFinite(given)) throw new NotFiniteError(`${where}: x`, accepted, given);
-  const what = error ? `x[${accepted}] + error` : "x";
-  const value = error ? Math.fround(given + valueAt(error, accepted)) : given;
+  if (!Number.isFinite(given)) throw new NotFiniteError(`${where}: ${name}`, accepted, given);
+  const times = added && added.decay !== 1 ? `${added.decay} · ` : "";
+  const what = added ? `x[${accepted}] + ${times}error` : name;
+  const value = added ? Math.fround(given + Math.fround(added.decay * valueAt(added.error, accepted))) : given;
   if (!Number.isFinite(value)) throw new NotFiniteError(`${where}: ${what}`, accepted, value);
   throw new RangeError(
     `${where}: ${what}[${accepted}] is ${value}, which this codec cannot write; scale or clamp x, or take another one.`,
@@ -78,6 +85,20 @@ export function checkCall(where: string, takes: Takes, { zero, hold, seed, step,
     }
   }
   if ((index ?? 0) % 64 !== 0) throw new RangeError(`${where}: index is ${index}, and must be a multiple of 64.`);
+}
+
+/** The decay of an error in fp32, 1 unless given. RangeError if it is not more than 0 and at most 1. */
+export function checkedDecay(where: string, decay: unknown = 1): number {
+  const rounded = typeof decay === "number" ? Math.fround(decay) : Number.NaN;
+  if (rounded > 0 && rounded <= 1) return rounded;
+  throw new RangeError(
+    `${where}: decay is ${String(decay)}, and must be a number, more than 0 and at most 1: the error is multiplied by it before x is added.`,
+  );
+}
+
+export function checkScale(where: string, scale: unknown): void {
+  if (typeof scale !== "number" || !Number.isFinite(Math.fround(scale)))
+    throw new RangeError(`${where}: scale is ${String(scale)}, and must be a number that is finite in fp32.`);
 }
 
 export function checkHold(where: string, takes: Takes, hold: Uint8Array | undefined, n: number): void {

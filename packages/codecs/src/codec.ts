@@ -1,5 +1,6 @@
 import {
   type CodecKernel,
+  type DecodeCall,
   type EncodeCall,
   type Floats,
   codecs as nativeCodecs,
@@ -8,7 +9,17 @@ import {
   refuseGone,
   type Sign,
 } from "@terse/native-codecs";
-import { accept, checkBytes, checkCall, checkFloats, checkHold, checkUnits, type Takes } from "./arguments.ts";
+import {
+  accept,
+  checkBytes,
+  checkCall,
+  checkedDecay,
+  checkFloats,
+  checkHold,
+  checkScale,
+  checkUnits,
+  type Takes,
+} from "./arguments.ts";
 import { choose, implementations } from "./implementation.ts";
 import type { KeptElements } from "./shared/indices/indices.ts";
 import { refuseOverlap } from "./shared/overlap.ts";
@@ -58,11 +69,22 @@ export interface Codec<Call extends EncodeCall = EncodeCall> {
    */
   encode(wire: Uint8Array, x: Floats, ...call: CallOf<Call>): void;
   /**
-   * Error feedback: error += x, wire = encode(error), error −= decode(wire). `error` (n floats, zeros before the first
-   * step) keeps what was not sent. Errors as in `encode`; x is checked before `error` changes. Seide et al. 2014,
-   * "1-Bit Stochastic Gradient Descent"; Karimireddy et al. 2019, "Error Feedback Fixes SignSGD".
+   * Error feedback: error = decay · error + x, wire = encode(error), error −= decode(wire). `error` (n floats, zeros
+   * before the first step) keeps what was not sent. Errors as in `encode`; x is checked before `error` changes. Seide et
+   * al. 2014, "1-Bit Stochastic Gradient Descent"; Karimireddy et al. 2019, "Error Feedback Fixes SignSGD".
    */
-  encodeWithFeedback(wire: Uint8Array, x: Floats, error: Floats, ...call: CallOf<Call>): void;
+  encodeWithFeedback(wire: Uint8Array, x: Floats, error: Floats, ...call: CallOf<Call & Decay>): void;
+  /**
+   * What the owner of a chunk does with the wires of all ranks: error = decay · error + scale Σ decode(wires), in the
+   * order of the wires; wire = encode(error), error −= decode(wire). `scale` defaults to 1. Errors as in `encode` and in
+   * `decodeAdd`; after one that the arguments do not show, `error` is undefined.
+   */
+  encodeSumWithFeedback(
+    wire: Uint8Array,
+    wires: readonly Uint8Array[],
+    error: Floats,
+    ...call: CallOf<Call & Decay & Pick<DecodeOptions, "scale">>
+  ): void;
   /**
    * sum += scale · decode(wire), in fp32; held elements keep their value. `scale` defaults to 1. BadWireError if the
    * wire holds an index outside of `sum`, NaN or infinity, which no encoder writes; then nothing is added.
@@ -77,6 +99,12 @@ export interface Codec<Call extends EncodeCall = EncodeCall> {
 
 // biome-ignore lint/complexity/noBannedTypes: "every option may be left out" is exactly what {} asks.
 type CallOf<Call> = {} extends Call ? [call?: Call] : [call: Call];
+
+/** An option of `encodeWithFeedback`. Sarfi et al. 2025, SparseLoCo, https://arxiv.org/abs/2508.15706, take 0.95. */
+export interface Decay {
+  /** What the error is multiplied by before x is added, in fp32: more than 0, and at most 1, which it is unless given. */
+  readonly decay?: number | undefined;
+}
 
 /** Options of codecs with no code for zero: the sign that stands for an exact zero (or −0.0), and a mask. */
 export interface Zeros {
@@ -191,12 +219,17 @@ export function codec<Call extends EncodeCall>(definition: Definition, checked: 
     return definition.wireBytes(n, parameters);
   };
 
-  const checkEncoding = (where: string, wire: Uint8Array, x: Floats, call: EncodeCall): void => {
-    checkFloats(where, "x", x);
+  const badWire = (where: string) =>
+    new BadWireError(
+      `${where}: no encoder writes such a wire: it was damaged, or written with other parameters than ${JSON.stringify(parameters)}.`,
+    );
+
+  const checkEncoding = (where: string, wire: Uint8Array, x: Floats, call: EncodeCall, what = "x"): void => {
+    checkFloats(where, what, x);
     checkBytes(where, "wire", wire, wireBytes(x.length), `${x.length} floats`);
     checkCall(where, takes, call, x.length);
     checkUnits(where, takes, call.units, x.length, parameters);
-    refuseOverlap(where, "wire", wire, { x, hold: call.hold, units: call.units });
+    refuseOverlap(where, "wire", wire, { [what]: x, hold: call.hold, units: call.units });
   };
 
   return {
@@ -239,11 +272,33 @@ export function codec<Call extends EncodeCall>(definition: Definition, checked: 
           `${where}: error has ${error.length} floats, and x has ${x.length}; give it as many, zeros at first.`,
         );
       refuseOverlap(where, "error", error, { x, wire, hold: call.hold, units: call.units });
+      const decay = checkedDecay(where, call.decay);
       const native = kernel();
       const accepted = native.encodeWithFeedback
         ? native.encodeWithFeedback(wire, x, error, parameters, call)
         : withFeedback(native, wire, floats(x), floats(error), parameters, call);
-      accept(where, accepted, x, error);
+      accept(where, accepted, x, { error, decay });
+    },
+
+    encodeSumWithFeedback(wire, wires, error, given: EncodeCall & { scale?: number | undefined } = {}) {
+      const where = `${name}.encodeSumWithFeedback`;
+      const call = { ...given, scale: given.scale ?? 1 };
+      const all = [...wires];
+      checkEncoding(where, wire, error, call, "error");
+      for (const [r, one] of all.entries()) {
+        checkBytes(where, `wires[${r}]`, one, wireBytes(error.length), `${error.length} floats`);
+        refuseOverlap(where, "wire", wire, { [`wires[${r}]`]: one });
+        refuseOverlap(where, "error", error, { [`wires[${r}]`]: one });
+      }
+      refuseOverlap(where, "error", error, { hold: call.hold, units: call.units });
+      checkedDecay(where, call.decay);
+      checkScale(where, call.scale);
+      const native = kernel();
+      const accepted = native.encodeSumWithFeedback
+        ? native.encodeSumWithFeedback(wire, all, error, parameters, call)
+        : sumWithFeedback(native, wire, all, floats(error), parameters, call);
+      if (accepted < 0) throw badWire(where);
+      accept(where, accepted, error, undefined, "the sum");
     },
 
     decodeAdd(sum, wire, { scale = 1, hold, units } = {}) {
@@ -253,13 +308,8 @@ export function codec<Call extends EncodeCall>(definition: Definition, checked: 
       checkHold(where, takes, hold, sum.length);
       checkUnits(where, takes, units, sum.length, parameters);
       refuseOverlap(where, "sum", sum, { wire, hold, units });
-      if (typeof scale !== "number" || !Number.isFinite(Math.fround(scale)))
-        throw new RangeError(`${where}: scale is ${String(scale)}, and must be a number that is finite in fp32.`);
-      if (!kernel().decodeAdd(sum, wire, parameters, { scale, hold, units })) {
-        throw new BadWireError(
-          `${where}: no encoder writes such a wire: it was damaged, or written with other parameters than ${JSON.stringify(parameters)}.`,
-        );
-      }
+      checkScale(where, scale);
+      if (!kernel().decodeAdd(sum, wire, parameters, { scale, hold, units })) throw badWire(where);
     },
 
     scales(x, into) {
@@ -300,7 +350,10 @@ function kept({ segments, ...others }: Parameters): Parameters {
   return Object.freeze({ ...others, ...(segments && { segments: Object.freeze([...segments]) }) });
 }
 
-/** error += x, wire = encode(error), error −= decode(wire), in three passes. As terse_codec_encode_with_feedback. */
+/**
+ * error = decay · error + x, wire = encode(error), error −= decode(wire), in three passes. As
+ * terse_codec_encode_with_feedback.
+ */
 export function withFeedback(
   kernel: CodecKernel,
   wire: Uint8Array,
@@ -311,11 +364,33 @@ export function withFeedback(
 ): number {
   const bad = x.findIndex((value) => !Number.isFinite(value));
   if (bad >= 0) return bad;
-  const sum = error.map((value, i) => value + x[i]!);
+  const decay = Math.fround(call.decay ?? 1);
+  const sum = error.map((value, i) => Math.fround(decay * value) + x[i]!);
   const accepted = kernel.encode(wire, sum, parameters, call);
   if (accepted < x.length) return accepted;
   error.set(sum);
   kernel.decodeAdd(error, wire, parameters, { scale: -1, hold: call.hold, units: call.units });
+  return accepted;
+}
+
+/**
+ * error = decay · error + scale Σ decode(wires), wire = encode(error), error −= decode(wire), one after the other. As
+ * terse_codec_encode_sum_with_feedback; −1 is a bad wire.
+ */
+export function sumWithFeedback(
+  kernel: CodecKernel,
+  wire: Uint8Array,
+  wires: readonly Uint8Array[],
+  error: Float32Array,
+  parameters: Parameters,
+  call: EncodeCall & DecodeCall,
+): number {
+  const decay = Math.fround(call.decay ?? 1);
+  const { scale, hold, units } = call;
+  for (const [i, value] of error.entries()) error[i] = decay * value;
+  for (const one of wires) if (!kernel.decodeAdd(error, one, parameters, { scale, hold, units })) return -1;
+  const accepted = kernel.encode(wire, error, parameters, call);
+  if (accepted === error.length) kernel.decodeAdd(error, wire, parameters, { scale: -1, hold, units });
   return accepted;
 }
 

@@ -11,6 +11,7 @@ export {
   BadWireError,
   type ChosenParameter,
   type Codec,
+  type Decay,
   type DecodeOptions,
   type Layout,
   type OfGradients,

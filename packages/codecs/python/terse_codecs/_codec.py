@@ -161,12 +161,12 @@ class Codec:
 
     def encode_with_feedback(
         self, x: Any, error: Any, *, zero: Optional[str] = None, hold: Any = None, seed: Optional[int] = None,
-        step: Optional[int] = None, index: int = 0, units: Any = None, out: Any = None,
+        step: Optional[int] = None, index: int = 0, units: Any = None, decay: float = 1.0, out: Any = None,
     ) -> Any:  # fmt: skip
         """
-        Error feedback: error += x, wire = encode(error), error -= decode(wire). What was not sent stays in `error` (as
-        many floats as x, 0 at first). Arguments, result and errors as in `encode`; after an exception `error` has its
-        old values, except for rounding.
+        Error feedback: error = decay * error + x, wire = encode(error), error -= decode(wire). What was not sent stays
+        in `error` (as many floats as x, 0 at first); decay is more than 0 and at most 1. Other arguments, result and
+        errors as in `encode`; after an exception `error` has its old values, except for rounding.
 
         Seide et al. 2014, "1-Bit Stochastic Gradient Descent"; Karimireddy et al. 2019, "Error Feedback Fixes SignSGD".
         """
@@ -178,6 +178,7 @@ class Codec:
                 raise ValueError(f"{where}: error has {errors.length} floats, and x has {floats.length}; give it as many, zeros at first.")
             read = {"x": floats}
             options = self._call(loans, where, zero, hold, seed, step, index, units, floats.length, read)
+            options.decay = decay_of(where, decay)
             wire, out = self._wire(loans, where, x, out, floats.length)
             refuse_overlap(where, "out", wire, read)
             refuse_overlap(where, "error", errors, {**read, "out": wire})
@@ -185,7 +186,7 @@ class Codec:
             status = c.LIBRARY.terse_codec_encode_with_feedback(
                 self._table, wire.pointer, wire.length, floats.pointer, errors.pointer, floats.length, ctypes.byref(options), ctypes.byref(bad)
             )  # fmt: skip
-            self._accept(where, status, bad.value, floats, errors)
+            self._accept(where, status, bad.value, floats, errors, options.decay)
         return out
 
     def decode_add(self, sum: Any, wire: Any, scale: float = 1.0, *, hold: Any = None, units: Any = None) -> Any:
@@ -307,7 +308,7 @@ class Codec:
         if wire.length != expected:
             raise ValueError(f"{where}: {what} has {wire.length} bytes, and {n} floats take {expected}.")
 
-    def _accept(self, where: str, status: int, bad: int, x: Lent, error: Optional[Lent] = None) -> None:
+    def _accept(self, where: str, status: int, bad: int, x: Lent, error: Optional[Lent] = None, decay: float = 1.0) -> None:
         if status == c.OK:
             return
         if status == c.BAD_WIRE:
@@ -315,11 +316,21 @@ class Codec:
         if status in (c.NOT_FINITE, c.DOES_NOT_FIT):
             what, value = f"x[{bad}]", float_at(x, bad)
             if error is not None and math.isfinite(value):  # each alone may well be a number that can be written
-                what, value = f"error[{bad}] + x[{bad}]", ctypes.c_float(float_at(error, bad) + value).value
+                times = "" if decay == 1 else f"{decay:g} * "
+                added = ctypes.c_float(decay * float_at(error, bad)).value
+                what, value = f"{times}error[{bad}] + x[{bad}]", ctypes.c_float(added + value).value
             if status == c.NOT_FINITE:
                 raise NotFiniteError(f"{where}: {what} is {value}: look for the step at which the loss or a gradient stopped being finite.", status, bad, value)
             raise DoesNotFitError(f"{where}: {what} is {value}, which {self!r} cannot write; scale or clamp x, or take another codec.", status, bad, value)
         raise CodecError(f"{where}: {c.sentence(status)}", status)
+
+
+def decay_of(where: str, decay: Any) -> float:
+    """What an error is multiplied by before x is added, in float32."""
+    value = ctypes.c_float(float(decay)).value if isinstance(decay, numbers.Real) else math.nan
+    if not 0 < value <= 1:
+        raise ValueError(f"{where}: decay is {decay!r}, and must be a number, more than 0 and at most 1.")
+    return value
 
 
 def codec(name: str, **parameters: Any) -> Codec:

@@ -9,7 +9,7 @@ from typing import Any, List
 
 from ._errors import LibraryError
 
-ABI = 3  # TERSE_CODECS_ABI
+ABI = 4  # TERSE_CODECS_ABI
 
 OK, UNKNOWN, UNAVAILABLE, BAD_ABI = 0, 1, 2, 4
 BAD_LENGTH = 5
@@ -50,6 +50,7 @@ class Options(ctypes.Structure):
         ("step", ctypes.c_uint64),
         ("index", ctypes.c_uint64),
         ("scale", ctypes.c_float),
+        ("decay", ctypes.c_float),
         ("units", ctypes.c_void_p),
         ("unit_count", ctypes.c_size_t),
     ]
@@ -57,7 +58,7 @@ class Options(ctypes.Structure):
 
 def new_options() -> Options:
     """TERSE_CODEC_OPTIONS."""
-    return Options(size=ctypes.sizeof(Options), scale=1.0)
+    return Options(size=ctypes.sizeof(Options), scale=1.0, decay=1.0)
 
 
 class Table(ctypes.Structure):

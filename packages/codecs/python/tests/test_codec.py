@@ -169,6 +169,16 @@ class ACodec(unittest.TestCase):
             sign.encode_with_feedback(floats(1, math.inf, 1), error, zero="plus")
         self.assertEqual((caught.exception.index, list(error)), (1, before))
 
+    def test_multiplies_the_error_by_its_decay(self):
+        error = floats(8, -4, 2)
+        wire = sign.encode_with_feedback(floats(1, 1, -3), error, zero="plus", decay=0.5)
+        # 0.5 * 8 + 1, 0.5 * -4 + 1, 0.5 * 2 - 3, less the signs: all of it exact.
+        self.assertEqual((wire.hex(), list(error)), ("01", [4, 0, -1]))
+        for decay in [0, -1, 1.5, math.nan, "1"]:
+            with self.assertRaisesRegex(ValueError, "decay is .*, and must be a number, more than 0 and at most 1"):
+                sign.encode_with_feedback(floats(1, 1, 1), error, zero="plus", decay=decay)
+        self.assertEqual(list(error), [4, 0, -1])
+
     def test_says_that_a_sum_with_error_is_what_left_the_range(self):
         largest = 3.4028234663852886e38
         error = floats(0, largest)

@@ -11,7 +11,7 @@ import {
   type Parameters,
 } from "@terse/native-codecs";
 import { describe, expect, it } from "vitest";
-import { type Definition, withFeedback } from "../codec.ts";
+import { type Definition, sumWithFeedback, withFeedback } from "../codec.ts";
 import { codecNamed } from "../codecs.ts";
 import { implementations } from "../implementation.ts";
 import { scaleGroupsWithin } from "../shared/scale-groups/scale-groups.ts";
@@ -145,11 +145,42 @@ export function codecContract({ definition, vectors, configurations }: CodecUnde
             kernel.encodeWithFeedback ?? ((w, x, e, p, c) => withFeedback(kernel, w, x as never, e as never, p, c));
           // Numbers that add without leaving the range of any codec.
           const x = floats(n, n + 5).map((value) => (Math.abs(value) > 100 ? 1 : Math.abs(value) < 1e-3 ? 0 : value));
-          for (let step = 0; step < 3; step++) {
-            const mine = run(wire, x, error, given, calls);
-            const theirs = withFeedback(definition, wanted, x, expected, given, calls);
+          for (const decay of [undefined, 1, 0.95, 0.3]) {
+            const mine = run(wire, x, error, given, { ...calls, decay });
+            const theirs = withFeedback(definition, wanted, x, expected, given, { ...calls, decay });
             expect(mine).toBe(theirs);
-            if (mine === n) expect(toHex(wire)).toBe(toHex(wanted));
+            if (mine < n) {
+              // The error keeps its old values up to rounding.
+              for (const [i, value] of error.entries()) expect(value).toBeCloseTo(expected[i]!, 4);
+              break;
+            }
+            expect(toHex(wire)).toBe(toHex(wanted));
+            expect(bits(error)).toEqual(bits(expected));
+          }
+        }
+      });
+
+      it("sums wires, and keeps in `error` what it could not send of the sum, as the definition does", () => {
+        for (const n of lengths.filter((length) => length <= 200)) {
+          const given = parameters(n);
+          const calls = call(n);
+          const wires = [0, 1, 2].map((seed) => {
+            const x = floats(n, n + seed).map((value) => (Math.abs(value) > 100 ? 1 : value));
+            const wire = new Uint8Array(kernel.wireBytes(n, given));
+            expect(definition.encode(wire, x, given, calls)).toBe(n);
+            return wire;
+          });
+          const [error, expected] = [new Float32Array(n), new Float32Array(n)];
+          const [wire, wanted] = [new Uint8Array(wires[0]!.length), new Uint8Array(wires[0]!.length)];
+          const run =
+            kernel.encodeSumWithFeedback ?? ((w, a, e, p, c) => sumWithFeedback(kernel, w, a, e as never, p, c));
+          for (const decay of [undefined, 1, 0.95, 0.3]) {
+            const options = { ...calls, decay, scale: 1 / 3 };
+            const mine = run(wire, wires, error, given, options);
+            const theirs = sumWithFeedback(definition, wanted, wires, expected, given, options);
+            expect(mine).toBe(theirs);
+            if (mine < n) break; // then the errors are undefined
+            expect(toHex(wire)).toBe(toHex(wanted));
             expect(bits(error)).toEqual(bits(expected));
           }
         }
@@ -208,6 +239,27 @@ export function codecContract({ definition, vectors, configurations }: CodecUnde
       const alone = new Uint8Array(wire.length);
       codec.encode(alone, x, given);
       expect(toHex(apart)).toBe(toHex(alone));
+    });
+
+    it("multiplies the error by its decay: e ← β e + x − decode(wire), in float64 up to rounding", () => {
+      const decay = 0.9;
+      const error = new Float32Array(n);
+      const x = floats(n, 3).map((value) => (Math.abs(value) > 100 ? 1 : Math.abs(value) < 1e-3 ? 0 : value));
+      const wire = new Uint8Array(codec.wireBytes(n));
+      for (let step = 0; step < 5; step++) {
+        const before = [...error];
+        try {
+          codec.encodeWithFeedback(wire, x, error, { ...call(n), decay });
+        } catch (refused) {
+          expect((refused as Error).message).toContain("which this codec cannot write"); // count: whole numbers only
+          return;
+        }
+        const sent = new Float32Array(n);
+        codec.decodeAdd(sent, wire, { hold: call(n).hold });
+        const size = Math.max(1e-3, ...x.map(Math.abs), ...before.map(Math.abs), ...sent.map(Math.abs));
+        for (const [i, value] of error.entries())
+          expect(Math.abs(value - (decay * before[i]! + x[i]! - sent[i]!))).toBeLessThan(1e-6 * size);
+      }
     });
 
     it("has codecs for parts, which read what the layout says is a part's", () => {
@@ -296,6 +348,13 @@ export function codecContract({ definition, vectors, configurations }: CodecUnde
       expect(() => codec.encodeWithFeedback(wire, x, new Float32Array(n - 1), given)).toThrow(
         `error has ${n - 1} floats`,
       );
+      for (const decay of [0, -0.5, 1.5, Number.NaN, "1" as never]) {
+        const sentence = `decay is ${decay}, and must be a number, more than 0 and at most 1`;
+        expect(() => codec.encodeWithFeedback(wire, x, new Float32Array(n), { ...given, decay })).toThrow(sentence);
+        expect(() => codec.encodeSumWithFeedback(wire, [], new Float32Array(n), { ...given, decay })).toThrow(sentence);
+      }
+      expect(() => codec.encodeSumWithFeedback(wire, [wire], x, given)).toThrow("wire overlaps wires[0]");
+      expect(() => codec.encodeSumWithFeedback(wire, [short.slice()], x, given)).toThrow(/wires\[0\] has \d+ bytes/);
       expect(() => codec.decodeAdd(x, short)).toThrow(/wire has \d+ bytes/);
       expect(() => codec.decodeAdd(x, wire, { scale: Number.NaN })).toThrow("scale is NaN");
       expect(() => codec.decodeAdd(x, wire, { scale: null as never })).toThrow("scale is null");

@@ -29,6 +29,12 @@ export interface EncodeOptions {
   readonly offset?: number | undefined;
 }
 
+/** Options of an encoding with an error, which keeps what the wire does not carry. */
+export interface FeedbackOptions extends EncodeOptions {
+  /** What each error is multiplied by before the new vector is added: more than 0, and at most 1. 1 unless given. */
+  readonly decay?: number | undefined;
+}
+
 /**
  * The chunks of a vector of n floats. They are cached, because creating a chunk's codec can take longer than using it.
  */
@@ -170,6 +176,14 @@ export function checkOptions(where: string, { name, takes }: Codec, n: number, o
   if (hold && hold.length !== Math.ceil(n / 8))
     throw new RangeError(
       `${where}: hold has ${hold.length} bytes, and ${n} elements take ${Math.ceil(n / 8)}: give one bit for each.`,
+    );
+}
+
+/** RangeError before anything is sent, as above. */
+export function checkDecay(where: string, decay = 1): void {
+  if (!(Math.fround(decay) > 0 && decay <= 1))
+    throw new RangeError(
+      `${where}: decay is ${decay}, and must be more than 0 and at most 1: the error is multiplied by it at each step.`,
     );
 }
 

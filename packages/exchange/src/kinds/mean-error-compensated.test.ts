@@ -199,6 +199,48 @@ describe("the error-compensated mean", () => {
     },
   );
 
+  it.each(Object.entries(codecs))(
+    "shrinks the worker's and the owner's error by their decay: E ← β E + mean(x) − b, %s",
+    async (_, codec) => {
+      const [n, steps, decay] = [300, 20, 0.9];
+      for (const ranks of [1, 2, 3, 8]) {
+        const results = await onRanks(ranks, async (group) => {
+          const [begin] = ownedRange(n, ranks, group.rank, codec);
+          const [workerError, into] = [new Float32Array(n), new Float32Array(n)];
+          const serverError = new Float32Array(ownedElements(n, ranks, group.rank, codec));
+          const history = [];
+          for (let step = 0; step < steps; step++) {
+            const options = { into: into.fill(0), workerError, serverError, codec, seed: 3, step, decay };
+            await meanErrorCompensated(group, vector(group.rank, step, n), options);
+            const error = [...workerError].map((value) => value / ranks);
+            for (const [i, value] of serverError.entries()) error[begin + i]! += value;
+            history.push({ out: [...into], error });
+          }
+          return history;
+        });
+        const before = new Array<number>(n).fill(0);
+        for (let step = 0; step < steps; step++)
+          for (let i = 0; i < n; i++) {
+            const error = results.reduce((sum, history) => sum + history[step]!.error[i]!, 0);
+            const x = Array.from({ length: ranks }, (_, r) => value(r, step, i) / ranks).reduce((a, b) => a + b, 0);
+            expect(Math.abs(error - (decay * before[i]! + x - results[0]![step]!.out[i]!))).toBeLessThan(2e-5);
+            before[i] = error;
+          }
+      }
+    },
+  );
+
+  it("refuses a decay that makes no sense, before anything is sent", async () => {
+    await onRanks(2, async (group) => {
+      const buffers = { into: new Float32Array(9), workerError: new Float32Array(9) };
+      const serverError = new Float32Array(ownedElements(9, 2, group.rank));
+      for (const decay of [0, -1, 1.01, Number.NaN])
+        await expect(async () =>
+          meanErrorCompensated(group, new Float32Array(9), { ...buffers, serverError, decay }),
+        ).rejects.toThrow(`meanErrorCompensated: decay is ${decay}, and must be more than 0 and at most 1`);
+    });
+  });
+
   it("draws different random numbers on every rank and in every step, and the same ones for the same seed", async () => {
     const codec = terngrad() as Codec;
     const run = (seed: number, step: number) =>

@@ -4,13 +4,13 @@
  * https://arxiv.org/abs/2102.02888; 1-bit LAMB, Li et al. 2021, Algorithm 1, lines 7 to 11,
  * https://arxiv.org/abs/2104.06069; Seide et al. 2014, "1-Bit Stochastic Gradient Descent"
  *
- *   e ← e + x,  a = C(e),  e ← e − a              every rank, for the whole vector     e: its own error, n floats
- *   f ← f + (1/P) Σ a,  b = C(f),  f ← f − b      each chunk's owner                   f: the chunk's error
+ *   e ← β e + x,  a = C(e),  e ← e − a            every rank, for the whole vector     e: its own error, n floats
+ *   f ← β f + (1/P) Σ a,  b = C(f),  f ← f − b    each chunk's owner                   f: the chunk's error
  *   into += b                                     the same on every rank
  *
- * For any codec C and at any time:
+ * β is `decay`, 1 unless given. For any codec C, with E = mean(e) + f and at any time t:
  *
- *   Σ_t b + mean(e) + f = Σ_t mean(x)
+ *   E_t = β E_{t−1} + mean(x) − b                 and so, for β = 1, Σ_t b + E = Σ_t mean(x)
  *
  * With the default C, scaled-sign, a rank writes one scale for its whole vector and an owner one for its chunk:
  * √mean x², over real elements only, without padding. A single rank has no f: b = a.
@@ -23,14 +23,22 @@
 import { type Codec, type Floats, scaledSign } from "@terse/codecs";
 import type { Group } from "@terse/collectives";
 import { byOwnersCost, type OwnerScheme } from "../by-owners/by-owners.ts";
-import { checkLength, checkOptions, type EncodeOptions, ownedChunks, sliceOf } from "../by-owners/owned-chunks.ts";
+import {
+  checkDecay,
+  checkLength,
+  checkOptions,
+  type EncodeOptions,
+  type FeedbackOptions,
+  ownedChunks,
+  sliceOf,
+} from "../by-owners/owned-chunks.ts";
 import type { Cost } from "../cost.ts";
 import { scratchOf } from "../scratch.ts";
 import { type Kind, nothing } from "./kind.ts";
 import { viaOwners } from "./via-owners.ts";
 
 /** Options of `meanErrorCompensated`, with the errors that it keeps between steps. */
-export interface ErrorCompensation extends EncodeOptions {
+export interface ErrorCompensation extends FeedbackOptions {
   /** The mean is added to these n floats. */
   readonly into: Floats;
   /** n floats, 0 at first: the rest that this rank has not sent yet. */
@@ -113,8 +121,9 @@ function schemeOf(group: Group, x: Floats, options: ErrorCompensation): OwnerSch
     reduce: ownersPart(group, n, options),
     encode: (outgoing) =>
       chunks.write(outgoing, scratchOf(group), (of, wire, begin, end) => {
-        const call = chunks.call(options, 2 * group.rank, begin, end);
-        of.encodeWithFeedback(wire, sliceOf(x, begin, end), sliceOf(workerError, begin, end), call);
+        const call: object = chunks.call(options, 2 * group.rank, begin, end);
+        const [part, error] = [sliceOf(x, begin, end), sliceOf(workerError, begin, end)];
+        of.encodeWithFeedback(wire, part, error, { ...call, decay: options.decay });
       }),
     handOut: (results) => chunks.addAll(results, into, options),
   };
@@ -147,15 +156,15 @@ function ownersPart({ rank, size }: Group, n: number, options: ErrorCompensation
   const { serverError, codec = oneBit } = options;
   const chunks = ownedChunks(codec, n, size);
   checkOptions(where, codec, n, options);
+  checkDecay(where, options.decay);
   const mine = size === 1 ? 0 : chunks.lengthOf(rank);
   const why = `the elements that rank ${rank} of ${size} owns (see ownedElements)`;
   checkLength(where, "serverError", serverError, mine, why);
   return (incoming, result) => {
     if (mine === 0) return result.set(incoming[0]!); // one rank, or no element
-    chunks.add(rank, incoming, serverError, options, 1 / size);
     const call = chunks.call(options, 2 * rank + 1, chunks.starts[rank]!, chunks.starts[rank + 1]!) as EncodeOptions;
-    chunks.codecs[rank]!.encode(result, serverError, call);
-    chunks.codecs[rank]!.decodeAdd(serverError, result, { scale: -1, hold: call.hold });
+    const { decay } = options;
+    chunks.codecs[rank]!.encodeSumWithFeedback(result, incoming, serverError, { ...call, scale: 1 / size, decay });
   };
 }
 

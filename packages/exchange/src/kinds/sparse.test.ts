@@ -72,6 +72,41 @@ describe("the sparse mean", () => {
     expect(Math.max(...got[0]!.error.map(Math.abs))).toBeGreaterThan(0);
   });
 
+  it("shrinks the error by its decay, as SparseLoCo does", async () => {
+    const [n, k, steps, decay] = [200, 7, 12, 0.95];
+    const x = (rank: number, step: number) => vector(rank, step, n).map((v) => v / 2520);
+    const got = await onRanks(3, async (group) => {
+      const [into, error] = [new Float32Array(n), new Float32Array(n)];
+      for (let step = 0; step < steps; step++)
+        await sparse(group, x(group.rank, step), { codec: topK({ k }), into, error, decay });
+      return { into, error };
+    });
+    const mean = new Array<number>(n).fill(0);
+    for (const [rank, { into, error }] of got.entries()) {
+      let e = new Array<number>(n).fill(0);
+      for (let step = 0; step < steps; step++) {
+        const sum = e.map((value, i) => decay * value + x(rank, step)[i]!);
+        const sent = kept(sum, k);
+        e = sum.map((value, i) => value - sent[i]!);
+        for (const [i, value] of sent.entries()) mean[i]! += value / 3;
+      }
+      for (const [i, value] of error.entries()) expect(Math.abs(value - e[i]!)).toBeLessThan(0.01);
+      expect(into).toEqual(got[0]!.into);
+    }
+    for (const [i, value] of got[0]!.into.entries()) expect(Math.abs(value - mean[i]!)).toBeLessThan(0.01);
+  });
+
+  it("refuses a decay that makes no sense, on every rank and before anything is sent", async () => {
+    await onRanks(2, async (group) => {
+      const [into, error] = [new Float32Array(10), new Float32Array(10)];
+      const ask = (options: { decay: number; error?: Float32Array }) =>
+        sparse(group, new Float32Array(10), { codec: topK({ k: 2 }), into, ...options });
+      for (const decay of [0, -1, 1.01, Number.NaN])
+        await expect(async () => ask({ decay, error })).rejects.toThrow(`sparse: decay is ${decay}, and must be`);
+      await expect(async () => ask({ decay: 0.9 })).rejects.toThrow("there is no error that it could shrink");
+    });
+  });
+
   it("is DeMo's: the mean of the largest cosines of every chunk", async () => {
     const [n, block, k] = [96, 16, 3];
     for (const ranks of [1, 2, 5]) {

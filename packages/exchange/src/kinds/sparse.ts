@@ -4,11 +4,13 @@
  * https://arxiv.org/abs/1712.01887; Aji and Heafield 2017, "Sparse Communication for Distributed Gradient Descent",
  * https://arxiv.org/abs/1704.05021
  *
- *   e ← e + x,  a = C(e),  e ← e − a        with an error; otherwise a = C(x)    C: top-k, dct-top-k, or any codec
+ *   e ← β e + x,  a = C(e),  e ← e − a      with an error; otherwise a = C(x)    C: top-k, dct-top-k, or any codec
  *   into += (1/P) Σ a                       on every rank, in rank order
  *     or, over senders, each kept element (for DeMo, each cosine) by the number of ranks that sent it instead of P. The
  *     reference code of DeMo does this; its values are then up to P times as large, where few ranks keep the same
  *     element
+ *
+ * β is `decay`, 1 unless given; SparseLoCo, Sarfi et al. 2025, https://arxiv.org/abs/2508.15706, has 0.95.
  *
  * Sums of sparse vectors become denser with every rank, so nothing is summed on the way. The scheme saves bytes if
  * P − 1 wires are smaller than a dense mean: for top-k about k (P − 1)(32 + log2 n) bits against 64 n (P − 1)/P.
@@ -21,7 +23,7 @@
  */
 import { type Codec, divideBySenders, type Floats, type KeptElements } from "@terse/codecs";
 import { allGatherBytes } from "@terse/collectives";
-import { checkLength, checkOptions, type EncodeOptions, ownedChunks } from "../by-owners/owned-chunks.ts";
+import { checkDecay, checkLength, checkOptions, type FeedbackOptions, ownedChunks } from "../by-owners/owned-chunks.ts";
 import { noBytes, Wires } from "../by-owners/wires.ts";
 import { type Cost, costOf } from "../cost.ts";
 import type { ExchangeContext } from "../exchange-context.ts";
@@ -31,7 +33,7 @@ import type { Scratch } from "../scratch.ts";
 import { watched } from "../watched.ts";
 import { type Kind, nothing } from "./kind.ts";
 
-export interface SparseOptions extends EncodeOptions {
+export interface SparseOptions extends FeedbackOptions {
   /** The mean is added to these n floats. */
   readonly into: Floats;
   /** topK, dctTopK, or any other codec; the same on every rank. */
@@ -118,6 +120,11 @@ function check(x: Floats, options: SparseOptions): void {
   checkOptions("sparse", options.codec, x.length, options);
   checkLength("sparse", "into", options.into, x.length, "as x has");
   if (options.error) checkLength("sparse", "error", options.error, x.length, "as x has");
+  checkDecay("sparse", options.decay);
+  if (options.decay !== undefined && !options.error)
+    throw new TypeError(
+      "sparse: decay is given, and there is no error that it could shrink: give error, or leave it out.",
+    );
   wireBytes(options.codec, x.length); // throws if the codec would keep more elements than x has
   if (options.over === "senders" && !options.codec.kept)
     throw new RangeError(
@@ -137,8 +144,8 @@ const maskOption = ({ codec, hold }: SparseOptions) => (hold && codec.takes.hold
 
 function encode(options: SparseOptions, x: Floats, wire: Uint8Array, rank: number): void {
   if (x.length === 0) return;
-  const { codec, error } = options;
-  const call = ownedChunks(codec, x.length, 1).call(options, rank);
-  if (error) codec.encodeWithFeedback(wire, x, error, call);
+  const { codec, error, decay } = options;
+  const call: object = ownedChunks(codec, x.length, 1).call(options, rank);
+  if (error) codec.encodeWithFeedback(wire, x, error, { ...call, decay });
   else codec.encode(wire, x, call);
 }

@@ -45,6 +45,30 @@ describe("any codec", () => {
     expect(Math.max(...kept.map(Math.abs))).toBeGreaterThan(0);
   });
 
+  it.each(withFeedback)("forgets by the decay of its errors and loses nothing else: %o", async (options) => {
+    const names = { error: "gradientError", ownerError: "gradientOwnerError", shape: [320, 1], decay: 0.9 };
+    const { sent, kept, given } = await ledgerOf(() => anyCodec({ ...options, decay: 0.9 }), names);
+    for (const [i, value] of given.entries()) expect(sent[i]! + kept[i]!).toBeCloseTo(value, 3);
+    const { kept: keptWhole } = await ledgerOf(() => anyCodec({ ...options, decay: 1 }), names);
+    expect(kept).not.toEqual(keptWhole);
+  });
+
+  it("gives the bits of errors without decay where the decay is 1", async () => {
+    const names = { error: "gradientError", ownerError: "gradientOwnerError", shape: [320, 1] };
+    for (const options of withFeedback) {
+      const ledgers = [options, { ...options, decay: 1 }].map((given) => ledgerOf(() => anyCodec(given), names));
+      expect(await ledgers[1]).toEqual(await ledgers[0]);
+    }
+  });
+
+  it("refuses a decay outside of (0, 1], and one without an error", () => {
+    for (const decay of [0, -1, 1.5, Number.NaN])
+      expect(() => anyCodec({ codec: "int8", decay })).toThrow(/^codec\.decay: /);
+    expect(() => anyCodec({ codec: "int8", errorFeedback: false, decay: 0.95 })).toThrow(
+      "codec.decay: there is no error that it could shrink: errorFeedback is false; leave it out, or set errorFeedback to true",
+    );
+  });
+
   it("without error feedback is within half of a level that all ranks have agreed on", async () => {
     const gradients = (rank: number) =>
       Float32Array.from({ length: 500 }, (_, i) => Math.sin(i + 7 * rank) * 2 ** rank);

@@ -4,15 +4,17 @@
  * al. 2021, Algorithm 1, https://arxiv.org/abs/2102.02888
  *
  *                     with error feedback                          without
- *   few elements      a ← C(g + e), e ← g + e − a                  a ← C(g)                       top-k, dct-top-k
+ *   few elements      a ← C(g + β e), e ← g + β e − a              a ← C(g)                       top-k, dct-top-k
  *                     g ← mean_ranks(a)                            g ← mean_ranks(a)
  *   whole numbers     –                                            u: the value of a level, agreed on for each layer
  *                                                                  g ← mean_ranks(u Q(g / u))     int8, l1, linf, qsgd
- *   other             a ← C(g + e), e ← g + e − a                  a ← C(g)
- *                     b ← C(mean_ranks(a) + f), f ← … − b          g ← mean_ranks(a)
+ *   other             a ← C(g + β e), e ← g + β e − a              a ← C(g)
+ *                     b ← C(mean_ranks(a) + β f), f ← … − b        g ← mean_ranks(a)
  *                     g ← b
  *
- * e is the rank's own error, f that of the chunk of each layer that the rank owns. Scales are those of a layer, or of
+ * e is the rank's own error, f that of the chunk of each layer that the rank owns. β is `decay`: both errors shrink by it
+ * at each step, so that E = mean_ranks(e) + f follows E ← β E + mean_ranks(g) − b. With β = 1 nothing is lost. SparseLoCo
+ * (Sarfi et al. 2025, https://arxiv.org/abs/2508.15706) is top-k with 0.95, which forgets what is stale. Scales are those of a layer, or of
  * `block` elements of it. A codec has no error feedback where the error could grow without end: signs without a
  * magnitude (sign, ternary), and levels drawn at random so far apart that the error of one step can exceed the gradient
  * (qsgd, terngrad, linf of 2 bits).
@@ -69,11 +71,14 @@ const parameters: typeof known = {
 const options = v.object({
   codec: oneOf(names as [string, ...string[]]),
   errorFeedback: v.optional(flag, true),
+  decay: v.optional(ratio, 1),
   ...parameters,
   seed,
 });
 
-type Options = { codec: string; errorFeedback: boolean; seed: number } & Readonly<Record<string, unknown>>;
+type Options = { codec: string; errorFeedback: boolean; decay: number; seed: number } & Readonly<
+  Record<string, unknown>
+>;
 
 export interface AnyCodecState extends State {
   readonly elements?: {
@@ -124,11 +129,17 @@ export const anyCodec = define({
       because: (given) => `${given.codec} has none, because it ${whyNoFeedback(given)}`,
       remedy: "set errorFeedback to false, or take int8, scaled-sign or top-k",
     },
+    {
+      option: "decay",
+      when: ({ decay, errorFeedback }) => decay !== 1 && !errorFeedback,
+      because: () => "there is no error that it could shrink: errorFeedback is false",
+      remedy: "leave it out, or set errorFeedback to true",
+    },
     ...parameterConflicts,
   ],
 
   create(
-    { codec: name, errorFeedback, seed, ...rest }: Options,
+    { codec: name, errorFeedback, decay, seed, ...rest }: Options,
     where,
   ): CompressionRules<AnyCodecState> & { name: string } {
     const given = Object.fromEntries(Object.entries(rest).filter(([, value]) => value !== undefined)) as Parameters;
@@ -181,11 +192,13 @@ export const anyCodec = define({
         if (both)
           await exchange.meanErrorCompensated(own, {
             ...call,
+            decay,
             workerError: elements!.gradientError,
             serverError: owned!.gradientOwnerError.values,
           });
         else if (sums) await exchange.sumOfFields(own, { ...call, scale: 1 / exchange.ranks });
-        else await exchange.sparse(own, { ...call, error: elements?.gradientError });
+        else if (errorFeedback) await exchange.sparse(own, { ...call, decay, error: elements!.gradientError });
+        else await exchange.sparse(own, call);
       },
 
       messages: (vector): Message[] => [

@@ -212,7 +212,10 @@ export async function meansOf(
   return { means, state };
 }
 
-/** An element's three sums over some steps on three ranks. Where nothing is lost, `sent` + `kept` is `given`. */
+/**
+ * An element's three sums over T steps on three ranks, in which step t counts decay^(T − 1 − t) times. Where nothing is
+ * lost but by that decay of the errors, `sent` + `kept` is `given`.
+ */
 export interface Ledger {
   readonly sent: number[]; // all means
   readonly kept: number[]; // the mean of the ranks' errors, and the owner's
@@ -222,7 +225,12 @@ export interface Ledger {
 /** `error`, `ownerError`: the names of the state in which a compression keeps what it has not sent. */
 export async function ledgerOf(
   create: () => GradientCompression,
-  { error, ownerError, shape = [300, 1] }: { error: string; ownerError?: string; shape?: readonly number[] },
+  {
+    error,
+    ownerError,
+    shape = [300, 1],
+    decay = 1,
+  }: { error: string; ownerError?: string; shape?: readonly number[]; decay?: number },
 ): Promise<Ledger> {
   const [ranks, steps] = [3, 25];
   const n = shape.reduce((a, b) => a * b, 1);
@@ -240,9 +248,11 @@ export async function ledgerOf(
   });
   const sum = (rows: readonly ArrayLike<number>[]) =>
     Array.from({ length: n }, (_, i) => rows.reduce((total, row) => total + row[i]!, 0));
+  const weighed = (rows: readonly ArrayLike<number>[]) =>
+    rows.map((row, t) => Array.from(row, (value) => value * decay ** (steps - 1 - t)));
   return {
-    sent: sum(all[0]!.means),
+    sent: sum(weighed(all[0]!.means)),
     kept: sum(all.map(({ kept }) => kept)),
-    given: sum(gradients.flat()).map((value) => value / ranks),
+    given: sum(gradients.flatMap(weighed)).map((value) => value / ranks),
   };
 }

@@ -93,6 +93,7 @@ const chosenOfCompressions: Readonly<Record<string, Cases>> = {
   codec: {
     codec: ["f16"],
     errorFeedback: [false],
+    decay: [0.5],
     bits: [3, { codec: "l1", bits: 4 }],
     block: [8],
     ratio: [0.5, { codec: "top-k", ratio: 0.1 }],
