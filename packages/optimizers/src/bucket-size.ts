@@ -4,16 +4,16 @@
  */
 import type { Group } from "@terse/collectives";
 import { bestBuckets, type Measured, measureLink } from "@terse/exchange";
-import type { Arena } from "@terse/tensor";
 import { worksOnOwn } from "./accounting.ts";
 import type { Clipping } from "./clipping/clipping.ts";
+import type { FlatParameters } from "./flat-parameters.ts";
 import type { Span } from "./parameter-groups.ts";
 
 const leastBucket = 2 ** 18; // elements: 32 KiB of signs, which take longer than their latency even on a fast link
 const mostBuckets = 16; // small enough that a bucket's gradients are still in the cache when it is encoded
 
 /** Elements of a bucket unless given. */
-export const standardBucket = ({ parameters }: Arena): number =>
+export const standardBucket = ({ parameters }: FlatParameters): number =>
   Math.max(leastBucket, Math.ceil(parameters.length / mostBuckets));
 
 /** Why the size cannot change in the middle of a run, and what to do; undefined where it can. */

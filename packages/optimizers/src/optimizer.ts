@@ -1,8 +1,8 @@
-/** Applies one algorithm, or several by parameter group, to a model's arena together with the other ranks. */
+/** Applies one algorithm, or several by parameter group, to flat parameters together with the other ranks. */
 import type { Group } from "@terse/collectives";
 import { type ChosenSchemes, headerBytes, type Measured, meanCost, standardSchemes } from "@terse/exchange";
 import { useTeam, useThreads } from "@terse/native-optimizers";
-import { type Arena, noGrad, numThreads, type Segment, type Tensor, threadTeam } from "@terse/tensor";
+import { noGrad, numThreads, type Segment, type Tensor, threadTeam } from "@terse/tensor";
 import {
   agreementOnNorms,
   bytesOfBucket,
@@ -21,12 +21,14 @@ import { bucketsOf, OverlapError, obstacle } from "./buckets.ts";
 import { type ClipBy, Clipping } from "./clipping/clipping.ts";
 import { GradientNorms } from "./clipping/gradient-norms.ts";
 import { compareRanks } from "./fingerprint.ts";
+import type { FlatParameters } from "./flat-parameters.ts";
 import { type Layer, layersOfSpan } from "./layer.ts";
 import { meshOf, type Parallel } from "./mesh.ts";
 import { type MomentumSync, momentumSyncsOf } from "./momentum-sync.ts";
 import { disposeSlice, type ParameterGroup, padsOf, type Span, spansOf } from "./parameter-groups.ts";
 import { restoreSpans, type SavedState, type StoredState, savedStateOf } from "./saved-state.ts";
 import { Step, type StepWatch } from "./step.ts";
+import type { StepReport, TrainingOptimizer } from "./training-optimizer.ts";
 
 /** The options of an `Optimizer`. Only `algorithm` is required. */
 export interface OptimizerOptions {
@@ -70,14 +72,6 @@ export interface OptimizerOptions {
   compareEvery?: number;
 }
 
-/** What one step cost, and the norm of its gradient, on this rank. */
-export interface StepReport {
-  readonly gradientNorm: number; // before clipping
-  readonly bytes: number; // sent: payload and headers
-  readonly messages: number;
-  readonly exposedSeconds: number; // of waiting for messages after backward had ended
-}
-
 interface OpenStep {
   readonly step: Step;
   readonly before: { readonly bytes: number; readonly messages: number }; // sent until then
@@ -92,10 +86,10 @@ const atWork = new WeakMap<Group, Optimizer>();
 const lateStep = 1e6; // after any warm-up whose length is known
 
 /**
- * Trains the parameters of an arena on a group of ranks: sends what its algorithm asks for, bucket by bucket, and takes
- * the step on all ranks or on none.
+ * Trains flat parameters, such as an arena's, on a group of ranks: sends what its algorithm asks for, bucket by bucket,
+ * and takes the step on all ranks or on none.
  */
-export class Optimizer implements AsyncDisposable {
+export class Optimizer implements TrainingOptimizer {
   /** Steps taken. */
   steps = 0;
   /** Why messages cannot leave while backward still runs, and what would let them; undefined where they can. */
@@ -107,7 +101,7 @@ export class Optimizer implements AsyncDisposable {
   /** Is told how long the parts of its steps take. It may be set between two steps. */
   watch: StepWatch | undefined;
 
-  readonly #arena: Arena;
+  readonly #flat: FlatParameters;
   readonly #group: Group;
   readonly #overlaps: boolean;
   readonly #compareEvery: number;
@@ -122,17 +116,17 @@ export class Optimizer implements AsyncDisposable {
   #underWay: (OpenStep & { stop: () => void }) | undefined;
   #norms: GradientNorms | undefined; // of the last step
 
-  constructor(arena: Arena, group: Group, options: OptimizerOptions) {
+  constructor(flat: FlatParameters, group: Group, options: OptimizerOptions) {
     const { algorithm, groups = [], clip = 0, clipBy = "global", overlap = "off", compareEvery = 100 } = options;
-    this.#arena = arena;
+    this.#flat = flat;
     this.#group = group;
     this.schemes = { ...standardSchemes, ...options.schemes };
     this.#compareEvery = compareEvery;
     this.#clipping = new Clipping(group, clip, clipBy);
     const treatmentOf = (segment: Segment) => groups.find(({ match }) => match(segment)) ?? { algorithm };
-    this.#spans = spansOf(arena, treatmentOf, group, meshOf(group, options.parallel));
-    this.#pads = padsOf(arena);
-    this.#syncs = momentumSyncsOf(this.#spans, arena.segments);
+    this.#spans = spansOf(flat, treatmentOf, group, meshOf(group, options.parallel));
+    this.#pads = padsOf(flat);
+    this.#syncs = momentumSyncsOf(this.#spans, flat.segments);
 
     const algorithms = [...new Set(this.#spans.map((span) => span.algorithm))];
     const weight = options.parallel?.weight ?? 1;
@@ -149,14 +143,14 @@ export class Optimizer implements AsyncDisposable {
     const { bucket = "standard", measured } = options;
     // A single rank sends nothing, and kernels are faster over the whole model than over parts of it.
     const inOne = group.size === 1 && !(clip > 0 && clipBy === "bucket");
-    const least = typeof bucket === "number" ? bucket : inOne ? arena.parameters.length : standardBucket(arena);
+    const least = typeof bucket === "number" ? bucket : inOne ? flat.parameters.length : standardBucket(flat);
     this.#buckets = bucketsOf(this.#spans, least);
     if (bucket === "auto") {
       const fixed = fixedSize(this.#spans, this.#clipping, this.#overlaps);
       if (fixed !== undefined) throw new OverlapError(`bucket is "auto", and ${fixed}`);
       const [first] = this.#buckets as [Bucket];
       const each = bytesOfBucket(first, 0, 0, this.#sending) / elementsOf(first);
-      if (this.#overlaps) this.#size = new BucketSize(group, arena.parameters.length, (n) => n * each, measured);
+      if (this.#overlaps) this.#size = new BucketSize(group, flat.parameters.length, (n) => n * each, measured);
     }
     this.bytesSent(0); // schemes that cannot carry these messages throw now, and not in the first step
   }
@@ -176,8 +170,8 @@ export class Optimizer implements AsyncDisposable {
       return;
     }
     this.#size?.begin();
-    const { segments } = this.#arena;
-    this.#underWay = { ...opened, stop: this.#arena.onGradientReady((i) => opened.step.ready(segments[i]!.name)) };
+    const { segments } = this.#flat;
+    this.#underWay = { ...opened, stop: this.#flat.onGradientReady((i) => opened.step.ready(segments[i]!.name)) };
   }
 
   /**
@@ -245,7 +239,7 @@ export class Optimizer implements AsyncDisposable {
       loss,
       group: this.#group,
       down,
-      memory: this.#arena.gradients,
+      memory: this.#flat.gradients,
       schemes: this.schemes,
       clipping: this.#clipping,
       norms: new GradientNorms(this.#clipping, this.#spans, this.#buckets, this.steps),
@@ -321,7 +315,7 @@ export class Optimizer implements AsyncDisposable {
 
   /** Bytes that 32-bit data parallel would send instead. */
   get denseBytes(): number {
-    return meanCost(this.#arena.parameters.length, this.#group.size, this.#group.rank).bytes;
+    return meanCost(this.#flat.parameters.length, this.#group.size, this.#group.rank).bytes;
   }
 
   /** Whether the ranks' parameters differ until a later step makes them the same: after a local step of 0/1 Adam. */
@@ -335,7 +329,12 @@ export class Optimizer implements AsyncDisposable {
    */
   async compare(): Promise<void> {
     if (this.parametersDiffer) return;
-    await compareRanks(this.#group, this.#arena.parameters, this.steps);
+    await compareRanks(this.#group, this.#flat.parameters, this.steps);
+  }
+
+  /** Runs `body`: the ranks always share their parameters, but for local steps of 0/1 Adam, where each has its own. */
+  shared<T>(body: () => Promise<T>): Promise<T> {
+    return body();
   }
 
   /** This rank's state, by name, for a checkpoint: tensors as views, and numbers. */
@@ -360,7 +359,7 @@ export class Optimizer implements AsyncDisposable {
     this.steps = steps;
   }
 
-  /** The spans of all buckets, in the order of the arena. */
+  /** The spans of all buckets, in the order of the flat. */
   #parts(): Span[] {
     return this.#buckets.flatMap(({ spans }) => spans).sort((a, b) => a.vector.offset - b.vector.offset);
   }

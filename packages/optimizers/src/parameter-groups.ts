@@ -2,9 +2,10 @@
  * Which algorithm works on which parameters, as spans: runs of neighbouring segments of the arena that one call of
  * `step` sees.
  */
-import { type Arena, keep, type Segment, type Tensor } from "@terse/tensor";
+import { keep, type Segment, type Tensor } from "@terse/tensor";
 import type { Algorithm, Vector } from "./algorithms/algorithm.ts";
 import type { State } from "./algorithms/state.ts";
+import type { FlatParameters } from "./flat-parameters.ts";
 import { matrixShape } from "./matrix-shape.ts";
 import { type Mesh, meshOf } from "./mesh.ts";
 
@@ -32,12 +33,12 @@ export interface Span extends Treatment {
  * works on those.
  */
 export function spansOf(
-  arena: Arena,
+  flat: FlatParameters,
   treatmentOf: (segment: Segment) => Treatment,
   { rank, size }: { rank: number; size: number },
   mesh: Mesh = meshOf({ rank, size }),
 ): Span[] {
-  const { segments, parameters, gradients } = arena;
+  const { segments, parameters, gradients } = flat;
   const runs: (Treatment & { segments: Segment[] })[] = [];
   for (const segment of segments) {
     const { algorithm, lrFactor } = treatmentOf(segment);
@@ -117,7 +118,7 @@ export function disposeSlice({ θ, g, state }: Span): void {
 }
 
 /** The pads of the arena: elements between one segment's end and the next one's start. */
-export function padsOf({ segments, parameters }: Arena): Tensor[] {
+export function padsOf({ segments, parameters }: FlatParameters): Tensor[] {
   const ends = [...segments.slice(1).map(({ offset }) => offset), parameters.length];
   return segments.flatMap(({ offset, length }, i) => {
     const from = offset + length;
