@@ -55,6 +55,11 @@ export class StepRefusedError extends Error {
   }
 }
 
+/** Why a rank that was alone in a refused step refuses the next step that it takes with others. */
+export function reasonOf({ reason }: StepRefusedError): RefusalReason {
+  return reasons.find((each) => each === reason) ?? "the gradient is not finite"; // of which it was the mean
+}
+
 /** The reason if a codec cannot write a vector; undefined if it has written it. */
 export function failureOf(write: () => void): RefusalReason | undefined {
   try {

@@ -1,6 +1,13 @@
 /** Applies one algorithm, or several by parameter group, to flat parameters together with the other ranks. */
 import type { Group } from "@terse/collectives";
-import { type ChosenSchemes, headerBytes, type Measured, meanCost, standardSchemes } from "@terse/exchange";
+import {
+  type ChosenSchemes,
+  headerBytes,
+  type Measured,
+  meanCost,
+  type RefusalReason,
+  standardSchemes,
+} from "@terse/exchange";
 import { useTeam, useThreads } from "@terse/native-optimizers";
 import { noGrad, numThreads, type Segment, type Tensor, threadTeam } from "@terse/tensor";
 import {
@@ -178,11 +185,11 @@ export class Optimizer implements TrainingOptimizer {
    * All ranks take the step, or none does. `loss` is this rank's, if it wants the others to stop when it is not finite.
    * Throws StepRefusedError on every rank when a loss or a gradient is not finite, or a gradient so large that its
    * square is not: no parameter has changed then, but momenta may have, so a run goes on from its last save. After
-   * `begin`, lr and loss are those it was given.
+   * `begin`, lr and loss are those it was given. `refusal`: why this rank refuses the step in any case.
    */
-  async step({ lr, loss = 0 }: { lr: number; loss?: number }): Promise<StepReport> {
+  async step({ lr, loss = 0, refusal }: { lr: number; loss?: number; refusal?: RefusalReason }): Promise<StepReport> {
     const enough = this.#size?.end();
-    const underWay = this.#underWay ?? (await this.#open(lr, loss));
+    const underWay = this.#underWay ?? (await this.#open(lr, loss, refusal));
     this.#underWay?.stop();
     this.#underWay = undefined;
     let exposedSeconds: number;
@@ -216,7 +223,7 @@ export class Optimizer implements TrainingOptimizer {
   }
 
   /** A step that has not sent anything yet. */
-  async #open(lr: number, loss: number): Promise<OpenStep> {
+  async #open(lr: number, loss: number, refusal?: RefusalReason): Promise<OpenStep> {
     if ((atWork.get(this.#group) ?? this) !== this)
       throw new Error(
         "another optimizer's step is under way on this group, and ranks could take one's messages for the other's: end it first, or give one of them a group of its own, group.split(0)",
@@ -237,6 +244,7 @@ export class Optimizer implements TrainingOptimizer {
       step: this.steps,
       lr,
       loss,
+      refusal,
       group: this.#group,
       down,
       memory: this.#flat.gradients,

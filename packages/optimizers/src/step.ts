@@ -39,6 +39,7 @@ export interface StepOptions {
   readonly step: number; // t
   readonly lr: number;
   readonly loss: number; // of this rank
+  readonly refusal?: RefusalReason | undefined; // why this rank refuses the step in any case
   readonly group: Group;
   readonly down: Group; // results come down over it
   readonly memory: Tensor; // the arena's gradients
@@ -191,7 +192,7 @@ export class Step {
 
   /** Starts the steps of a bucket's spans, which make its first requests. */
   #depart(bucket: Bucket, place: number): DepartedBucket {
-    const { step, loss, group, down, memory, schemes, watch } = this.#options;
+    const { step, loss, refusal: given, group, down, memory, schemes, watch } = this.#options;
     const exchange = new StepExchange(group, {
       schemes,
       down,
@@ -199,7 +200,8 @@ export class Step {
       entersByCaller: true,
       watch: watch?.bucket(place),
     });
-    const refusal = refusalOf(loss, this.norms.acceptOwn(bucket));
+    const usable = this.norms.acceptOwn(bucket);
+    const refusal = given ?? refusalOf(loss, usable);
     if (refusal) {
       // The other ranks wait for this rank's messages, so it still sends them; momenta shall not become NaN.
       exchange.refuse(refusal);

@@ -12,6 +12,15 @@ export interface StepReport {
   readonly bytes: number; // sent: payload and headers
   readonly messages: number;
   readonly exposedSeconds: number; // of waiting for messages after backward had ended
+  /** With local steps, of a step that uses a round: its costs are the round's. */
+  readonly round?: RoundReport;
+}
+
+/** A round of local steps. */
+export interface RoundReport {
+  readonly fragment: number;
+  /** ‖θ̄ − θ‖ over the fragment when the round left: how far this rank had gone by itself. */
+  readonly drift: number;
 }
 
 export interface TrainingOptimizer extends AsyncDisposable {

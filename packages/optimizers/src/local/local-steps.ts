@@ -1,0 +1,277 @@
+/**
+ * Local steps with an outer step: each rank trains by itself, and after every so many steps all ranks share what they
+ * have found. Douillard et al. 2023, "DiLoCo", Algorithm 1, https://arxiv.org/abs/2311.08105; with fragments, delay and
+ * mixing as in Douillard et al. 2025, "Streaming DiLoCo", Algorithm 2, https://arxiv.org/abs/2501.18512
+ *
+ *   H  steps between two rounds of the same parameters     F  fragments     E = H / F  steps between two rounds
+ *   τ  steps from a round's leaving to its use             α  share of a rank's own work that it keeps
+ *
+ *   step t:      θ ← inner step on this rank alone
+ *   t = −τ mod E:   Δ ← θ̄_f − θ_f        of fragment f, the next in turn; the round leaves:
+ *                   θ̄_f ← outer step with the ranks' Δ as gradients
+ *   t = 0 mod E:    θ_f ← α θ_f + (1 − α) θ̄_f        when the round has arrived
+ *
+ * Both steps are optimizers like any other: the inner one on a group of one rank, the outer one on all ranks, with Δ
+ * compressed as any gradient is. What a round sends was fixed when it left, and it is used at a fixed step. So the bits
+ * do not depend on the clock. θ̄ has the same bits on every rank.
+ */
+import { type Group, loopback } from "@terse/collectives";
+import { type RefusalReason, reasonOf, StepRefusedError } from "@terse/exchange";
+import { keep, noGrad, scope, type Tensor, zeros } from "@terse/tensor";
+import type { Rounds } from "../accounting.ts";
+import { compareRanks } from "../fingerprint.ts";
+import type { FlatParameters } from "../flat-parameters.ts";
+import type { Layer } from "../layer.ts";
+import { Optimizer, type OptimizerOptions } from "../optimizer.ts";
+import type { SavedState, StoredState } from "../saved-state.ts";
+import type { StepWatch } from "../step.ts";
+import type { StepReport, TrainingOptimizer } from "../training-optimizer.ts";
+import { type FragmentOrder, fragmentsOf } from "./fragments.ts";
+import { type PendingRound, restoreOwn, savedLocalSteps, storedLocalSteps } from "./saved-rounds.ts";
+import { Schedule } from "./schedule.ts";
+import { offsetsOf, SharedCopy } from "./shared-copy.ts";
+
+/** The options of `LocalSteps`. */
+export interface LocalStepsOptions {
+  /** The steps of this rank alone. Their `compareEvery`, `overlap` and `schemes` have no effect. */
+  readonly inner: OptimizerOptions;
+  /** The steps that the ranks take together, one for each round; `compareEvery` counts rounds of a fragment. */
+  readonly outer: OptimizerOptions;
+  readonly outerLr: number; // η of each outer step
+  readonly syncEvery: number; // H
+  readonly fragments?: number; // F, a divisor of H; 1 unless given
+  readonly order?: FragmentOrder; // "strided" unless given
+  readonly delay?: number; // τ < E; 0 unless given
+  readonly alpha?: number; // α in [0, 1]; 0 unless given
+}
+
+/** A round that has left. */
+interface UnderWay extends Pick<PendingRound, "fragment" | "drift"> {
+  /** Resolves when θ̄ of the fragment has changed, with what it cost. */
+  readonly arrived: Promise<Pick<StepReport, "bytes" | "messages">>;
+}
+
+export class LocalSteps implements TrainingOptimizer {
+  steps = 0;
+  readonly obstacle = undefined;
+  /** Called when a round leaves; the round is used when its promise, too, has resolved. May be set between two steps. */
+  beside: (() => Promise<void>) | undefined;
+  readonly schedule: Schedule;
+  readonly #flat: FlatParameters;
+  readonly #group: Group;
+  readonly #alone: Group;
+  readonly #inner: Optimizer;
+  readonly #copies: readonly SharedCopy[]; // by fragment
+  readonly #outers: readonly Optimizer[];
+  readonly #outerLr: number;
+  readonly #alpha: number;
+  #taken = false; // θ̄ is that of the ranks
+  #underWay: UnderWay | undefined;
+  #refusal: RefusalReason | undefined; // of this rank's own steps; the others hear of it in the next round
+
+  /**
+   * `group` carries the rounds, which travel beside other messages: it must be used for nothing else, and is closed
+   * with the optimizer. Throws RangeError for options that do not fit together or the model.
+   */
+  constructor(flat: FlatParameters, group: Group, options: LocalStepsOptions) {
+    const { inner, outer, outerLr, syncEvery, fragments = 1, order = "strided", delay = 0, alpha = 0 } = options;
+    this.schedule = new Schedule({ syncEvery, fragments, delay });
+    if (!(alpha >= 0 && alpha <= 1)) throw new RangeError(`local.alpha: expected a number from 0 to 1, got ${alpha}`);
+    if (alpha === 1 && group.size > 1)
+      throw new RangeError("local.alpha: with 1 a rank never uses what the others send; take less, 0 for example");
+    this.#flat = flat;
+    this.#group = group;
+    this.#outerLr = outerLr;
+    this.#alpha = alpha;
+    this.#alone = loopback(1)[0]!;
+    this.#inner = new Optimizer(flat, this.#alone, { ...inner, overlap: "off", compareEvery: 0 });
+    const parts = fragmentsOf(flat.segments, fragments, order);
+    const longest = Math.max(...parts.map((segments) => offsetsOf(segments).at(-1)!));
+    const differences = keep(zeros([longest], { device: flat.parameters.device }));
+    this.#copies = parts.map((segments) => new SharedCopy(flat, segments, differences));
+    this.#outers = this.#copies.map((copy) => new Optimizer(copy, group, { ...outer, overlap: "off" }));
+  }
+
+  get schemes(): Optimizer["schemes"] {
+    return this.#outers[0]!.schemes;
+  }
+
+  get bucketing(): string | undefined {
+    return undefined;
+  }
+
+  get denseBytes(): number {
+    return this.#outers.reduce((sum, { denseBytes }) => sum + denseBytes, 0);
+  }
+
+  set watch(watch: StepWatch | undefined) {
+    for (const outer of this.#outers) outer.watch = watch;
+  }
+
+  get watch(): StepWatch | undefined {
+    return this.#outers[0]!.watch;
+  }
+
+  /** Nothing leaves during backward. */
+  async begin(): Promise<void> {}
+
+  async step({ lr, loss = 0 }: { lr: number; loss?: number }): Promise<StepReport> {
+    this.#take();
+    const gradientNorm = await this.#ownStep(lr, loss);
+    this.steps++;
+    if (this.schedule.leaves(this.steps)) this.#leave();
+    if (!this.schedule.isUsed(this.steps)) return { gradientNorm, ...nothing };
+    if (!this.#underWay) this.#leave(); // its moment was before this optimizer's first step
+    const began = performance.now();
+    const { fragment, drift, arrived } = this.#underWay!;
+    const { bytes, messages } = await arrived.catch((error: unknown) => {
+      this.#underWay = undefined; // it has changed nothing
+      throw error;
+    });
+    const exposedSeconds = (performance.now() - began) / 1000;
+    this.#mix();
+    return { gradientNorm, bytes, messages, exposedSeconds, round: { fragment, drift } };
+  }
+
+  /**
+   * This rank's own step. A refused one is not taken, and no other follows it until all ranks refuse the round. Resolves
+   * to the norm of the gradient.
+   */
+  async #ownStep(lr: number, loss: number): Promise<number> {
+    if (this.#refusal) return Number.NaN;
+    try {
+      return (await this.#inner.step({ lr, loss })).gradientNorm;
+    } catch (error) {
+      if (!(error instanceof StepRefusedError)) throw error;
+      this.#refusal = reasonOf(error);
+      return Number.NaN;
+    }
+  }
+
+  /** Sends the difference of the fragment whose turn it is. */
+  #leave(): void {
+    if (this.#underWay) this.#mix();
+    const fragment = this.schedule.fragmentAt(this.steps);
+    const drift = this.#copies[fragment]!.subtract();
+    const refusal = this.#refusal;
+    // A scope of its own: it lasts as long as the round, which may outlive the step that it leaves in.
+    const round = scope(() => this.#outers[fragment]!.step({ lr: this.#outerLr, ...(refusal && { refusal }) }));
+    const arrived = Promise.all([round, this.beside?.()]).then(([report]) => report);
+    arrived.catch(() => {}); // `step` throws it
+    this.#underWay = { fragment, drift, arrived };
+  }
+
+  /** The rank goes on from the shared copy of the fragment that was under way. */
+  #mix(): void {
+    const { fragment } = this.#underWay!;
+    this.#underWay = undefined;
+    this.#copies[fragment]!.mix(this.#alpha);
+  }
+
+  /** θ̄ ← θ, before anything else uses it. */
+  #take(): void {
+    if (this.#taken) return;
+    this.#taken = true;
+    for (const copy of this.#copies) copy.take();
+  }
+
+  /** Waits for a round that is under way. Then θ̄ is a function of the step alone. */
+  async #settle(): Promise<void> {
+    this.#take();
+    await this.#underWay?.arrived;
+  }
+
+  bytesSent(step = this.steps): number {
+    const round = this.schedule.roundOf(step);
+    return round ? this.#outers[round.fragment]!.bytesSent(round.number) : 0;
+  }
+
+  requests(step = this.steps): ({ readonly elements: number } & Rounds)[] {
+    const round = this.schedule.roundOf(step);
+    return round ? this.#outers[round.fragment]!.requests(round.number) : [];
+  }
+
+  momenta(): readonly Tensor[] {
+    return this.#inner.momenta();
+  }
+
+  averagesMomenta(): boolean {
+    return false;
+  }
+
+  /** Of this rank's own steps, in which nothing is voted on. */
+  layers(): Layer[] {
+    return this.#inner.layers().map((layer) => {
+      const { votes: _, ...algorithm } = layer.algorithm;
+      return Object.assign(Object.create(layer) as Layer, { algorithm });
+    });
+  }
+
+  /** Compares θ̄. */
+  async compare(): Promise<void> {
+    await this.#settle();
+    for (const { parameters } of this.#copies) await compareRanks(this.#group, parameters, this.steps);
+  }
+
+  /** Runs `body` while the model has θ̄, and then gives it back its own θ. */
+  async shared<T>(body: () => Promise<T>): Promise<T> {
+    await this.#settle();
+    using own = keep(noGrad(() => this.#flat.parameters.clone()));
+    for (const copy of this.#copies) copy.mix(0);
+    try {
+      return await body();
+    } finally {
+      noGrad(() => this.#flat.parameters.copy_(own));
+    }
+  }
+
+  async state(): Promise<SavedState> {
+    await this.#settle();
+    const inner = await this.#inner.state();
+    const outers = await Promise.all(this.#outers.map((outer) => outer.state()));
+    const underWay = this.#underWay;
+    const pending = underWay && { ...underWay, ...(await underWay.arrived) };
+    return savedLocalSteps({
+      inner,
+      outers,
+      flat: this.#flat,
+      rounds: this.#outers.map(({ steps }) => steps),
+      pending,
+    });
+  }
+
+  /**
+   * The model must have θ̄, as saves have it. From saves of a run without local steps all ranks go on at θ̄, with the
+   * mean of the ranks' inner state, and a first outer step.
+   */
+  async restore(steps: number, saves: readonly StoredState[]): Promise<void> {
+    const { rank, size: ranks } = this.#group;
+    const fragments = this.#outers.length;
+    const { segments } = this.#flat;
+    const stored = storedLocalSteps(saves, { rank, ranks, fragments, segments });
+    await this.#inner.restore(steps, stored && saves.length === ranks ? [saves[rank]!] : saves);
+    for (const [i, outer] of this.#outers.entries()) if (stored) await outer.restore(stored.rounds[i]!, stored.outers);
+    this.#taken = true;
+    for (const copy of this.#copies) copy.take();
+    this.steps = steps;
+    this.#refusal = undefined;
+    const pending = stored?.pending;
+    this.#underWay = pending && { ...pending, arrived: Promise.resolve(pending) };
+    this.schedule.goesOn(steps, stored?.rounds, pending !== undefined);
+    if (stored) restoreOwn(this.#flat, stored.θ);
+  }
+
+  async close(): Promise<void> {
+    await this.#underWay?.arrived.catch(() => {}); // the group has failed, and its operations throw it
+    await this.#inner.close();
+    for (const outer of this.#outers) await outer.close();
+    await this.#alone.close();
+    await this.#group.close();
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close();
+  }
+}
+
+const nothing = { bytes: 0, messages: 0, exposedSeconds: 0 };

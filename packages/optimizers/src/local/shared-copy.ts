@@ -1,0 +1,90 @@
+import { sumOfSquares } from "@terse/native-optimizers";
+import { keep, noGrad, type Segment, type Tensor, zeros } from "@terse/tensor";
+import type { FlatParameters } from "../flat-parameters.ts";
+
+const alignment = 64;
+
+/** Neighbouring parameters of a fragment, in the three memories. */
+interface Run {
+  readonly own: Tensor; // θ, of the model
+  readonly shared: Tensor; // θ̄
+  readonly difference: Tensor; // Δ
+}
+
+/**
+ * A fragment of the parameters that all ranks share, θ̄, as an optimizer's flat parameters. Its gradient is the
+ * pseudo-gradient Δ = θ̄ − θ: what this rank's local steps have taken away.
+ */
+export class SharedCopy implements FlatParameters {
+  readonly parameters: Tensor; // θ̄ (N_f)
+  readonly gradients: Tensor; // Δ (N_f), a part of `differences`
+  readonly segments: readonly Segment[];
+  readonly #runs: readonly Run[];
+
+  /** `differences`: memory for Δ, of which all fragments take the beginning: one at a time is under way. */
+  constructor(flat: FlatParameters, segments: readonly Segment[], differences: Tensor) {
+    const offsets = offsetsOf(segments);
+    const length = offsets.at(-1)!;
+    this.segments = segments.map((segment, i) => ({ ...segment, offset: offsets[i]! }));
+    this.parameters = keep(zeros([length], { device: flat.parameters.device }));
+    this.gradients = keep(differences.narrow(0, 0, length));
+    this.#runs = runsOf(flat.segments, segments).map(([first, last]) => {
+      const begin = offsets[first]!;
+      const n = offsets[last + 1]! - begin;
+      const view = (tensor: Tensor, at: number) => keep(tensor.narrow(0, at, n));
+      return {
+        own: view(flat.parameters, segments[first]!.offset),
+        shared: view(this.parameters, begin),
+        difference: view(this.gradients, begin),
+      };
+    });
+  }
+
+  /** No backward completes Δ: it is there when a step begins. */
+  onGradientReady(): () => void {
+    return () => {};
+  }
+
+  /** θ̄ ← θ */
+  take(): void {
+    noGrad(() => {
+      for (const { own, shared } of this.#runs) shared.copy_(own);
+    });
+  }
+
+  /** Δ ← θ̄ − θ. Returns ‖Δ‖. */
+  subtract(): number {
+    noGrad(() => {
+      for (const { own, shared, difference } of this.#runs) difference.copy_(shared).sub_(own);
+    });
+    return Math.sqrt(sumOfSquares(this.gradients));
+  }
+
+  /** θ ← α θ + (1 − α) θ̄ */
+  mix(alpha: number): void {
+    noGrad(() => {
+      for (const { own, shared } of this.#runs) {
+        if (alpha === 0) own.copy_(shared);
+        else own.lerp_(shared, 1 - alpha);
+      }
+    });
+  }
+}
+
+/** Where each segment begins, without gaps but for the alignment, and where the last one ends. */
+export function offsetsOf(segments: readonly Segment[]): number[] {
+  const offsets = [0];
+  for (const { length } of segments) offsets.push(Math.ceil((offsets.at(-1)! + length) / alignment) * alignment);
+  return offsets;
+}
+
+/** The first and the last of each run of segments that are neighbours in the model too. */
+function runsOf(all: readonly Segment[], segments: readonly Segment[]): (readonly [first: number, last: number])[] {
+  const runs: [number, number][] = [];
+  for (const [i, segment] of segments.entries()) {
+    const [last] = runs.slice(-1);
+    if (last && all[all.indexOf(segments[i - 1]!) + 1] === segment) last[1] = i;
+    else runs.push([i, i]);
+  }
+  return runs;
+}
