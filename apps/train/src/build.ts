@@ -16,14 +16,14 @@ import {
   voteSchemes,
 } from "@terse/exchange";
 import { type Model, models } from "@terse/models";
-import { Optimizer, OverlapError } from "@terse/optimizers";
+import { LocalSteps, Optimizer, type OptimizerOptions, OverlapError, type TrainingOptimizer } from "@terse/optimizers";
 import { OptionsError, print } from "@terse/options";
 import { type Arena, manualSeed } from "@terse/tensor";
 import { openDeviceOf } from "./device.ts";
 import { gatherTexts } from "./gather-texts.ts";
 import { hostsOfRanks } from "./hosts-of-ranks.ts";
 import { ownDataPathRemedy, withOwnDataPath } from "./own-data-path.ts";
-import { groupsOf, methodName, remarkOnGradient } from "./parameter-groups.ts";
+import { groupsOf, methodName, methodsIn, remarkOnGradient } from "./parameter-groups.ts";
 import type { Recipe } from "./recipe.ts";
 import { skippedSamples } from "./skipped-samples.ts";
 
@@ -90,28 +90,53 @@ export async function buildData({ data, seed, accumulate }: Recipe, model: Model
   }
 }
 
-export async function buildOptimizer(recipe: Recipe, arena: Arena, group: Group): Promise<Optimizer> {
+export async function buildOptimizer(recipe: Recipe, arena: Arena, group: Group): Promise<TrainingOptimizer> {
   const measured = needsMeasurements(recipe) ? await measureLink(group) : undefined;
   const hosts = needsHosts(recipe) ? await hostsOfRanks(group, readWorldEnvironment()) : undefined;
-  return makeOptimizer(recipe, arena, group, { measured, hosts });
+  // Rounds travel beside all other messages, so they have a group of their own.
+  const carrying = recipe.local ? (await group.split(0))! : group;
+  return makeOptimizer(recipe, arena, carrying, { measured, hosts });
 }
 
-/** Makes the optimizer where the surroundings are known. Sends nothing. */
-export function makeOptimizer(recipe: Recipe, arena: Arena, group: Group, surroundings: Surroundings): Optimizer {
-  const { optimizer, overlap, bucket, compareEvery } = recipe;
+/**
+ * Makes the optimizer where the surroundings are known. Sends nothing. With local steps the optimizer closes `group`,
+ * which nothing else may use.
+ */
+export function makeOptimizer(
+  recipe: Recipe,
+  arena: Arena,
+  group: Group,
+  surroundings: Surroundings,
+): TrainingOptimizer {
+  const { optimizer, local, overlap, bucket, compareEvery } = recipe;
   const { clip, clipBy } = optimizer;
-  const algorithms = groupsOf(recipe, arena.segments);
+  const [own, ofRounds] = methodsIn(recipe).map((method) => groupsOf(method, arena.segments));
   try {
     const schemes = schemesOf(recipe, surroundings);
     const { data, weight } = recipe.parallel;
     const parallel = { data: data ?? Math.floor(group.size / weight), weight };
-    const settings = { ...algorithms, parallel, clip, clipBy, overlap, compareEvery, schemes };
-    const built = new Optimizer(arena, group, { ...settings, ...defined({ bucket, measured: surroundings.measured }) });
+    const sending = { schemes, ...defined({ bucket, measured: surroundings.measured }) };
+    const built =
+      local && ofRounds
+        ? localSteps(local, arena, group, {
+            inner: { ...own!, clip, clipBy },
+            outer: { ...ofRounds, ...sending, compareEvery: Math.ceil(compareEvery / local.syncEvery) },
+          })
+        : new Optimizer(arena, group, { ...own!, parallel, clip, clipBy, overlap, compareEvery, ...sending });
     checkVotes(recipe, built);
     return built;
   } catch (error) {
     throw error instanceof OverlapError || error instanceof RangeError ? inKeys(error, optimizer) : error;
   }
+}
+
+function localSteps(
+  { optimizer, ...options }: NonNullable<Recipe["local"]>,
+  arena: Arena,
+  group: Group,
+  methods: { inner: OptimizerOptions; outer: OptimizerOptions },
+): LocalSteps {
+  return new LocalSteps(arena, group, { ...options, ...methods, outerLr: optimizer.lr });
 }
 
 /** The error of an optimizer or its schemes, with the key that chooses it. */
@@ -128,11 +153,11 @@ function inKeys(error: RangeError | OverlapError, optimizer: Recipe["optimizer"]
 }
 
 /** The keys of a recipe that change nothing with this model, a line each. */
-export function remarksOnModel(recipe: Recipe, { segments }: Arena, optimizer: Optimizer): string[] {
+export function remarksOnModel(recipe: Recipe, { segments }: Arena, optimizer: TrainingOptimizer): string[] {
   const { gradient, dense, computed } = recipe.exchange;
   const remark = gradient && remarkOnGradient(gradient, segments);
   const idle = (key: string, type: DenseType, what: string, kinds: readonly Message["kind"][]) =>
-    type === "f32" || sends(optimizer, ...kinds)
+    type === "f32" || sends(recipe, optimizer, ...kinds)
       ? []
       : [`exchange.${key}: ${type} changes nothing: ${methodName(recipe)} with these options sends ${what}`];
   return [
@@ -142,15 +167,18 @@ export function remarksOnModel(recipe: Recipe, { segments }: Arena, optimizer: O
   ];
 }
 
-/** Whether the first step has such a message. */
-const sends = (optimizer: Optimizer, ...kinds: readonly Message["kind"][]) =>
-  optimizer.requests(0).some(({ rounds }) => rounds.flat().some(({ kind }) => kinds.includes(kind)));
+/** Whether the first step has such a message, or with local steps the first round of any fragment. */
+function sends({ local }: Recipe, optimizer: TrainingOptimizer, ...kinds: readonly Message["kind"][]): boolean {
+  const requests = Array.from({ length: local?.syncEvery ?? 1 }, (_, step) => optimizer.requests(step)).flat();
+  return requests.some(({ rounds }) => rounds.flat().some(({ kind }) => kinds.includes(kind)));
+}
 
 /** A way to count votes has no effect where nothing votes. */
-function checkVotes({ exchange: { vote }, optimizer: { name } }: Recipe, optimizer: Optimizer): void {
-  if (vote === "all-to-all" || sends(optimizer, "vote")) return;
+function checkVotes(recipe: Recipe, optimizer: TrainingOptimizer): void {
+  const { vote } = recipe.exchange;
+  if (vote === "all-to-all" || sends(recipe, optimizer, "vote")) return;
   throw new OptionsError([
-    `exchange.vote: ${name} with these options sends no votes, and vote is ${vote}; leave exchange.vote out, or take an optimizer that votes, such as lion-cub with its defaults`,
+    `exchange.vote: ${(recipe.local ?? recipe).optimizer.name} with these options sends no votes, and vote is ${vote}; leave exchange.vote out, or take an optimizer that votes, such as lion-cub with its defaults`,
   ]);
 }
 

@@ -37,6 +37,11 @@ export class Interruption implements Disposable {
     return reason;
   }
 
+  /** The signal of this rank as a number; 0: none. */
+  get asked(): number {
+    return this.#asked === undefined ? 0 : constants.signals[this.#asked.reason];
+  }
+
   /** As `before`, but asks the ranks each time. Called between steps. */
   async agreed(): Promise<Reason | undefined> {
     return (await this.#agree()).reason;
@@ -44,11 +49,10 @@ export class Interruption implements Disposable {
 
   /** A reason that any rank has, and the most seconds that a rank has counted since the last time. */
   async #agree(): Promise<{ reason: Reason | undefined; seconds: number }> {
-    const asked = this.#asked === undefined ? 0 : constants.signals[this.#asked.reason];
-    const seen = Float64Array.of(asked, (performance.now() - this.#checked.time) / 1000);
+    const seen = Float64Array.of(this.asked, (performance.now() - this.#checked.time) / 1000);
     if (this.#group.size > 1) await this.#group.allReduce(seen, "max");
     const [signal, seconds] = seen as unknown as [number, number];
-    return { reason: reasons.find((name) => constants.signals[name] === signal), seconds };
+    return { reason: reasonOf(signal), seconds };
   }
 
   readonly #ask = (reason: Reason) => {
@@ -68,6 +72,10 @@ export class Interruption implements Disposable {
     process.stdout.off("error", this.#pipe);
   }
 }
+
+/** The reason with this number; undefined for 0. */
+export const reasonOf = (signal: number): Reason | undefined =>
+  reasons.find((name) => constants.signals[name] === signal);
 
 /** The exit code of a process that a signal ended, as shells count it. */
 export const exitCodeOf = (reason: Reason) => 128 + constants.signals[reason];

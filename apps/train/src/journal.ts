@@ -2,30 +2,32 @@
 import { CheckpointError } from "@terse/checkpoint";
 import type { Group } from "@terse/collectives";
 import type { AutoVoteScheme, Choice } from "@terse/exchange";
-import type { Optimizer, StepReport } from "@terse/optimizers";
+import type { StepReport, TrainingOptimizer } from "@terse/optimizers";
 import { emulatedLinkText } from "./emulated-link-text.ts";
 import { sentence } from "./failure.ts";
 import { bytesText, durationText } from "./format.ts";
 import { inventoryLines } from "./inventory-lines.ts";
 import { isBetterMeasuredNext, measure } from "./measures/measure.ts";
-import { gatherRanks } from "./measures/ranks.ts";
+import { gatherRanks, type RankMeasures } from "./measures/ranks.ts";
 import type { StepMeter } from "./measures/step-meter.ts";
 import { openingLines } from "./opening-lines.ts";
 import type { Parts } from "./parts.ts";
 import type { Recipe } from "./recipe.ts";
+import type { RoundFacts } from "./round-facts.ts";
 import { runSummary } from "./run-summary.ts";
 import type { Run } from "./saves/run.ts";
 import { skippedSamples, skippedText } from "./skipped-samples.ts";
 import { openTerminal, type Terminal } from "./terminal.ts";
 
 interface Reported extends Parts {
+  readonly facts?: RoundFacts | undefined; // with local steps
   readonly run: Run;
   readonly meter: StepMeter;
   readonly remarks: readonly string[];
 }
 
 /** The vote schemes that measurements chose, each with the longest vote that it counts. */
-function chosenVotes({ schemes: { votes } }: Optimizer): Choice[] {
+function chosenVotes({ schemes: { votes } }: TrainingOptimizer): Choice[] {
   const chosen = new Map<string, Choice>();
   for (const choice of "choices" in votes ? (votes as AutoVoteScheme).choices() : [])
     if (choice.question.n >= (chosen.get(choice.scheme)?.question.n ?? 0)) chosen.set(choice.scheme, choice);
@@ -38,13 +40,14 @@ export class Journal implements AsyncDisposable {
   readonly #parts: Reported;
   readonly #terminal: Terminal | undefined; // rank 0 only
   readonly #began = performance.now();
-  #since = { time: performance.now(), steps: 0, exposed: 0, waited: 0 }; // `waited` for data: all seconds before
+  #since = { time: performance.now(), steps: 0, exposed: 0, bytes: 0, rounds: 0, waited: 0 }; // `waited` for data: all seconds before
   #stepSeconds = 0; // of the steps before the last log
   #firstValidation: Record<string, number> | undefined; // metrics by name
   #lastValidation: Record<string, number> = {};
   #trained = { seconds: 0, bytes: 0 }; // in all steps of the run, also before it was resumed
   #sent = { steps: 0, bytes: 0 }; // a mean over steps: those that average momenta send more than others
   #measureIsDue = false;
+  #lineIsDue = false;
   #printedBucketing: string | undefined;
   readonly #printedVotes = new Set<string>();
 
@@ -74,12 +77,26 @@ export class Journal implements AsyncDisposable {
     this.#terminal?.line(text);
   }
 
-  /** Begins a step; the returned function ends it. Every `logEvery` steps the ranks average their losses. */
+  /** What this rank has seen since the last line, when a round leaves in the middle of a step. */
+  seenSoFar(loss: number): RankMeasures {
+    const steps = Math.max(1, this.#since.steps);
+    return {
+      loss,
+      compute: this.#parts.meter.seconds / steps - this.#since.exposed / steps,
+      exposed: this.#since.exposed / steps,
+    };
+  }
+
+  /**
+   * Begins a step; the returned function ends it. Every `logEvery` steps the ranks average their losses; with local
+   * steps where they meet next.
+   */
   start(step: number): (seen: { loss: number; lr: number } & StepReport) => Promise<void> {
     const { logEvery, measureEvery, steps, accumulate } = this.#recipe;
     const { meter, optimizer, run } = this.#parts;
     this.#measureIsDue ||= measureEvery > 0 && step % measureEvery === 0;
-    const measures = this.#measureIsDue && !isBetterMeasuredNext(optimizer, step);
+    const meets = optimizer.meets(step);
+    const measures = this.#measureIsDue && meets && !isBetterMeasuredNext(optimizer, step);
     meter.begin(step, { samplesVotes: measures && this.#group.size > 1 });
     return async ({ loss, lr, ...report }) => {
       meter.end();
@@ -93,14 +110,20 @@ export class Journal implements AsyncDisposable {
       this.#trained.bytes += report.bytes;
       this.#since.steps++;
       this.#since.exposed += report.exposedSeconds;
-      const last = step + 1 === steps;
-      if (step % logEvery !== 0 && !last) return this.#moved(step);
+      this.#since.bytes += report.bytes;
+      this.#since.rounds += Number(report.round !== undefined);
+      this.#lineIsDue ||= step % logEvery === 0 || step + 1 === steps;
+      if (!this.#lineIsDue || !meets) return this.#moved(step);
 
+      this.#lineIsDue = false;
       const exposed = this.#since.exposed / this.#since.steps;
       const taken = meter.take(this.#since.steps);
-      const ranks = await gatherRanks(this.#group, { loss, exposed, compute: taken.step - exposed });
+      const { facts } = this.#parts;
+      const own = { loss, exposed, compute: taken.step - exposed };
+      const ranks = facts ? facts.latest : await gatherRanks(this.#group, own);
       const [seconds, since] = [(performance.now() - this.#since.time) / 1000, this.#since];
-      this.#since = { time: performance.now(), steps: 0, exposed: 0, waited: this.#parts.data.waitedSeconds };
+      const waited = this.#parts.data.waitedSeconds;
+      this.#since = { time: performance.now(), steps: 0, exposed: 0, bytes: 0, rounds: 0, waited };
       if (!this.#terminal || !ranks) return;
       this.#trained.seconds += seconds;
       const { item, itemsPerBatch } = this.#parts.data;
@@ -115,8 +138,14 @@ export class Journal implements AsyncDisposable {
         step_seconds: seconds / since.steps,
         exposed_fraction: since.exposed / seconds,
         data_fraction: (this.#parts.data.waitedSeconds - since.waited) / seconds,
-        sent_bytes: report.bytes,
+        sent_bytes: report.round ? since.bytes / since.steps : report.bytes,
         messages: report.messages,
+        ...(report.round && {
+          "local/round_bytes": report.bytes,
+          "local/fragment": report.round.fragment,
+          "local/rounds": since.rounds,
+          "local/wait_seconds": since.exposed / since.rounds,
+        }),
         elapsed_seconds: this.#trained.seconds,
         total_bytes: this.#trained.bytes,
         ...(link !== undefined && { emulated_link: link }),
@@ -135,7 +164,7 @@ export class Journal implements AsyncDisposable {
         left: this.#left(step),
         [`${item}s_per_second`]: Math.round(itemsPerSecond).toLocaleString("en-US"),
         waiting: `${Math.round(100 * line.exposed_fraction)}%`,
-        sent: bytesText(report.bytes),
+        sent: bytesText(line.sent_bytes),
         grad_norm: report.gradientNorm.toFixed(3),
         lr: lr.toExponential(2),
       });

@@ -1,6 +1,6 @@
 import { algorithms, gradientCompressions, type InRun } from "@terse/optimizers";
 import type { Problem } from "@terse/options";
-import { optimizersOf } from "./parameter-groups.ts";
+import { methodsIn, optimizersOf } from "./parameter-groups.ts";
 import type { Recipe } from "./recipe-schema.ts";
 
 /** What the optimizers of a recipe, and the compression of their gradients, say of its run. */
@@ -15,50 +15,77 @@ export interface MethodsInRun {
   readonly periods: readonly number[]; // see InRun
 }
 
-type Sections = Pick<Recipe, "optimizer" | "exchange">;
+type Sections = Pick<Recipe, "optimizer" | "exchange" | "local">;
 
 interface Entry {
   readonly inRun?: (options: object, steps: number) => InRun<object>;
   readonly under?: (options: object, algorithm: { name: string; options: object }) => Problem[];
 }
 
-export function methodsInRun({
-  optimizer,
-  exchange,
-  steps,
-}: Pick<Recipe, "optimizer" | "exchange" | "steps">): MethodsInRun {
-  const { gradient } = exchange;
-  const compression = gradient && (gradientCompressions[gradient.name] as Entry);
-  const methods: (readonly [key: string, entry: Entry, section: object])[] = optimizersOf(optimizer).map(
-    ([key, section]) => [key, algorithms[section.name] as Entry, section],
-  );
-  if (compression) methods.push(["exchange.gradient", compression, gradient]);
+export function methodsInRun({ optimizer, exchange, local, steps }: Sections & Pick<Recipe, "steps">): MethodsInRun {
+  const given = { optimizer, exchange, local };
+  const methods = methodsIn(given).flatMap((method): MethodInRun[] => {
+    const every = method.key === "local.optimizer" ? local!.syncEvery : 1; // steps between two of the method's own
+    const { gradient } = method;
+    const entries = optimizersOf(method).map(([key, section]) => ({ key, entry: algorithms[section.name], section }));
+    const compression = gradient && {
+      key: "exchange.gradient",
+      entry: gradientCompressions[gradient.name],
+      section: gradient,
+    };
+    return [...entries, ...(compression ? [compression] : [])].map((each) => ({ ...each, every }) as MethodInRun);
+  });
 
-  const found = new Map(methods.map(([key, { inRun }, section]) => [key, inRun?.(section, steps) ?? {}]));
+  const found = new Map(
+    methods.map(({ key, entry, section, every }) => [
+      key,
+      { every, ...entry.inRun?.(section, Math.floor(steps / every)) },
+    ]),
+  );
   const at = (key: string) => (problem: Problem) => ({ ...problem, path: `${key}.${problem.path}` });
   const all = (of: (found: InRun<object>) => readonly Problem[]) =>
     [...found].flatMap(([key, each]) => of(each).map(at(key)));
-  const beside = optimizersOf(optimizer).flatMap(
-    ([, { name, ...options }]) => compression?.under?.(gradient!, { name, options }).map(at("exchange.gradient")) ?? [],
+  const beside = methodsIn(given).flatMap(({ gradient, ...method }) =>
+    optimizersOf(method).flatMap(([, { name, ...options }]) => {
+      const compression = gradient && (gradientCompressions[gradient.name] as Entry);
+      return compression?.under?.(gradient!, { name, options }).map(at("exchange.gradient")) ?? [];
+    }),
   );
 
-  const sections = changed({ optimizer, exchange }, (key) => found.get(key)?.options);
+  const sections = changed(given, (key) => found.get(key)?.options);
   return {
     sections,
     planned: changed(sections, (key) => found.get(key)?.assumed?.options),
     problems: all(({ problems = [] }) => problems),
     remarks: [...all(({ remarks = [] }) => remarks), ...beside],
     assumptions: all(({ assumed }) => (assumed?.remark ? [assumed.remark] : [])),
-    periods: [...found.values()].flatMap(({ periods = [] }) => periods),
+    periods: [
+      ...(local ? [local.syncEvery / local.fragments] : []),
+      ...[...found.values()].flatMap(({ periods = [], every }) => periods.map((period) => every * period)),
+    ],
   };
 }
 
+interface MethodInRun {
+  readonly key: string; // of the section
+  readonly entry: Entry;
+  readonly section: object;
+  readonly every: number;
+}
+
 /** The sections with some of their options changed, by the sections' keys. */
-function changed({ optimizer, exchange }: Sections, changes: (key: string) => object | undefined): Sections {
-  const groups = optimizer.groups.map((group, i) => ({ ...group, ...changes(`optimizer.groups.${i}`) }));
+function changed({ optimizer, exchange, local }: Sections, changes: (key: string) => object | undefined): Sections {
+  const changedAt = <Section extends { readonly groups: readonly object[] }>(
+    key: string,
+    section: Section,
+  ): Section => {
+    const groups = section.groups.map((group, i) => ({ ...group, ...changes(`${key}.groups.${i}`) }));
+    return { ...section, ...changes(key), groups };
+  };
   const { gradient } = exchange;
   return {
-    optimizer: { ...optimizer, ...changes("optimizer"), groups },
+    optimizer: changedAt("optimizer", optimizer),
+    ...(local && { local: { ...local, optimizer: changedAt("local.optimizer", local.optimizer) } }),
     exchange: gradient ? { ...exchange, gradient: { ...gradient, ...changes("exchange.gradient") } } : exchange,
   };
 }

@@ -1,5 +1,5 @@
 import type { Group } from "@terse/collectives";
-import type { Optimizer } from "@terse/optimizers";
+import type { TrainingOptimizer } from "@terse/optimizers";
 import { emulatedLinkText } from "./emulated-link-text.ts";
 import { amountText, bytesText } from "./format.ts";
 import { methodName } from "./parameter-groups.ts";
@@ -24,11 +24,18 @@ export function openingLines(
   return [
     `model ${recipe.model.name}, ${parameters}; data ${data.source}, ${amounts}; ${ranks}`,
     `optimizer ${methodName(recipe)}: each rank sends ${sent}${dense}`,
-    ...(size > 1 ? [overlapText(recipe, optimizer)] : []),
+    ...(recipe.local ? [localText(recipe.local)] : size > 1 ? [overlapText(recipe, optimizer)] : []),
   ];
 }
 
-function overlapText({ overlap, bucket }: Recipe, { obstacle }: Optimizer): string {
+function localText({ syncEvery, fragments, delay, alpha }: NonNullable<Recipe["local"]>): string {
+  const part = fragments === 1 ? "all parameters are" : `one of ${fragments} fragments is`;
+  const beside = delay === 0 ? "" : `; a round travels beside ${delay === 1 ? "a step" : `${delay} steps`}`;
+  const keeps = alpha === 0 ? "" : `, and a rank keeps ${alpha} of its own work`;
+  return `local steps: ${part} shared every ${syncEvery / fragments} steps${beside}${keeps}; the loss is that of the ranks' own models, validation that of the shared one`;
+}
+
+function overlapText({ overlap, bucket }: Recipe, { obstacle }: TrainingOptimizer): string {
   if (obstacle === undefined && overlap !== "off") return "messages leave while backward still runs";
   const why = overlap === "off" ? " (overlap is off)" : `: ${obstacle}`;
   return `messages leave after backward${why}${bucket === "auto" ? "; bucket: auto has nothing to choose then" : ""}`;

@@ -1,10 +1,10 @@
 import { type Group, loopback } from "@terse/collectives";
-import { algorithms, type Optimizer, SavedStateError } from "@terse/optimizers";
+import { algorithms, SavedStateError, type TrainingOptimizer } from "@terse/optimizers";
 import { OptionsError } from "@terse/options";
 import { Arena, fromTypedArray, noGrad, type Segment, type TypedArray } from "@terse/tensor";
 import { describe, expect, it } from "vitest";
 import { buildModel, buildOptimizer } from "./build.ts";
-import { groupsOf } from "./parameter-groups.ts";
+import { groupsOf, methodsIn } from "./parameter-groups.ts";
 import { readRecipe } from "./recipe.ts";
 import { resumedRecipe } from "./resumed-recipe.ts";
 
@@ -30,7 +30,7 @@ const segments: Segment[] = [
 
 /** "lion × 2" by parameter: the optimizer that takes it, and its factor of the learning rate. */
 function takers(...overrides: string[]): Record<string, string> {
-  const { groups } = groupsOf(recipeOf(...overrides), segments);
+  const { groups } = groupsOf(methodsIn(recipeOf(...overrides))[0]!, segments);
   return Object.fromEntries(
     segments.map((segment) => {
       const { algorithm, lrFactor = 1 } = groups.find(({ match }) => match(segment))!;
@@ -114,7 +114,8 @@ describe("optimizer.groups", () => {
         ...segment,
         shape: ["norm", "vector"].includes(segment.role) ? [64] : [8, 8],
       }));
-      const of = (...overrides: string[]) => groupsOf(recipeOf(`optimizer.name=${name}`, ...overrides), shaped);
+      const of = (...overrides: string[]) =>
+        groupsOf(methodsIn(recipeOf(`optimizer.name=${name}`, ...overrides))[0]!, shaped);
       let message = "";
       try {
         of();
@@ -186,7 +187,7 @@ describe("what an optimizer says of its options", () => {
   });
 
   it("names the recipe's key of what does not fit a save", () => {
-    const { groups } = groupsOf(recipeOf("optimizer.name=one-bit-adam", "optimizer.warmup=5"), segments);
+    const { groups } = groupsOf(methodsIn(recipeOf("optimizer.name=one-bit-adam", "optimizer.warmup=5"))[0]!, segments);
     const adopt = () => groups[0]!.algorithm.adopt!({ compressesFrom: 10, varianceNorm: 1, factors: [] }, 20);
     expect(adopt).toThrow(SavedStateError);
     expect(adopt).toThrow(/^optimizer\.warmup: 5, and the warm-up of this save has ended after 10 steps/);
@@ -261,7 +262,7 @@ describe("optimizer.noDecay", () => {
 
   it("refuses roles that no parameter has, and words that are none", () => {
     const without = segments.filter(({ role }) => role !== "vector");
-    expect(() => groupsOf(recipeOf("optimizer.noDecay=[vector]"), without)).toThrow(
+    expect(() => groupsOf(methodsIn(recipeOf("optimizer.noDecay=[vector]"))[0]!, without)).toThrow(
       /^optimizer\.noDecay: no parameter is vector; there is embedding\.weight \(embedding\), /,
     );
     expect(() => recipeOf("optimizer.noDecay=[bias]")).toThrow(/optimizer\.noDecay\.0: expected one of matrix, vector/);
@@ -365,7 +366,7 @@ describe("exchange.gradient", () => {
   });
 });
 
-const stateOf = async (optimizer: Optimizer) => {
+const stateOf = async (optimizer: TrainingOptimizer) => {
   const { tensors, scalars } = await optimizer.state();
   const read = new Map<string, TypedArray>();
   for (const [name, tensor] of tensors) read.set(name, (await tensor.toTypedArray()).slice());
@@ -374,7 +375,7 @@ const stateOf = async (optimizer: Optimizer) => {
 
 async function onRanks<T>(
   recipe: ReturnType<typeof recipeOf>,
-  task: (arena: Arena, optimizer: Optimizer, group: Group) => Promise<T>,
+  task: (arena: Arena, optimizer: TrainingOptimizer, group: Group) => Promise<T>,
 ): Promise<T[]> {
   const ranks = loopback(2);
   try {

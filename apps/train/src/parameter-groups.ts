@@ -25,26 +25,51 @@ import { lineOf, OptionsError } from "@terse/options";
 import type { Segment } from "@terse/tensor";
 import type { Recipe } from "./recipe-schema.ts";
 
-type OptimizerSection = Recipe["optimizer"];
+type OptimizerSection = Omit<Recipe["optimizer"], "clip" | "clipBy">;
 
 /** An optimizer with its options; for a group, also the parameters that it takes. */
 type Section = OptimizerSection["groups"][number];
 
-/**
- * The optimizers of a recipe, each with the key of its section: first the one of all parameters, then those of the
- * groups.
- */
-export function optimizersOf({ clip, clipBy, noDecay, groups, ...main }: OptimizerSection): [string, Section][] {
+type Gradient = Recipe["exchange"]["gradient"];
+
+/** Optimizers that take a step together, the key of their section, and how their gradients are compressed. */
+export interface Method {
+  readonly key: "optimizer" | "local.optimizer";
+  readonly optimizer: OptimizerSection;
+  readonly gradient: Gradient;
+}
+
+type Methods = Pick<Recipe, "optimizer" | "exchange" | "local">;
+
+/** With local steps each rank's own method, and then that of the rounds; else the one of all steps. */
+export function methodsIn({ optimizer, exchange: { gradient }, local }: Methods): Method[] {
+  const own = { key: "optimizer", optimizer } as const;
+  if (!local) return [{ ...own, gradient }];
   return [
-    ["optimizer", main as Section],
-    ...groups.map((group, i): [string, Section] => [`optimizer.groups.${i}`, group]),
+    { ...own, gradient: undefined },
+    { key: "local.optimizer", optimizer: local.optimizer, gradient },
   ];
 }
 
-/** "dion and lion", or "adamw, terngrad": the optimizers of all parameters, and what compresses their gradients. */
-export function methodName({ optimizer, exchange: { gradient } }: Pick<Recipe, "optimizer" | "exchange">): string {
-  const names = [...new Set(optimizersOf(optimizer).map(([, { name }]) => name))].join(" and ");
-  return gradient ? `${names}, ${gradient.name}` : names;
+/**
+ * The optimizers of a method, each with the key of its section: first the one of all parameters, then those of the
+ * groups.
+ */
+export function optimizersOf({ key, optimizer }: Pick<Method, "key" | "optimizer">): [string, Section][] {
+  const { clip, clipBy, noDecay, groups, ...main } = optimizer as Recipe["optimizer"];
+  return [[key, main as Section], ...groups.map((group, i): [string, Section] => [`${key}.groups.${i}`, group])];
+}
+
+/**
+ * "dion and lion", or "adamw, terngrad": the optimizers of all parameters, and what compresses their gradients; "muon
+ * and adamw, every 10 steps sgd, codec" with local steps.
+ */
+export function methodName(recipe: Methods): string {
+  const names = methodsIn(recipe).map(({ gradient, ...method }) => {
+    const name = [...new Set(optimizersOf(method).map(([, { name }]) => name))].join(" and ");
+    return gradient ? `${name}, ${gradient.name}` : name;
+  });
+  return names.join(`, every ${recipe.local?.syncEvery} steps `);
 }
 
 /**
@@ -52,12 +77,13 @@ export function methodName({ optimizer, exchange: { gradient } }: Pick<Recipe, "
  * optimizer cannot share the model.
  */
 export function groupsOf(
-  { optimizer, exchange: { gradient } }: Pick<Recipe, "optimizer" | "exchange">,
+  method: Method,
   segments: readonly Segment[],
 ): { algorithm: Algorithm; groups: ParameterGroup[] } {
-  const sections = optimizersOf(optimizer);
+  const { optimizer, gradient } = method;
+  const sections = optimizersOf(method);
   const owners = segments.map((segment) => 1 + optimizer.groups.findIndex((group) => matches(group, segment)));
-  checkOwners(optimizer, segments, owners);
+  checkOwners(method, segments, owners);
 
   const treated = new Map<string, TreatedGroup>();
   for (const [i, { name, role }] of segments.entries()) {
@@ -74,7 +100,7 @@ export function groupsOf(
   );
   if (matrices) throw needsGroup(matrices, notMatrices(segments, matrices.names));
   const whole = all.find(({ algorithm }) => algorithm.splits === "nowhere");
-  if (whole && all.length > 1) throw cannotShare(optimizer, whole.algorithm);
+  if (whole && all.length > 1) throw cannotShare(method, whole.algorithm);
   return {
     algorithm: all[0]!.algorithm,
     groups: all.map(({ key, names, ...treatment }) => ({ match: ({ name }) => names.has(name), ...treatment })),
@@ -85,8 +111,6 @@ interface TreatedGroup extends Omit<ParameterGroup, "match"> {
   readonly key: string; // of its section
   readonly names: Set<string>;
 }
-
-type Gradient = Recipe["exchange"]["gradient"];
 
 function treatmentOf(
   key: string,
@@ -106,9 +130,10 @@ function treatmentOf(
  * Throws `OptionsError` where the optimizers of a recipe cannot have their gradients compressed as it says; found
  * without a model.
  */
-export function checkGradients({ optimizer, exchange: { gradient } }: Pick<Recipe, "optimizer" | "exchange">): void {
-  if (!gradient) return;
-  for (const [key, section] of optimizersOf(optimizer)) treatmentOf(key, section, true, optimizer.lr, gradient);
+export function checkGradients(recipe: Methods): void {
+  for (const { gradient, ...method } of methodsIn(recipe))
+    if (gradient)
+      for (const [key, section] of optimizersOf(method)) treatmentOf(key, section, true, method.optimizer.lr, gradient);
 }
 
 /** The compression of gradients on the way to their mean. Throws `OptionsError`. */
@@ -134,7 +159,7 @@ const weightDecayOf = (section: Section) => (section as { weightDecay?: number }
 
 /** `owners`: for each parameter 0 for the optimizer itself, i + 1 for group i. */
 function checkOwners(
-  { name, groups, noDecay }: OptimizerSection,
+  { key, optimizer: { name, groups, noDecay } }: Method,
   segments: readonly Segment[],
   owners: readonly number[],
 ): void {
@@ -144,12 +169,12 @@ function checkOwners(
   const problems = groups.flatMap((group, i) => {
     if (owners.includes(i + 1)) return [];
     const before = segments.some((segment) => matches(group, segment)) ? " that no group before it takes" : "";
-    return [`optimizer.groups.${i}: matches no parameter${before}; there is ${names}`];
+    return [`${key}.groups.${i}: matches no parameter${before}; there is ${names}`];
   });
   if (problems.length === 0 && !owners.includes(0))
-    problems.push(`optimizer.groups: take every parameter, and leave none to optimizer.name: ${name}; drop a group`);
+    problems.push(`${key}.groups: take every parameter, and leave none to ${key}.name: ${name}; drop a group`);
   if (noDecay.length > 0 && !segments.some(({ role }) => noDecay.includes(role)))
-    problems.push(`optimizer.noDecay: no parameter is ${noDecay.join(" or ")}; there is ${names}`);
+    problems.push(`${key}.noDecay: no parameter is ${noDecay.join(" or ")}; there is ${names}`);
   if (problems.length > 0) throw new OptionsError(problems);
 }
 
@@ -157,29 +182,35 @@ const notMatrices = (segments: readonly Segment[], names: ReadonlySet<string>): 
   segments.filter(({ name, shape }) => names.has(name) && matrixShape(shape) === undefined);
 
 function needsGroup({ key, algorithm: { name } }: TreatedGroup, [first, ...others]: readonly Segment[]): OptionsError {
+  const groups = key.replace(/(\.groups\.\d+)?$/, ".groups");
   const more = others.length === 0 ? "is none" : `and ${others.length} more are none`;
   return new OptionsError([
-    `${key}.name: ${name} works on matrices, and ${first!.name} ${more}; give such parameters another optimizer: optimizer.groups: [{ roles: [embedding, head, norm, vector], name: adamw }]`,
+    `${key}.name: ${name} works on matrices, and ${first!.name} ${more}; give such parameters another optimizer: ${groups}: [{ roles: [embedding, head, norm, vector], name: adamw }]`,
   ]);
 }
 
-function cannotShare(optimizer: OptimizerSection, { name, perLayer = "another optimizer" }: Algorithm): OptionsError {
-  const cause = optimizer.groups.length > 0 ? "optimizer.groups" : "optimizer.noDecay";
+function cannotShare({ key, optimizer }: Method, { name, perLayer = "another optimizer" }: Algorithm): OptionsError {
+  const cause = optimizer.groups.length > 0 ? `${key}.groups` : `${key}.noDecay`;
   return new OptionsError([
     `${cause}: ${name} works on the whole model as one vector here, and cannot share it; take ${perLayer}, or drop ${cause}`,
   ]);
 }
 
 /** Contradictions among the optimizers of a recipe, a line for each; found without a model. */
-export function problemsOfOptimizers({ optimizer }: Pick<Recipe, "optimizer">): string[] {
-  return optimizersOf(optimizer).flatMap(([key, section]) => {
+export function problemsOfOptimizers(recipe: Methods): string[] {
+  return methodsIn(recipe).flatMap(problemsOfMethod);
+}
+
+function problemsOfMethod(method: Method): string[] {
+  const { optimizer } = method;
+  return optimizersOf(method).flatMap(([key, section]) => {
     const problems: string[] = [];
-    if (key !== "optimizer" && section.roles === undefined && section.parameters === undefined)
+    if (key !== method.key && section.roles === undefined && section.parameters === undefined)
       problems.push(
         `${key}: names no parameters; give roles, such as [embedding, head], or parameters, such as "blocks.0.*"`,
       );
     if (optimizer.noDecay.length > 0 && !("weightDecay" in algorithms[section.name].options.entries))
-      problems.push(`optimizer.noDecay: ${section.name} has no weightDecay; drop it`);
+      problems.push(`${method.key}.noDecay: ${section.name} has no weightDecay; drop it`);
     return problems;
   });
 }

@@ -68,8 +68,9 @@ function tableOf(keys: readonly ListedOption[], sentences: ReadonlyMap<string, s
   return ["| key | takes | default | |", "|---|---|---|---|", ...rows];
 }
 
-/** Two columns; the second one is wrapped at its words. */
+/** Two columns; the second one is wrapped at its words, and begins a line of its own beside a long first one. */
 function columns(first: string, second: string): string[] {
+  if (first.length >= left) return [first, ...columns("", second)];
   const rows = [""];
   for (const word of second.split(" "))
     if (`${rows.at(-1)} ${word}`.length > width - left) rows.push(word);

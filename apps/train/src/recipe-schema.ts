@@ -2,7 +2,7 @@
 import { datasets } from "@terse/data";
 import { denseTypes, type VoteSchemeName, voteSchemes } from "@terse/exchange";
 import { models } from "@terse/models";
-import { algorithms, clipBys, gradientCompressions } from "@terse/optimizers";
+import { algorithms, clipBys, fragmentOrders, gradientCompressions } from "@terse/optimizers";
 import {
   flag,
   nonNegative,
@@ -51,11 +51,9 @@ const groupOptions = {
 /** Roles whose parameters have no weight decay, whichever optimizer they have. */
 const noDecay = v.optional(v.array(oneOf(roles)), []);
 
-const optimizerOptions = {
+/** Options of every optimizer, beside its own. */
+const methodOptions = {
   lr: positiveFloat, // η at the schedule's top
-  clip: v.optional(nonNegative, 0), // 0: no clipping
-  // The norm that clips. With "previous" and "bucket" votes leave while backward runs.
-  clipBy: v.optional(oneOf(clipBys), "global"),
   noDecay,
   groups: v.optional(
     v.pipe(
@@ -65,7 +63,27 @@ const optimizerOptions = {
     [],
   ),
 };
-const optimizer = section(algorithms, optimizerOptions);
+
+const optimizer = section(algorithms, {
+  ...methodOptions,
+  clip: v.optional(nonNegative, 0), // 0: no clipping
+  // The norm that clips. With "previous" and "bucket" votes leave while backward runs.
+  clipBy: v.optional(oneOf(clipBys), "global"),
+});
+
+/** The outer step as DiLoCo has it; Douillard et al. 2023, §3, https://arxiv.org/abs/2311.08105 */
+export const standardOuter = { name: "sgd", lr: 0.7, momentum: 0.9, nesterov: true } as const;
+
+/** Local steps: each rank trains by itself, and every so many steps all ranks share what they have found. */
+const local = v.object({
+  syncEvery: positiveInteger, // H, steps between two rounds of the same parameters
+  fragments: v.optional(positiveInteger, 1), // F, parts of the model that take turns; a round every H / F steps
+  order: v.optional(oneOf(fragmentOrders), "strided"), // which layers a fragment has
+  delay: v.optional(nonNegativeInteger, 0), // τ, steps beside which a round travels
+  alpha: v.optional(v.pipe(nonNegative, v.maxValue(1)), 0), // α, share of its own work that a rank keeps
+  // The step that all ranks take together in a round; its lr follows no schedule.
+  optimizer: v.optional(section(algorithms, methodOptions), standardOuter),
+});
 
 const schedule = section(schedules, scheduleOptions, "cosine");
 
@@ -116,7 +134,8 @@ export const recipeSchema = v.object({
   overlap: v.optional(oneOf(["auto", "on", "off"]), "auto"), // send messages while backward runs
   // Smallest number of parameters in a message; auto: chosen from the times of the first steps.
   bucket: v.optional(v.union([v.literal("auto"), positiveInteger])),
-  exchange: v.optional(exchange, {}),
+  exchange: v.optional(exchange, {}), // with `local`: of a round
+  local: v.optional(local), // a message in every step if absent
   parallel: v.optional(parallel, {}),
   model,
   data,

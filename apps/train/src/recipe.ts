@@ -3,9 +3,10 @@ import { datasets } from "@terse/data";
 import { models } from "@terse/models";
 import { algorithms, gradientCompressions } from "@terse/optimizers";
 import { lineOf, nearest, OptionsError, parseOptions } from "@terse/options";
+import { problemsOfLocal, remarksOnLocal } from "./local-steps.ts";
 import { methodsInRun } from "./methods-in-run.ts";
 import { checkGradients, problemsOfOptimizers } from "./parameter-groups.ts";
-import { type Recipe, recipeSchema } from "./recipe-schema.ts";
+import { type Recipe, recipeSchema, standardOuter } from "./recipe-schema.ts";
 import { extended, isTree, readTree, recipesFolder, type Tree, withOverrides } from "./recipe-tree.ts";
 import { schedules, warmupWithin } from "./schedules/schedules.ts";
 
@@ -30,12 +31,13 @@ export function readRecipe(
 
 /** The recipe of a tree. Throws `OptionsError`, also where a compression of gradients is given as an optimizer. */
 export function parsedRecipe(tree: unknown): Recipe {
-  const { optimizer } = { ...(tree as Tree | null) } as { optimizer?: Tree | null };
-  const groups = optimizer?.["groups"];
-  const sections = [optimizer, ...(Array.isArray(groups) ? (groups as (Tree | null)[]) : [])];
-  const problems = sections.flatMap((section, i) => {
+  const { optimizer, local } = { ...(tree as Tree | null) } as { optimizer?: Tree | null; local?: Tree | null };
+  const sections = [
+    ...sectionsWithGroups("optimizer", optimizer),
+    ...sectionsWithGroups("local.optimizer", local?.["optimizer"] as Tree | null | undefined),
+  ];
+  const problems = sections.flatMap(([key, section]) => {
     const name = String(section?.["name"]);
-    const key = i === 0 ? "optimizer" : `optimizer.groups.${i - 1}`;
     return Object.hasOwn(gradientCompressions, name)
       ? [
           `${key}.name: ${name} compresses the gradients of an optimizer, such as sgd, adamw, lion, lamb or muon; name that here, and give --exchange.gradient.name=${name}`,
@@ -44,15 +46,31 @@ export function parsedRecipe(tree: unknown): Recipe {
   });
   problems.push(...problemsOfSections(tree));
   if (problems.length > 0) throw new OptionsError(problems);
-  return parseOptions(recipeSchema, withoutNull(tree), "");
+  return parseOptions(recipeSchema, withOuter(withoutNull(tree)), "");
 }
 
-/** `exchange.gradient: null` takes back the compression of another recipe, and is the same as none. */
+function sectionsWithGroups(key: string, section: Tree | null | undefined): [key: string, section: Tree | null][] {
+  const groups = section?.["groups"];
+  const all = Array.isArray(groups) ? (groups as (Tree | null)[]) : [];
+  return [[key, section ?? null], ...all.map((group, i): [string, Tree | null] => [`${key}.groups.${i}`, group])];
+}
+
+/** Options of local.optimizer without a name change those of the standard one. */
+function withOuter(tree: unknown): unknown {
+  const { local } = { ...(tree as Tree | null) };
+  if (!isTree(local) || !isTree(local["optimizer"]) || local["optimizer"]["name"] !== undefined) return tree;
+  return { ...(tree as Tree), local: { ...local, optimizer: { ...standardOuter, ...local["optimizer"] } } };
+}
+
+/** `local: null` and `exchange.gradient: null` take back those of another recipe, and are the same as none. */
 function withoutNull(tree: unknown): unknown {
-  const { exchange } = { ...(tree as Tree | null) };
-  if (!isTree(exchange) || exchange["gradient"] !== null) return tree;
-  const { gradient, ...others } = exchange;
-  return { ...(tree as Tree), exchange: others };
+  if (!isTree(tree)) return tree;
+  const { local, ...others } = tree;
+  const rest = local === null ? others : tree;
+  const { exchange } = rest;
+  if (!isTree(exchange) || exchange["gradient"] !== null) return rest;
+  const { gradient, ...kept } = exchange;
+  return { ...rest, exchange: kept };
 }
 
 /** A section that is a word where its name was meant: a line for each. */
@@ -78,7 +96,7 @@ function problemsOfSections(tree: unknown): string[] {
  */
 export function checkedRecipe(read: Recipe): Recipe {
   const { sections, problems } = methodsInRun(read);
-  const all = [...problemsOfOptimizers(read), ...problems];
+  const all = [...problemsOfOptimizers(read), ...problems, ...problemsOfLocal(read)];
   if (all.length > 0) throw new OptionsError(all);
   const recipe = { ...read, ...sections };
   checkGradients(recipe);
@@ -90,7 +108,7 @@ export function remarksOn(recipe: Recipe): string[] {
   const { warmup } = recipe.schedule;
   const within = warmupWithin(warmup, recipe.steps);
   const cut = within === warmup ? [] : [`schedule.warmup: ${warmup} steps are cut to ${within}, half of the run`];
-  return [...cut, ...methodsInRun(recipe).remarks.map(lineOf)];
+  return [...cut, ...methodsInRun(recipe).remarks.map(lineOf), ...remarksOnLocal(recipe)];
 }
 
 /**

@@ -1,7 +1,7 @@
 /** The recipe of a run that goes on: what of it must stay, and what was changed. */
 import { algorithms, gradientCompressions, refusedOptions } from "@terse/optimizers";
 import { applyOverrides, OptionsError, parseYaml, show } from "@terse/options";
-import { optimizersOf } from "./parameter-groups.ts";
+import { methodsIn, optimizersOf } from "./parameter-groups.ts";
 import { checkedRecipe, parsedRecipe } from "./recipe.ts";
 import type { Recipe } from "./recipe-schema.ts";
 import { isTree, type Tree, withOverrides } from "./recipe-tree.ts";
@@ -10,9 +10,12 @@ import { isTree, type Tree, withOverrides } from "./recipe-tree.ts";
  * The choices that a resumed run must keep, because its saved state depends on them, and all keys that it must keep
  * with them.
  */
-const keptNames = ["model.name", "data.name", "optimizer.name", "exchange.gradient.name"];
-const keptChoices = [...keptNames, "optimizer.groups"];
-const kept = ["seed", "model", "data", ...keptChoices];
+const keptNames = ["model.name", "data.name", "optimizer.name", "exchange.gradient.name", "local.optimizer.name"];
+const keptChoices = [...keptNames, "optimizer.groups", "local.optimizer.groups"];
+const kept = ["seed", "model", "data", ...keptChoices, "local.fragments", "local.order"];
+
+/** What a run keeps of its messages only as long as it has local steps, or has none. */
+const ofMessages = /^(local|exchange)\./;
 
 /**
  * What a run keeps of a key: of groups only which parameters have which optimizer, of the data all but how many samples
@@ -22,7 +25,7 @@ function keptOf(tree: unknown, key: string): unknown {
   const value = key.split(".").reduce<unknown>((inside, part) => (inside as Tree | null | undefined)?.[part], tree);
   if (key === "data" && isTree(value))
     return Object.fromEntries(Object.entries(value).filter(([option]) => option !== "maxCorrupt"));
-  if (key !== "optimizer.groups") return value;
+  if (!key.endsWith("optimizer.groups")) return value;
   const groups = value ?? [];
   const takers = (group: Tree | null) => ["name", "roles", "parameters"].map((option) => [option, group?.[option]]);
   return Array.isArray(groups) ? groups.map((group) => Object.fromEntries(takers(group))) : groups;
@@ -43,7 +46,8 @@ function keepingChoices<T>(before: unknown, after: unknown, read: () => T): T {
  * alone is named.
  */
 function checkKept(before: unknown, after: unknown, keys: readonly string[]): void {
-  const all = keys.flatMap((key) => differences(keptOf(before, key), keptOf(after, key), [key]));
+  const asked = sameRounds(before, after) ? keys : keys.filter((key) => !ofMessages.test(key));
+  const all = asked.flatMap((key) => differences(keptOf(before, key), keptOf(after, key), [key]));
   const renamed = all.filter(({ key }) => keptNames.includes(key)).map(({ key }) => key.replace(/name$/, ""));
   const changed = all.filter(
     ({ key }) => !renamed.some((section) => key.startsWith(section) && key !== `${section}name`),
@@ -98,18 +102,33 @@ function checkTree(value: unknown, where: string): asserts value is Tree {
     throw new OptionsError([`${where}: expected the keys of a recipe, such as steps: 500, got ${show(value)}`]);
 }
 
+/** Whether both recipes have local steps, or neither has. A run may begin with them, and end them, at any save. */
+export const sameRounds = (before: unknown, after: unknown): boolean => hasLocal(before) === hasLocal(after);
+
+const hasLocal = (recipe: unknown) => isTree((recipe as Tree | null | undefined)?.["local"]);
+
 /**
  * Options of an optimizer, or of what compresses its gradients, that are kept because the state depends on them or
  * their work is done.
  */
 function refusedOptionsOf(saved: Recipe, recipe: Recipe, step: number): Refusal[] {
-  const sections = ({ optimizer, exchange: { gradient } }: Recipe) => [
-    ...optimizersOf(optimizer).map(([key, section]) => ({ key, section, entry: algorithms[section.name] })),
-    ...(gradient ? [{ key: "exchange.gradient", section: gradient, entry: gradientCompressions[gradient.name] }] : []),
-  ];
+  const same = sameRounds(saved, recipe);
+  const sections = (of: Recipe) =>
+    methodsIn(of)
+      .slice(0, same ? undefined : 1) // each rank's own optimizer, or the one of all steps
+      .flatMap((method) => {
+        const { gradient } = method;
+        const every = method.key === "local.optimizer" ? of.local!.syncEvery : 1;
+        return [
+          ...optimizersOf(method).map(([key, section]) => ({ key, section, entry: algorithms[section.name], every })),
+          ...(gradient && same
+            ? [{ key: "exchange.gradient", section: gradient, entry: gradientCompressions[gradient.name], every }]
+            : []),
+        ];
+      });
   const now = sections(recipe);
-  return sections(saved).flatMap(({ key, section: before, entry }, i) => {
-    const reasons = refusedOptions(entry, { before, after: now[i]!.section, step });
+  return sections(saved).flatMap(({ key, section: before, entry, every }, i) => {
+    const reasons = refusedOptions(entry, { before, after: now[i]!.section, step: Math.floor(step / every) });
     return differences(before, now[i]!.section, []).flatMap(({ key: option, ...values }) => {
       const why = reasons.get(option);
       return why === undefined ? [] : [{ key: `${key}.${option}`, ...values, why }];

@@ -5,16 +5,31 @@ import type { Recipe } from "./recipe.ts";
 
 /**
  * What a rank sends from a step on: "800 kB a step, and 27 kB in the last one", or "27 kB to 800 kB a step" where steps
- * take turns.
+ * take turns. With local steps "1.2 MB in a round, every 10 steps (120 kB a step)".
  */
 export function sentText(
-  recipe: Pick<Recipe, "steps" | "optimizer" | "exchange">,
+  recipe: Pick<Recipe, "steps" | "optimizer" | "exchange" | "local">,
   bytesOf: (step: number) => number,
   from: number,
 ): string {
+  if (recipe.local) return roundsText(recipe.local, bytesOf, from);
   const bytes = [from, ...sampleOf(recipe.steps, methodsInRun(recipe).periods, from)].map(bytesOf);
   const runs = bytes.map(bytesText).filter((text, i, all) => text !== all[i - 1]);
   const [first, last] = [runs[0]!, runs.at(-1)!];
   const usual = runs.length > 2 ? `${bytesText(Math.min(...bytes))} to ${bytesText(Math.max(...bytes))}` : first;
   return `${usual} a step${runs.length === 1 ? "" : `, and ${last} in the last one`}`;
+}
+
+function roundsText(
+  { syncEvery, fragments }: NonNullable<Recipe["local"]>,
+  bytesOf: (step: number) => number,
+  from: number,
+): string {
+  const all = Array.from({ length: syncEvery }, (_, i) => bytesOf(from + i));
+  const rounds = all.filter((bytes) => bytes > 0);
+  const mean = all.reduce((sum, bytes) => sum + bytes, 0) / syncEvery;
+  const [least, most] = [Math.min(...rounds), Math.max(...rounds)].map(bytesText) as [string, string];
+  const every = syncEvery / fragments;
+  const text = rounds.length === 0 ? "nothing" : least === most ? least : `${least} to ${most}`;
+  return `${text} in a round, every ${every === 1 ? "step" : `${every} steps`} (${bytesText(mean)} a step)`;
 }

@@ -4,7 +4,7 @@
  */
 import type { Dataset } from "@terse/data";
 import type { Model } from "@terse/models";
-import type { Optimizer, StepReport } from "@terse/optimizers";
+import type { StepReport, TrainingOptimizer } from "@terse/optimizers";
 import { type Arena, scope } from "@terse/tensor";
 import { StepMeter } from "./measures/step-meter.ts";
 import type { Forward } from "./precision.ts";
@@ -13,14 +13,14 @@ export interface Training {
   readonly model: Model;
   readonly arena: Arena;
   readonly data: Pick<Dataset, "next">;
-  readonly optimizer: Optimizer;
+  readonly optimizer: TrainingOptimizer;
   readonly forward: Forward;
   readonly accumulate: number; // micro-batches
   readonly meter?: StepMeter; // times the parts of the step
 }
 
 /**
- * Resolves to this rank's mean loss over its micro-batches, and the costs of the step. Throws as `Optimizer.step` does.
+ * Resolves to this rank's mean loss over its micro-batches, and the costs of the step. Throws as `TrainingOptimizer.step` does.
  */
 export function takeStep(
   { model, arena, data, optimizer, forward, accumulate, meter = new StepMeter() }: Training,

@@ -3,6 +3,7 @@
  * send messages.
  */
 import type { Group } from "@terse/collectives";
+import { LocalSteps } from "@terse/optimizers";
 import { tokenVariable, withoutToken } from "@terse/page/access";
 import { openPage } from "@terse/page/open-page";
 import { Arena, manualSeed } from "@terse/tensor";
@@ -12,13 +13,14 @@ import { averageBuffers } from "./average-buffers.ts";
 import { buildData, buildModel, buildOptimizer, remarksOnModel } from "./build.ts";
 import { endOthers } from "./end-others.ts";
 import { evaluate } from "./evaluate.ts";
-import { exitCodeOf, Interruption } from "./interruption.ts";
+import { exitCodeOf, Interruption, reasonOf } from "./interruption.ts";
 import { Journal } from "./journal.ts";
 import { StepMeter } from "./measures/step-meter.ts";
 import { openMonitors } from "./monitoring/open-monitors.ts";
 import { withOwnDataPath } from "./own-data-path.ts";
 import { forwardIn } from "./precision.ts";
 import type { Recipe } from "./recipe.ts";
+import { RoundFacts } from "./round-facts.ts";
 import { checkSameData } from "./same-data.ts";
 import type { InitialWeights } from "./saves/initial-weights.ts";
 import { openRun } from "./saves/open-run.ts";
@@ -63,13 +65,18 @@ async function takeSteps(run: Run, group: Group, args: TrainArguments, opened: A
   optimizer.watch = meter;
   const skipped = skippedText(await skippedSamples(data, group), data);
   const remarks = [...remarksOnModel(recipe, arena, optimizer), ...(skipped ? [`skipped: ${skipped}`] : [])];
-  const journal = opened.use(new Journal(recipe, group, { model, data, optimizer, run, meter, remarks }));
+  const rounds = optimizer instanceof LocalSteps ? { optimizer, facts: new RoundFacts(group) } : undefined;
+  const reported = { model, data, optimizer, run, meter, remarks, facts: rounds?.facts };
+  const journal = opened.use(new Journal(recipe, group, reported));
   if (args.dashboard && group.rank === 0)
     opened.use(openPage(run.folder, args.dashboard, journal, (url) => isShownElsewhere(url, args)));
   if (group.rank === 0) opened.use(await openMonitors(args, run, (text) => journal.note(text)));
-  const asked = (signal: string) =>
-    journal.note(`${signal}: saves after this step and ends; a second signal ends at once`);
+  const when = rounds ? "when the next round is used" : "after this step";
+  const asked = (signal: string) => journal.note(`${signal}: saves ${when} and ends; a second signal ends at once`);
   const interruption = opened.use(new Interruption(group, run.step, asked));
+  if (rounds)
+    rounds.optimizer.beside = ({ loss, drift }) =>
+      rounds.facts.exchange({ ...journal.seenSoFar(loss), drift, signal: interruption.asked });
 
   const schedule = { ...recipe.schedule, steps: recipe.steps, lr: recipe.optimizer.lr };
   const forward = forwardIn(recipe);
@@ -80,7 +87,7 @@ async function takeSteps(run: Run, group: Group, args: TrainArguments, opened: A
   const validate = async () => {
     await share();
     await skippedSamples(data, group); // which ends the run where there are too many
-    return evaluate(model, data, recipe.evaluate.windows, group, forward);
+    return optimizer.shared(() => evaluate(model, data, recipe.evaluate.windows, group, forward));
   };
   const saveEvery = recipe.save.every ?? recipe.evaluate.every;
 
@@ -88,7 +95,7 @@ async function takeSteps(run: Run, group: Group, args: TrainArguments, opened: A
   await checkSameData(data, group); // … and reads the same data
 
   for (let step = run.step; step < recipe.steps; step++) {
-    const signal = await interruption.before(step);
+    const signal = rounds ? reasonOf(rounds.facts.latest?.signal ?? 0) : await interruption.before(step);
     if (signal !== undefined) {
       if (step > run.step) {
         await share();
@@ -108,6 +115,7 @@ async function takeSteps(run: Run, group: Group, args: TrainArguments, opened: A
     const stop = journal.start(step);
     const lr = learningRate(step, schedule);
     const report = await takeStep(training, lr);
+    if (report.round) rounds?.facts.use();
     await stop({ lr, ...report });
     if (trace?.isComplete(step, step + 1 === recipe.steps))
       await journal.traced(() => writeTrace(trace, group, run.folder));
@@ -116,7 +124,7 @@ async function takeSteps(run: Run, group: Group, args: TrainArguments, opened: A
   await optimizer.compare();
   await journal.evaluated(recipe.steps, validate);
   await saveAtEnd(recipe.steps, run, journal, interruption);
-  await journal.finish();
+  await optimizer.shared(() => journal.finish());
   await adviseAtEnd(run, group, (text) => journal.note(text));
   return 0;
 }

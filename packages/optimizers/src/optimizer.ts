@@ -285,6 +285,11 @@ export class Optimizer implements TrainingOptimizer {
     return { buckets: this.#buckets, ranks: this.#group.size, schemes: this.schemes, clipping: this.#clipping };
   }
 
+  /** The ranks meet in every step. */
+  meets(): boolean {
+    return true;
+  }
+
   /** Payload bytes that this rank sends in a step, by closed form; the next step's unless given. */
   bytesSent(step = this.steps): number {
     const ofMomenta = this.#syncs.reduce((sum, sync) => sum + sync.bytesSent(step, this.#group), 0);

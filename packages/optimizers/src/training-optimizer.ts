@@ -44,6 +44,8 @@ export interface TrainingOptimizer extends AsyncDisposable {
    * Throws StepRefusedError on every rank alike; a run then goes on from its last save.
    */
   step(given: { lr: number; loss?: number }): Promise<StepReport>;
+  /** Whether all ranks wait for each other in a step, so that other messages make nobody wait there. */
+  meets(step: number): boolean;
   /** Payload bytes that this rank sends in a step, by closed form; the next step's unless given. */
   bytesSent(step?: number): number;
   /** The requests of a step, by default the next one: for each bucket its elements and its rounds. */

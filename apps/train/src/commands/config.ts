@@ -15,7 +15,7 @@ import { recipeSchema } from "../recipe-schema.ts";
 import { jsonSchema } from "./json-schema.ts";
 
 /** One sentence for each key: from the methods' definitions, and from key-sentences.txt. */
-export const sentences: ReadonlyMap<string, string> = new Map([
+export const sentences: ReadonlyMap<string, string> = withThoseOfRounds([
   ...sentencesOf("optimizer", algorithms),
   ...sentencesOf("exchange.gradient", gradientCompressions),
   ...readFileSync(new URL("../key-sentences.txt", import.meta.url), "utf8")
@@ -26,6 +26,12 @@ export const sentences: ReadonlyMap<string, string> = new Map([
       return [key!, sentence!];
     }),
 ]);
+
+/** The optimizer of rounds has the options of any optimizer, but for clipping. */
+function withThoseOfRounds(all: readonly (readonly [key: string, sentence: string])[]): Map<string, string> {
+  const ofOptimizers = all.filter(([key]) => key.startsWith("optimizer.") && !key.startsWith("optimizer.clip"));
+  return new Map([...ofOptimizers.map(([key, sentence]) => [`local.${key}`, sentence] as const), ...all]);
+}
 
 function sentencesOf(section: string, registry: object): [string, string][] {
   return Object.values(registry as Record<string, { sentences?: Record<string, string> }>).flatMap(
@@ -72,7 +78,9 @@ function similar(key: string, names: readonly string[]): readonly string[] {
   const groups = new Set(names.flatMap((name) => name.split(".").slice(0, -1)));
   const same = endingIn(ownWord(key), [...groups, ...names]);
   const near = nearest(key, names);
-  return same.length > 0 ? same.slice(0, 3) : near === undefined ? [] : [near];
+  // The optimizer of rounds has the same options: the other one is meant.
+  const meant = same.filter((name) => !(name.startsWith("local.") && same.includes(name.slice("local.".length))));
+  return same.length > 0 ? meant.slice(0, 3) : near === undefined ? [] : [near];
 }
 
 function formText({ takes, required, fallback }: ListedOption): string {

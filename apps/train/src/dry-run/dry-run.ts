@@ -18,7 +18,7 @@ import { absentRanks } from "./absent-ranks.ts";
 import { noTime } from "./measured-of.ts";
 import { type MethodPlan, type Methods, methodsOf } from "./methods.ts";
 import { type Plan, planOf, type Speed, shapesOf } from "./plan.ts";
-import { timeOf } from "./step-time.ts";
+import { type StepTime, timeOf } from "./step-time.ts";
 
 /** Prints what a run would cost. Resolves to the exit code. */
 export async function dryRun(args: TrainArguments): Promise<number> {
@@ -109,25 +109,55 @@ export function planText(plan: Plan, ranks: number, on = ""): string[] {
       : [
           `sent by each rank (rank 0) in a step; 32-bit data parallel would send ${bytesText(plan.denseBytes)}`,
           ...phases.map((phase) => each(stepsText(phase), bytesText(Math.round(phase.bytes)))),
+          ...roundsText(plan, each),
         ]),
     ...timeText(plan, each),
   ];
 }
 
-function timeText(
-  { phases, speed, buckets, obstacle, tokens }: Plan,
+/** With local steps: what a step costs in the mean of a round. */
+function roundsText(
+  { recipe: { local, steps }, phases, parameters }: Plan,
   each: (label: string, text: string) => string,
 ): string[] {
+  if (!local) return [];
+  const all = phases.reduce((sum, phase) => sum + phase.steps * phase.bytes, 0);
+  const mean = all / steps;
+  return [
+    each(
+      "mean",
+      `${bytesText(Math.round(mean))}, ${Number(((8 * mean) / parameters).toPrecision(3))} bits a parameter`,
+    ),
+  ];
+}
+
+/** What would hide a round on this link: how many steps it takes to travel. */
+function delayText({ phases, recipe: { local } }: Plan): string {
+  const { syncEvery, fragments, delay } = local!;
+  const every = syncEvery / fragments;
+  const [{ computing, messages }] = phases.map(({ time }) => time!).toSorted((a, b) => b.messages - a.messages) as [
+    StepTime,
+  ];
+  const needed = Math.ceil(messages / computing);
+  const round = `a round leaves every ${every} steps, and takes ${seconds(messages)}`;
+  if (needed <= delay) return `${round}: local.delay, ${delay}, hides it`;
+  if (needed < every) return `${round}: local.delay ${needed} would hide it`;
+  return `${round}, more than the ${every} steps until the next one: no local.delay can hide it`;
+}
+
+function timeText(plan: Plan, each: (label: string, text: string) => string): string[] {
+  const { phases, speed, buckets, obstacle, tokens, recipe } = plan;
   if (speed === undefined) return ["time: give --link, such as --link 1gbit,50us, and a step's time is predicted"];
-  const leave =
-    obstacle === undefined
+  const leave = recipe.local
+    ? delayText(plan)
+    : obstacle === undefined
       ? `messages leave in ${buckets} ${buckets === 1 ? "bucket" : "buckets"} while backward runs`
       : `messages leave after backward: ${obstacle}`;
   return [
     `time of a step, predicted: messages by the link's numbers; 6 operations for each weight and ${tokens === undefined ? "place" : "token"} at ${speedText(speed)}`,
     ...phases.map((phase) => {
       const { computing, messages, exposed } = phase.time!;
-      const parts = `forward and backward ${seconds(computing)}; messages ${seconds(messages)}, of which ${seconds(exposed)} after backward`;
+      const parts = `forward and backward ${seconds(computing)}; messages ${seconds(messages)}, of which ${seconds(exposed)} ${recipe.local ? "to wait for" : "after backward"}`;
       return each(stepsText(phase), `${seconds(computing + exposed)}: ${parts}`);
     }),
     leave,

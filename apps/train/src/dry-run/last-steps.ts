@@ -1,4 +1,4 @@
-import type { Optimizer } from "@terse/optimizers";
+import type { TrainingOptimizer } from "@terse/optimizers";
 
 const stepsAtEnd = 16; // the most between two synchronisations of 0/1 Adam
 
@@ -6,7 +6,10 @@ const stepsAtEnd = 16; // the most between two synchronisations of 0/1 Adam
  * Some of the last steps of a run, in which warm-ups have ended: one for each number of bytes, because steps that
  * synchronise take turns with others.
  */
-export function lastSteps(optimizer: Optimizer, steps: number): { step: number; bytes: number; share: number }[] {
+export function lastSteps(
+  optimizer: TrainingOptimizer,
+  steps: number,
+): { step: number; bytes: number; share: number }[] {
   const last = Array.from({ length: Math.min(steps, stepsAtEnd) }, (_, i) => steps - 1 - i);
   return [...Map.groupBy(last, (step) => optimizer.bytesSent(step))].map(([bytes, [step, ...others]]) => ({
     step: step!,

@@ -6,7 +6,7 @@
 import { type Group, type Link, linkText } from "@terse/collectives";
 import { datasets } from "@terse/data";
 import { type Measured, memoryOfRound } from "@terse/exchange";
-import type { Optimizer } from "@terse/optimizers";
+import { LocalSteps, type TrainingOptimizer } from "@terse/optimizers";
 import { Arena, type Segment, withDevice } from "@terse/tensor";
 import { buildModel, makeOptimizer, remarksOnModel } from "../build.ts";
 import { methodsInRun } from "../methods-in-run.ts";
@@ -108,7 +108,7 @@ export async function planOf(
     tokens: blockSize === undefined ? undefined : rows * blockSize,
     speed,
     measured,
-    buckets: optimizer.requests(0).length,
+    buckets: optimizer.requests(phases.findLast(({ bytes }) => bytes > 0)?.from ?? 0).length,
     obstacle: recipe.overlap === "off" ? "overlap is off" : optimizer.obstacle,
   };
 }
@@ -125,19 +125,22 @@ export function shapesOf(recipe: Recipe, group: Group, measured: Measured | unde
 /** The memory of a rank. Messages count as in the step of `steps` that takes most for them. */
 export async function memoryOf(
   arena: Arena,
-  optimizer: Optimizer,
+  optimizer: TrainingOptimizer,
   { ranks, steps }: { ranks: number; steps: readonly number[] },
 ): Promise<Plan["memory"]> {
   const { tensors } = await optimizer.state();
+  // A save has each rank's own parameters besides its state; in memory the model has them.
+  const state = [...tensors].filter(([name]) => !name.startsWith("island."));
+  const copies = optimizer instanceof LocalSteps ? optimizer.copyBytes : 0;
   return {
     parameters: 4 * arena.parameters.length,
     gradients: 4 * arena.gradients.length,
-    state: [...tensors.values()].reduce((sum, { length }) => sum + 4 * length, 0),
+    state: copies + state.reduce((sum, [, { length }]) => sum + 4 * length, 0),
     exchange: ranks === 1 ? 0 : Math.max(...steps.map((step) => memoryOfMessages(optimizer, step, ranks))),
   };
 }
 
-function memoryOfMessages(optimizer: Optimizer, step: number, ranks: number): number {
+function memoryOfMessages(optimizer: TrainingOptimizer, step: number, ranks: number): number {
   const parts = optimizer
     .requests(step)
     .map(({ rounds }) => Math.max(0, ...rounds.map((round) => memoryOfRound(round, ranks, 0, optimizer.schemes))));

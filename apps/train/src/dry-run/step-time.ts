@@ -1,6 +1,6 @@
 /** How long a step would take, by the closed forms of its messages. */
 import { bytesOfRound, type Measured, predictRound, returningShare } from "@terse/exchange";
-import type { Optimizer } from "@terse/optimizers";
+import type { TrainingOptimizer } from "@terse/optimizers";
 import type { Recipe } from "../recipe.ts";
 
 /** Seconds of a step, predicted. */
@@ -12,19 +12,32 @@ export interface StepTime {
 
 export function timeOf(
   step: { readonly step: number; readonly bytes: number },
-  optimizer: Optimizer,
+  optimizer: TrainingOptimizer,
   recipe: Recipe,
   { ranks, measured, computing }: { ranks: number; measured: Measured; computing: number },
 ): StepTime {
+  if (recipe.local) return timeOfRound(step, optimizer, recipe.local, { ranks, measured, computing });
   const backward = hidingSeconds(optimizer, recipe, (2 / 3) * computing); // forward takes the other third
   return { computing, ...timeOfMessages(optimizer, step, { ranks, measured, backward }) };
+}
+
+/** A step that uses a round waits for what `delay` steps have not hidden. Other steps send nothing. */
+function timeOfRound(
+  step: { readonly step: number; readonly bytes: number },
+  optimizer: TrainingOptimizer,
+  { delay }: NonNullable<Recipe["local"]>,
+  { ranks, measured, computing }: { ranks: number; measured: Measured; computing: number },
+): StepTime {
+  if (step.bytes === 0) return { computing, messages: 0, exposed: 0 };
+  const { messages, exposed } = timeOfMessages(optimizer, step, { ranks, measured, backward: 0 });
+  return { computing, messages, exposed: Math.max(0, exposed - delay * computing) };
 }
 
 /**
  * The seconds of a step's backward in which messages leave: those of the last micro-batch, if its method sends any
  * meanwhile.
  */
-export function hidingSeconds(optimizer: Optimizer, { overlap, accumulate }: Recipe, backward: number): number {
+export function hidingSeconds(optimizer: TrainingOptimizer, { overlap, accumulate }: Recipe, backward: number): number {
   return overlap === "off" || optimizer.obstacle !== undefined ? 0 : backward / accumulate;
 }
 
@@ -35,7 +48,7 @@ export function hidingSeconds(optimizer: Optimizer, { overlap, accumulate }: Rec
  * `bytes`: all that rank 0 sends in the step.
  */
 export function timeOfMessages(
-  optimizer: Optimizer,
+  optimizer: TrainingOptimizer,
   { step: from, bytes }: { step: number; bytes: number },
   { ranks, measured, backward }: { ranks: number; measured: Measured; backward: number },
 ): Omit<StepTime, "computing"> {

@@ -3,7 +3,7 @@
  * in the order of `layers/names`, with null for a layer that has no such value.
  */
 import type { Group } from "@terse/collectives";
-import type { Optimizer } from "@terse/optimizers";
+import type { TrainingOptimizer } from "@terse/optimizers";
 import { scope } from "@terse/tensor";
 import { measureAgreement } from "./agreement.ts";
 import { measureLayers } from "./layers.ts";
@@ -14,7 +14,7 @@ import type { VoteSample } from "./vote-sample.ts";
 /** The line without its step on rank 0; undefined on the others, and where there is nothing to measure. */
 export async function measure(
   group: Group,
-  optimizer: Optimizer,
+  optimizer: TrainingOptimizer,
   { step, votes }: { step: number; votes: VoteSample | undefined },
 ): Promise<Readonly<Record<string, unknown>> | undefined> {
   const began = performance.now();
@@ -38,7 +38,7 @@ export async function measure(
 }
 
 /** Whether a step that is due to be measured waits for the next one, whose momenta are the ranks' own. */
-export function isBetterMeasuredNext(optimizer: Optimizer, step: number): boolean {
+export function isBetterMeasuredNext(optimizer: TrainingOptimizer, step: number): boolean {
   return optimizer.averagesMomenta(step) && !optimizer.averagesMomenta(step + 1);
 }
 

@@ -10,17 +10,28 @@ export interface RankMeasures {
   readonly exposed: number; // seconds a step that it did
 }
 
-/** On rank 0 the mean loss and the keys for metrics.jsonl; undefined on the others. */
-export async function gatherRanks(group: Group, { loss, compute, exposed }: RankMeasures) {
-  const mine = Float64Array.of(loss, compute, exposed, process.memoryUsage.rss());
+/** The mean loss of the ranks, and the keys for metrics.jsonl. */
+export type MeasuredRanks = ReturnType<typeof measuredRanks>;
+
+/** Of all ranks on rank 0; undefined on the others. */
+export async function gatherRanks(group: Group, measures: RankMeasures): Promise<MeasuredRanks | undefined> {
+  const mine = rowOf(measures);
   const ranks = Array.from({ length: group.size }, () => new Float64Array(mine.length));
   await group.gather(mine, 0, group.rank === 0 ? ranks : undefined);
-  if (group.rank !== 0) return undefined;
-  const column = (i: number) => ranks.map((of) => of[i]!);
+  return group.rank === 0 ? measuredRanks(ranks) : undefined;
+}
+
+/** The numbers of a rank. */
+export const rowOf = ({ loss, compute, exposed }: RankMeasures): Float64Array<ArrayBuffer> =>
+  Float64Array.of(loss, compute, exposed, process.memoryUsage.rss());
+
+/** `rows`: of each rank, those of `rowOf` first. */
+export function measuredRanks(rows: readonly Float64Array[]) {
+  const column = (i: number) => rows.map((of) => of[i]!);
   const computing = column(1);
   const most = Math.max(...computing);
   return {
-    loss: column(0).reduce((sum, each) => sum + each, 0) / group.size,
+    loss: column(0).reduce((sum, each) => sum + each, 0) / rows.length,
     measured: {
       "ranks/compute_seconds": computing,
       "ranks/exposed_seconds": column(2),

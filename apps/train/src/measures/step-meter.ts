@@ -63,6 +63,11 @@ export class StepMeter implements StepWatch {
     return this.#watches[place];
   }
 
+  /** Of all steps that have ended since `take`. */
+  get seconds(): number {
+    return this.#busy / 1000;
+  }
+
   /** Mean seconds a step of each part, and of the whole step, over `steps` steps since the last call. */
   take(steps: number): { readonly parts: PartTimes; readonly step: number } {
     const each = (milliseconds: number) => milliseconds / 1000 / steps;

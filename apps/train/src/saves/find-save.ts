@@ -70,7 +70,13 @@ export async function findSave(path: string, group: Group): Promise<FoundSave> {
  * Brings the files that a rank needs from another machine's disk to its own, and checks every file that will be read.
  * Resolves to the rank that reads the weights. Throws `CheckpointError` on all ranks alike.
  */
-export async function gatherSave(run: string, manifest: SaveManifest, lock: FolderLock, group: Group): Promise<number> {
+export async function gatherSave(
+  run: string,
+  manifest: SaveManifest,
+  lock: FolderLock,
+  group: Group,
+  isCarried: boolean = manifest.ranks !== group.size,
+): Promise<number> {
   const folder = saveFolder(run, manifest.step);
   const isKeeper = lock.keeper === group.rank;
   const disks = await onEveryRank(group, () => ({
@@ -80,7 +86,7 @@ export async function gatherSave(run: string, manifest: SaveManifest, lock: Fold
   const keeperOf = disks.map(({ keeper }) => keeper);
   const haveIt = ({ name }: SavedFile) => disks.flatMap(({ has }, rank) => (has.includes(name) ? [rank] : []));
   const states = manifest.files.filter(({ name }) => name !== weightsFile && name !== configFile);
-  const needs = (rank: number) => statesOf(rank, manifest, group.size);
+  const needs = (rank: number) => statesOf(rank, manifest, isCarried);
 
   const weights = manifest.files.find(({ name }) => name === weightsFile);
   if (!weights)
@@ -117,9 +123,9 @@ export async function gatherSave(run: string, manifest: SaveManifest, lock: Fold
   return reader;
 }
 
-/** The files of state that a rank reads: its own, or, after another number of ranks, those of all. */
-export function statesOf(rank: number, { ranks }: SaveManifest, size: number): string[] {
-  return ranks === size ? [stateFile(rank)] : Array.from({ length: ranks }, (_, each) => stateFile(each));
+/** The files of state that a rank reads: its own, or those of all ranks where the state is carried to others. */
+export function statesOf(rank: number, { ranks }: SaveManifest, isCarried: boolean): string[] {
+  return isCarried ? Array.from({ length: ranks }, (_, each) => stateFile(each)) : [stateFile(rank)];
 }
 
 function discard(path: string, error: unknown): never {

@@ -11,7 +11,7 @@ import {
 } from "@terse/checkpoint";
 import type { Group } from "@terse/collectives";
 import type { Model } from "@terse/models";
-import { type Optimizer, SavedStateError, type StoredState } from "@terse/optimizers";
+import { asOfOneRank, LocalSteps, SavedStateError, type StoredState, type TrainingOptimizer } from "@terse/optimizers";
 import { fromTypedArray, scope, setRandomState, type TypedArray } from "@terse/tensor";
 import { broadcastTensors } from "../broadcast-tensors.ts";
 import type { Parts } from "../parts.ts";
@@ -30,17 +30,19 @@ export async function restoreSave(
   const folder = saveFolder(run, manifest.step);
   await loadWeightsOn(reader, folder, model, group);
   const saves = Array.from({ length: manifest.ranks }, (): StoredState => ({ tensors: new Map(), scalars: {} }));
-  const files = statesOf(group.rank, manifest, group.size);
+  const [had, has] = [manifest.recipe.local !== undefined, optimizer instanceof LocalSteps];
+  const sameRanks = manifest.ranks === group.size;
+  const files = statesOf(group.rank, manifest, !sameRanks || had !== has);
   let random: string | undefined; // as this rank had it; other ranks than those of the save begin anew
   for (const name of files) {
     const record = manifest.files.find((file) => file.name === name)!;
     const read = await readState(join(folder, name));
     saves[record.rank] = read.state;
-    if (manifest.ranks === group.size) random = read.random;
-    if (manifest.ranks === group.size) await checkFits(optimizer, record, folder);
+    if (sameRanks && record.rank === group.rank) random = read.random;
+    if (sameRanks && had === has) await checkFits(optimizer, record, folder);
   }
   try {
-    await scope(() => optimizer.restore(manifest.step, saves));
+    await scope(() => optimizer.restore(manifest.step, had && !has ? [asOfOneRank(saves)] : saves));
   } catch (error) {
     if (!(error instanceof SavedStateError)) throw error;
     throw new CheckpointError(
@@ -78,7 +80,11 @@ async function readState(path: string): Promise<{ state: StoredState; random: st
 }
 
 /** Names, dtypes and shapes of a rank's own state: `restore` compares names and lengths only. */
-async function checkFits(optimizer: Optimizer, { name, tensors = {} }: FileRecord, folder: string): Promise<void> {
+async function checkFits(
+  optimizer: TrainingOptimizer,
+  { name, tensors = {} }: FileRecord,
+  folder: string,
+): Promise<void> {
   await scope(async () => {
     const wanted = (await optimizer.state()).tensors;
     const words = (tensor?: { dtype: string; shape: readonly number[] }) =>

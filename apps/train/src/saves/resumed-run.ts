@@ -2,7 +2,7 @@ import { CheckpointError } from "@terse/checkpoint";
 import type { Group } from "@terse/collectives";
 import type { Parts } from "../parts.ts";
 import { type Recipe, remarksOn } from "../recipe.ts";
-import { changesOf, resumedRecipe, throwRefusals } from "../resumed-recipe.ts";
+import { changesOf, resumedRecipe, sameRounds, throwRefusals } from "../resumed-recipe.ts";
 import { DamagedSave, findSave, gatherSave } from "./find-save.ts";
 import { restoreSave } from "./restore-save.ts";
 import { Run } from "./run.ts";
@@ -25,7 +25,8 @@ export async function resumeRun(
   const { saved, before, recipe } = resumedRecipe(manifest, recipeText, overrides, run);
   checkShards({ ranks: manifest.ranks, saved }, recipe, group);
   const place = await enterFolder(run, recipe, group, manifest.step);
-  const reader = await gatherSave(run, manifest, place.lock, group).catch((error: unknown) => {
+  const isCarried = manifest.ranks !== group.size || !sameRounds(saved, recipe);
+  const reader = await gatherSave(run, manifest, place.lock, group, isCarried).catch((error: unknown) => {
     leaveFolder(place);
     return damaged(error);
   });
@@ -37,8 +38,19 @@ export async function resumeRun(
     ...changesOf(before, recipe),
     ...remarks,
     ...otherRanks({ ranks: manifest.ranks, saved }, recipe, group),
+    ...otherRounds(saved, recipe),
   ];
   return new Run(place, group, { step: manifest.step, sums: manifest.sums, notes, restore });
+}
+
+/** What becomes of the state where local steps begin or end. */
+function otherRounds(saved: Recipe, recipe: Recipe): string[] {
+  if (sameRounds(saved, recipe)) return [];
+  return recipe.local
+    ? ["local steps begin: every rank goes on by itself from the model, with the optimizer's state of before"]
+    : [
+        "local steps end: all ranks go on from the shared model, with the mean of their optimizers' states; what they had done alone since the last round is left behind",
+      ];
 }
 
 interface Saved {

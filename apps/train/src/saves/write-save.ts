@@ -57,7 +57,7 @@ export function copyState(
     const files: SaveFiles = { rank, state, metadata };
     if (rank > 0) return { step, data: data.state(), files };
     const config = withMeanings({ model_type: recipe.model.name, ...model.config }, meanings, data.classNames);
-    const weights = await copiesOf(model.stateDict(), spare?.model?.tensors);
+    const weights = await optimizer.shared(() => copiesOf(model.stateDict(), spare?.model?.tensors));
     const storedAs = model.storedAs && Object.fromEntries(weights.map(([name]) => [name, model.storedAs!(name)]));
     return { step, data: data.state(), files: { ...files, model: { tensors: weights, config, storedAs } } };
   });

@@ -27,8 +27,8 @@ import type { SavedState, StoredState } from "../saved-state.ts";
 import type { StepWatch } from "../step.ts";
 import type { StepReport, TrainingOptimizer } from "../training-optimizer.ts";
 import { type FragmentOrder, fragmentsOf } from "./fragments.ts";
-import { type PendingRound, restoreOwn, savedLocalSteps, storedLocalSteps } from "./saved-rounds.ts";
-import { Schedule } from "./schedule.ts";
+import { RoundSchedule } from "./round-schedule.ts";
+import { asOfOneRank, type PendingRound, restoreOwn, savedLocalSteps, storedLocalSteps } from "./saved-rounds.ts";
 import { offsetsOf, SharedCopy } from "./shared-copy.ts";
 
 /** The options of `LocalSteps`. */
@@ -54,9 +54,12 @@ interface UnderWay extends Pick<PendingRound, "fragment" | "drift"> {
 export class LocalSteps implements TrainingOptimizer {
   steps = 0;
   readonly obstacle = undefined;
-  /** Called when a round leaves; the round is used when its promise, too, has resolved. May be set between two steps. */
-  beside: (() => Promise<void>) | undefined;
-  readonly schedule: Schedule;
+  /**
+   * Called when a round leaves, with the loss of this rank's step and the round's `drift`. The round is used when its
+   * promise, too, has resolved. It may be set between two steps.
+   */
+  beside: ((own: { loss: number; drift: number }) => Promise<void>) | undefined;
+  readonly schedule: RoundSchedule;
   readonly #flat: FlatParameters;
   readonly #group: Group;
   readonly #alone: Group;
@@ -75,7 +78,7 @@ export class LocalSteps implements TrainingOptimizer {
    */
   constructor(flat: FlatParameters, group: Group, options: LocalStepsOptions) {
     const { inner, outer, outerLr, syncEvery, fragments = 1, order = "strided", delay = 0, alpha = 0 } = options;
-    this.schedule = new Schedule({ syncEvery, fragments, delay });
+    this.schedule = new RoundSchedule({ syncEvery, fragments, delay });
     if (!(alpha >= 0 && alpha <= 1)) throw new RangeError(`local.alpha: expected a number from 0 to 1, got ${alpha}`);
     if (alpha === 1 && group.size > 1)
       throw new RangeError("local.alpha: with 1 a rank never uses what the others send; take less, 0 for example");
@@ -90,6 +93,12 @@ export class LocalSteps implements TrainingOptimizer {
     const differences = keep(zeros([longest], { device: flat.parameters.device }));
     this.#copies = parts.map((segments) => new SharedCopy(flat, segments, differences));
     this.#outers = this.#copies.map((copy) => new Optimizer(copy, group, { ...outer, overlap: "off" }));
+  }
+
+  /** Bytes of what it has besides the states of its optimizers: θ̄, and Δ of the largest fragment. */
+  get copyBytes(): number {
+    const lengths = this.#copies.map(({ parameters }) => parameters.length);
+    return 4 * (lengths.reduce((sum, n) => sum + n, 0) + Math.max(...lengths));
   }
 
   get schemes(): Optimizer["schemes"] {
@@ -119,9 +128,9 @@ export class LocalSteps implements TrainingOptimizer {
     this.#take();
     const gradientNorm = await this.#ownStep(lr, loss);
     this.steps++;
-    if (this.schedule.leaves(this.steps)) this.#leave();
+    if (this.schedule.leaves(this.steps)) this.#leave(loss);
     if (!this.schedule.isUsed(this.steps)) return { gradientNorm, ...nothing };
-    if (!this.#underWay) this.#leave(); // its moment was before this optimizer's first step
+    if (!this.#underWay) this.#leave(loss); // its moment was before this optimizer's first step
     const began = performance.now();
     const { fragment, drift, arrived } = this.#underWay!;
     const { bytes, messages } = await arrived.catch((error: unknown) => {
@@ -149,14 +158,14 @@ export class LocalSteps implements TrainingOptimizer {
   }
 
   /** Sends the difference of the fragment whose turn it is. */
-  #leave(): void {
+  #leave(loss: number): void {
     if (this.#underWay) this.#mix();
     const fragment = this.schedule.fragmentAt(this.steps);
     const drift = this.#copies[fragment]!.subtract();
     const refusal = this.#refusal;
     // A scope of its own: it lasts as long as the round, which may outlive the step that it leaves in.
     const round = scope(() => this.#outers[fragment]!.step({ lr: this.#outerLr, ...(refusal && { refusal }) }));
-    const arrived = Promise.all([round, this.beside?.()]).then(([report]) => report);
+    const arrived = Promise.all([round, this.beside?.({ loss, drift })]).then(([report]) => report);
     arrived.catch(() => {}); // `step` throws it
     this.#underWay = { fragment, drift, arrived };
   }
@@ -179,6 +188,11 @@ export class LocalSteps implements TrainingOptimizer {
   async #settle(): Promise<void> {
     this.#take();
     await this.#underWay?.arrived;
+  }
+
+  /** The ranks meet where a round is used. */
+  meets(step: number): boolean {
+    return this.schedule.isUsed(step + 1);
   }
 
   bytesSent(step = this.steps): number {
@@ -249,7 +263,8 @@ export class LocalSteps implements TrainingOptimizer {
     const fragments = this.#outers.length;
     const { segments } = this.#flat;
     const stored = storedLocalSteps(saves, { rank, ranks, fragments, segments });
-    await this.#inner.restore(steps, stored && saves.length === ranks ? [saves[rank]!] : saves);
+    const own = saves.length === ranks ? saves[rank]! : asOfOneRank(saves);
+    await this.#inner.restore(steps, stored ? [own] : saves);
     for (const [i, outer] of this.#outers.entries()) if (stored) await outer.restore(stored.rounds[i]!, stored.outers);
     this.#taken = true;
     for (const copy of this.#copies) copy.take();

@@ -121,10 +121,10 @@ function meanOf(ranks: readonly Float32Array[]): Float32Array {
 }
 
 /**
- * The saves of a run with local steps as one save of a run without, whose ranks are all alike: what the ranks had of
- * their own becomes its mean. The model of such a save is θ̄.
+ * What the ranks of a run with local steps have saved of their own steps, as the save of a run with a single rank: the
+ * mean of what they had. The model of such a save is θ̄.
  */
-export function withoutLocalSteps(saves: readonly StoredState[]): StoredState {
+export function asOfOneRank(saves: readonly StoredState[]): StoredState {
   const [first] = saves as [StoredState, ...StoredState[]];
   const names = [...first.tensors.keys()].filter((name) => !isOfLocalSteps(name));
   const scalars = Object.entries(first.scalars).filter(([name]) => !isOfLocalSteps(name));

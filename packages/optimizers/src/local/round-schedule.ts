@@ -1,5 +1,5 @@
 /** When rounds leave and are used: a function of the step alone, counted from the beginning of the run. */
-export class Schedule {
+export class RoundSchedule {
   readonly every: number; // E, steps between two rounds
   readonly delay: number; // τ
   readonly #fragments: number;

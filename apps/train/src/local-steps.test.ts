@@ -1,0 +1,93 @@
+import { OptionsError } from "@terse/options";
+import { describe, expect, it } from "vitest";
+import { planText } from "./dry-run/dry-run.ts";
+import { planOf } from "./dry-run/plan.ts";
+import { methodName } from "./parameter-groups.ts";
+import { readRecipe, remarksOn } from "./recipe.ts";
+
+const recipeOf = (...overrides: string[]) => readRecipe("gpt-small-adamw", ["model.preset=nano", ...overrides]);
+const local = ["steps=40", "local.syncEvery=10"];
+
+describe("a recipe with local steps", () => {
+  it("takes DiLoCo's outer step unless it names another, or changes options of it", () => {
+    expect(recipeOf().local).toBeUndefined();
+    const standard = { name: "sgd", lr: 0.7, momentum: 0.9, nesterov: true };
+    expect(recipeOf(...local).local).toMatchObject({ syncEvery: 10, fragments: 1, delay: 0, alpha: 0 });
+    expect(recipeOf(...local).local!.optimizer).toMatchObject(standard);
+    expect(recipeOf(...local, "local.optimizer.lr=0.4").local!.optimizer).toMatchObject({ ...standard, lr: 0.4 });
+    const plain = recipeOf(...local, "local.optimizer.name=sgd", "local.optimizer.lr=1").local!.optimizer;
+    expect(plain).toMatchObject({ name: "sgd", lr: 1, momentum: 0, nesterov: false });
+    expect(recipeOf(...local, "local=null").local).toBeUndefined();
+  });
+
+  it("is named by both of its methods", () => {
+    const codec = ["exchange.gradient.name=codec", "exchange.gradient.codec=int8"];
+    expect(methodName(recipeOf(...local, ...codec))).toBe("adamw, every 10 steps sgd, codec");
+  });
+
+  it.each([
+    [["local.fragments=3"], /local\.syncEvery: 10 is no multiple of local\.fragments, 3; take 9 or 12/],
+    [["local.delay=10"], /local\.delay: a round leaves every 10 steps, .* from 0 to 9, got 10/],
+    [["local.fragments=2", "local.delay=5"], /local\.delay: a round leaves every 5 steps \(syncEvery \/ fragments\)/],
+    [["steps=45"], /steps: after 45 steps the last 5 would not have reached the other ranks, .* take 40 or 50/],
+    [["steps=5"], /steps: after 5 steps the last 5 would .* take 10/],
+    [["overlap=on"], /overlap: on, and with local nothing leaves during a backward: .* leave overlap out/],
+    [["parallel.weight=2"], /parallel\.weight: with local each rank has the whole state of its own steps/],
+    [["local.alpha=1.5"], /local\.alpha/],
+    [
+      ["optimizer.name=lion-cub", "optimizer.momentumSync.segments=all"],
+      /optimizer\.momentumSync: with local a rank's momenta are its own; leave it out/,
+    ],
+    [["optimizer.name=zero-one-adam"], /optimizer\.localSteps: 16 of 0\/1 Adam's own, .* set it to 1, or take adamw/],
+    [
+      ["local.optimizer.name=zero-one-adam", "local.optimizer.lr=1"],
+      /local\.optimizer\.name: after a local step of 0\/1/,
+    ],
+    [["local.optimizer.name=powersgd"], /local\.optimizer\.name: powersgd compresses the gradients of an optimizer/],
+    [
+      ["local.optimizer.name=lion-cub", "local.optimizer.lr=1", "exchange.gradient.name=terngrad"],
+      /exchange\.gradient: terngrad compresses mean gradients, and lion-cub does not send one/,
+    ],
+  ])("is refused with a line that names the key: %j", (overrides, message) => {
+    const read = () => recipeOf(...local, ...overrides);
+    expect(read).toThrow(OptionsError);
+    expect(read).toThrow(message);
+  });
+
+  it("whose model has fewer layers than fragments is refused before the first step", async () => {
+    const recipe = recipeOf("steps=200", "local.syncEvery=100", "local.fragments=50");
+    await expect(planOf(recipe, 2)).rejects.toThrow(/^local\.fragments: 50 fragments need as many layers, and the/);
+    await expect(planOf(recipeOf(...local, "local.alpha=1"), 2)).rejects.toThrow(/^local\.alpha: with 1 a rank never/);
+  });
+
+  it("says what one may not expect", () => {
+    const of = (...overrides: string[]) => remarksOn(recipeOf(...local, "schedule.warmup=2", ...overrides));
+    expect(of()).toEqual([]);
+    expect(of("optimizer.name=one-bit-adam", "optimizer.warmup=2")).toContainEqual(
+      expect.stringMatching(/^optimizer\.name: with local it steps alone, and one-bit-adam is adamw then/),
+    );
+    expect(of("local.optimizer.weightDecay=0.1")).toEqual([
+      expect.stringMatching(
+        /^local\.optimizer\.weightDecay: weights decay in each rank's own steps, and in the rounds/,
+      ),
+    ]);
+    expect(of("local.alpha=0.5")).toEqual([expect.stringMatching(/^local\.alpha: 0\.5 of a rank's own work outlives/)]);
+    expect(of("local.alpha=0.5", "local.delay=1")).toEqual([]);
+  });
+});
+
+describe("a dry run of local steps", () => {
+  it("counts the bytes of rounds, and says how many steps hide one", async () => {
+    const link = { bitsPerSecond: 1e7, latency: 0.05 };
+    const recipe = recipeOf(...local, "local.fragments=2");
+    const plan = await planOf(recipe, 3, { link, speed: { flops: 1e9, measured: false } });
+    const n = plan.memory.parameters / 4;
+    const sent = plan.phases.reduce((sum, { steps, bytes }) => sum + steps * bytes, 0);
+    expect(sent / 4).toBeCloseTo((2 * 2 * 4 * n) / 3, -3); // four rounds of all parameters, by an all-reduce
+    expect(plan.phases.find(({ bytes }) => bytes === 0)!.steps).toBe(32);
+    const text = planText(plan, 3).join("\n");
+    expect(text).toMatch(/^dry run: adamw, every 10 steps sgd on 3 ranks$/m);
+    expect(text).toMatch(/^ {2}mean +[\d.]+ kB, [\d.]+ bits a parameter$/m);
+    expect(text).toMatch(/^a round leaves every 5 steps, and takes [\d.]+ m?s/m);
+  });
+});

@@ -1,0 +1,116 @@
+/** Runs with local steps: resumed at any step, begun from other runs and given back to them, interrupted, refused. */
+import { cpSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { join } from "node:path";
+import { beforeAll, describe, expect, it } from "vitest";
+import { type Outcome, terseIn, tinyTraining, trainingFolder } from "./terse.ts";
+
+const { folder, text } = trainingFolder("local-steps");
+const terse = (...args: [args: readonly string[], during?: (line: string, pid: number) => void]) =>
+  terseIn(folder, ...args);
+const muon = "--optimizer.groups=[{ roles: [embedding, head, norm, vector], name: adamw }]";
+const own = ["--optimizer.name=muon", "--optimizer.lr=0.01", muon, "--sample.bytes=0", "--advise=false"];
+const codec = ["--exchange.gradient.name=codec", "--exchange.gradient.codec=scaled-sign"];
+const rounds = ["--local.syncEvery=6", "--local.fragments=2", "--local.delay=1", "--local.alpha=0.25", ...codec];
+const train = (...args: string[]) => [...tinyTraining(text), ...own, ...args];
+const run = join(folder, "run");
+
+const lines = (of: string): Record<string, number>[] =>
+  readFileSync(join(of, "metrics.jsonl"), "utf8")
+    .trimEnd()
+    .split("\n")
+    .map((line) => JSON.parse(line) as Record<string, number>);
+const filesOf = (of: string, step: number) =>
+  readdirSync(join(of, `step-${step}`))
+    .filter((name) => name.endsWith(".safetensors"))
+    .map((name) => [name, readFileSync(join(of, `step-${step}`, name)).toString("base64")]);
+
+describe("a run with local steps", () => {
+  let whole: Outcome;
+  beforeAll(async () => {
+    const saves = ["--save.every=1", "--save.keep=20", "--evaluate.every=4"];
+    whole = await terse(train("--steps=18", ...rounds, ...saves, "--out", run));
+  });
+
+  it("says what crosses the network and when, and whose the losses are", () => {
+    expect([whole.code, whole.err]).toEqual([0, ""]);
+    expect(whole.out).toMatch(
+      /^optimizer muon and adamw, every 6 steps sgd, codec: each rank sends .* in a round, every 3 steps \(/m,
+    );
+    expect(whole.out).toMatch(
+      /^local steps: one of 2 fragments is shared every 3 steps; a round travels beside a step, and a rank keeps 0\.25 of its own work; the loss is that of the ranks' own models, validation that of the shared one$/m,
+    );
+    const logged = lines(run).filter((line) => "local/rounds" in line);
+    expect(logged.map(({ step }) => step)).toEqual([2, 5, 8, 11, 14, 17]); // where rounds are used
+    for (const line of logged) {
+      expect(line["local/drift"]).toBeGreaterThan(0);
+      expect(line["local/round_bytes"]).toBeGreaterThan(0);
+      expect(line["sent_bytes"]).toBeCloseTo(line["local/round_bytes"]! / 3, 6);
+    }
+  });
+
+  it("goes on from a save after any step with the same bits, also while a round is under way", async () => {
+    for (const step of [1, 2, 3, 5, 6]) {
+      const copy = join(folder, `from-${step}`);
+      cpSync(run, copy, { recursive: true });
+      for (let later = step + 1; later <= 18; later++) rmSync(join(copy, `step-${later}`), { recursive: true });
+      const { code, err } = await terse(["train", "--resume", copy, "--save.every=0"]);
+      expect([code, err]).toEqual([0, ""]);
+      expect(filesOf(copy, 18)).toEqual(filesOf(run, 18));
+      rmSync(copy, { recursive: true });
+    }
+  });
+
+  it("goes on with another number of ranks, which end with the same parameters", async () => {
+    const copy = join(folder, "three");
+    cpSync(run, copy, { recursive: true });
+    const more = ["--steps=24", "--nproc-per-node=3", "--compareEvery=6"];
+    const { code, err, out } = await terse(["train", "--resume", copy, ...more]);
+    expect([code, err]).toEqual([0, ""]);
+    expect(out).toMatch(/^saved by 2 ranks, goes on with 3/m);
+  });
+
+  it("goes on without local steps, and with them again", async () => {
+    const copy = join(folder, "without");
+    cpSync(run, copy, { recursive: true });
+    const without = await terse(["train", "--resume", copy, "--steps=20", "--local=null", "--exchange.gradient=null"]);
+    expect([without.code, without.err]).toEqual([0, ""]);
+    expect(without.out).toMatch(/^local steps end: all ranks go on from the shared model/m);
+    const loss = (of: Outcome) => /validation_loss: ([\d.]+)/g.exec(of.out)![1];
+    expect(loss(without)).toBe([...whole.out.matchAll(/validation_loss: ([\d.]+)/g)].at(-1)![1]);
+    const again = await terse(["train", "--resume", copy, "--steps=24", "--local.syncEvery=4", "--compareEvery=1"]);
+    expect([again.code, again.err]).toEqual([0, ""]);
+    expect(again.out).toMatch(/^local steps begin: every rank goes on by itself from the model/m);
+  });
+
+  it("keeps its fragments", async () => {
+    const { code, err } = await terse(["train", "--resume", run, "--steps=24", "--local.fragments=3"]);
+    expect(code).toBe(1);
+    expect(err).toMatch(/^error: local\.fragments: 3, and the save has 2: a resumed run keeps it; take 2 again/);
+  });
+});
+
+describe("a run with local steps that is asked to end", () => {
+  it("ends where the next round is used, and goes on from there", async () => {
+    const out = join(folder, "stopped");
+    let asked = false;
+    const stopped = await terse(train("--steps=60000", ...rounds, "--save.every=0", "--out", out), (line, pid) => {
+      if (asked || !/step: \d+\//.test(line)) return;
+      asked = true;
+      process.kill(pid, "SIGTERM");
+    });
+    expect(stopped.code).toBe(143);
+    expect(stopped.out).toMatch(/^SIGTERM: saves when the next round is used and ends/m);
+    const [step] = readdirSync(out).flatMap((name) => /^step-(\d+)$/.exec(name)?.[1] ?? []);
+    expect(Number(step) % 3).toBe(0);
+    const { code, err } = await terse(["train", "--resume", out, `--steps=${6 * Math.ceil(Number(step) / 6) + 6}`]);
+    expect([code, err]).toEqual([0, ""]);
+  });
+});
+
+describe("a rank whose loss is not finite", () => {
+  it("ends the run in the next round, on all ranks", async () => {
+    const { code, err } = await terse(train("--steps=60", ...rounds, "--optimizer.lr=1e38", "--schedule.warmup=0"));
+    expect(code).toBe(1);
+    expect(err).toMatch(/refuses the step: the (loss|gradient) is not finite/);
+  });
+});
