@@ -10,6 +10,7 @@ import { convergenceReport } from "./convergence/report.ts";
 import { report } from "./cost-model/report.ts";
 import { exchangeReport } from "./exchange/report.ts";
 import { gpuReport } from "./gpu/report.ts";
+import { localReport } from "./local/report.ts";
 import { machineText } from "./machine.ts";
 import { modelsReport } from "./models/report.ts";
 import { optimizersReport } from "./optimizers/report.ts";
@@ -28,6 +29,7 @@ const reports: Record<string, (lines: readonly RecordedLine[], provenance: Prove
   "cost-model": report,
   exchange: exchangeReport,
   gpu: gpuReport,
+  local: localReport,
   models: modelsReport,
   optimizers: optimizersReport,
   papers: papersReport,
@@ -36,7 +38,7 @@ const reports: Record<string, (lines: readonly RecordedLine[], provenance: Prove
 };
 
 async function main(argv: readonly string[]): Promise<void> {
-  const recipes = { convergence: recipeKeys, models: recipeKeys, recipe: recipeKeys };
+  const recipes = { convergence: recipeKeys, local: recipeKeys, models: recipeKeys, recipe: recipeKeys };
   const args = readArguments(argv, suites, recipes, pictures);
   if (!args) {
     process.stdout.write(usageOf(suites, subjects));

@@ -6,6 +6,7 @@ import { convergence } from "./convergence/convergence.ts";
 import { costModel } from "./cost-model/cost-model.ts";
 import { exchange } from "./exchange/exchange.ts";
 import { gpu } from "./gpu/gpu.ts";
+import { local } from "./local/local.ts";
 import { models } from "./models/models.ts";
 import { optimizers } from "./optimizers/optimizers.ts";
 import { papersSuite } from "./papers/papers.ts";
@@ -23,6 +24,7 @@ export const suites: Record<string, Suite> = {
   "cost-model": costModel,
   exchange,
   gpu,
+  local,
   models,
   optimizers,
   papers: papersSuite,
@@ -39,6 +41,7 @@ export const subjects: Record<keyof typeof suites, string> = {
   "cost-model": "predicted and measured times of exchanges",
   exchange: "the time of an exchange, compared with Gloo and PyTorch",
   gpu: "kernels and training on a GPU, compared with PyTorch",
+  local: "losses of local steps with an outer step, by what a round sends",
   models: "steps, data and files of models compared with PyTorch; real runs",
   optimizers: "the local work of a step, compared with PyTorch and with memory",
   papers: "every figure and table of the four papers, and a verdict for each",
