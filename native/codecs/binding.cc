@@ -2,6 +2,7 @@
 // Lengths are checked here, so that no call from JavaScript reads or writes outside its arrays.
 #include <napi.h>
 
+#include <initializer_list>
 #include <memory>
 #include <string>
 #include <vector>
@@ -75,12 +76,15 @@ uint32_t small_of(const Napi::Value& value, const char* what) {
     return static_cast<uint32_t>(count);
 }
 
-terse_levels levels_of(const Napi::Value& value, const char* what) {
-    static const char* names[] = {"uniform", "without-zero", "logarithmic"};
-    if (value.IsString())
-        for (int i = 0; i < 3; i++)
-            if (value.As<Napi::String>().Utf8Value() == names[i]) return static_cast<terse_levels>(i);
-    throw Napi::TypeError::New(value.Env(), std::string(what) + ": expected \"uniform\", \"without-zero\" or \"logarithmic\"");
+// Which of the words it is.
+int word_of(const Napi::Value& value, const char* what, std::initializer_list<const char*> words) {
+    int i = 0;
+    std::string listed;
+    for (const char* word : words) {
+        if (value.IsString() && value.As<Napi::String>().Utf8Value() == word) return i;
+        listed += (i++ ? ", \"" : "\"") + std::string(word) + "\"";
+    }
+    throw Napi::TypeError::New(value.Env(), std::string(what) + ": expected one of " + listed);
 }
 
 // The options of one call, and the memory that they point to.
@@ -97,7 +101,9 @@ struct Options {
         read(parameters, "width", [&](auto& value, auto* name) { c.width = small_of(value, name); });
         read(parameters, "ranks", [&](auto& value, auto* name) { c.ranks = small_of(value, name); });
         read(parameters, "unscaled", [&](auto& value, auto*) { c.unscaled = value.ToBoolean(); });
-        read(parameters, "levels", [&](auto& value, auto* name) { c.levels = levels_of(value, name); });
+        read(parameters, "levels", [&](auto& value, auto* name) { c.levels = static_cast<terse_levels>(word_of(value, name, {"uniform", "without-zero", "logarithmic"})); });
+        read(parameters, "indices", [&](auto& value, auto* name) { c.indices = static_cast<terse_indices>(word_of(value, name, {"fixed", "elias-fano"})); });
+        read(parameters, "values", [&](auto& value, auto* name) { c.values = static_cast<terse_values>(word_of(value, name, {"f32", "f16", "2bit", "sign"})); });
         read(parameters, "dimensions", [&](auto& value, auto* name) { c.dimensions = small_of(value, name); });
         read(parameters, "side", [&](auto& value, auto* name) { c.side = small_of(value, name); });
         read(parameters, "block", [&](auto& value, auto* name) { c.block = count_of(value, name); });

@@ -32,7 +32,7 @@ const char *terse_codec_sentence(terse_codec_status status) {
         case TERSE_CODEC_BAD_K: return "k must be at least 1 and at most the number of floats that it chooses among.";
         case TERSE_CODEC_BAD_INDEX: return "index must be a multiple of 64.";
         case TERSE_CODEC_BAD_SCALE: return "The scale must be finite, and units not negative and so small that the largest field is finite.";
-        case TERSE_CODEC_BAD_CHOICE: return "An option has a value that this codec does not know: one of unscaled, levels, dimensions, clip, or of a block, ranks or units beside them.";
+        case TERSE_CODEC_BAD_CHOICE: return "An option has a value that this codec does not know: one of unscaled, levels, dimensions, clip, indices, values, or of a block, ranks or units beside them.";
         case TERSE_FRAME_NOT_A_FRAME: return "These bytes are not a frame: they do not begin with \"TERS\".";
         case TERSE_FRAME_OTHER_VERSION: return "The frame is of another version than this library reads.";
         case TERSE_FRAME_CUT_SHORT: return "The frame is cut short: it says that it has more bytes than there are.";
@@ -61,7 +61,8 @@ static terse_codec_status check(const terse_codec *codec, size_t n, const terse_
                          (o->segments || o->segment_count ? TERSE_TAKES_SEGMENTS : 0) | (o->bits ? TERSE_TAKES_BITS : 0) |
                          (o->width || o->ranks > 1 ? TERSE_TAKES_FIELDS : 0) | (o->unscaled ? TERSE_TAKES_UNSCALED : 0) |
                          (o->units ? TERSE_TAKES_UNSCALED : 0) | (o->levels ? TERSE_TAKES_LEVELS : 0) | (o->dimensions ? TERSE_TAKES_DIMENSIONS : 0) |
-                         (o->side ? TERSE_TAKES_SIDE : 0) | (o->k ? TERSE_TAKES_K : 0) | (o->clip != 0 ? TERSE_TAKES_CLIP : 0);
+                         (o->side ? TERSE_TAKES_SIDE : 0) | (o->k ? TERSE_TAKES_K : 0) | (o->clip != 0 ? TERSE_TAKES_CLIP : 0) |
+                         (o->indices ? TERSE_TAKES_INDICES : 0) | (o->values ? TERSE_TAKES_VALUES : 0);
     if (set & ~codec->takes) return TERSE_CODEC_NOT_TAKEN;
     if (n > (size_t)1 << 48) return TERSE_CODEC_BAD_LENGTH;
     const terse_codec_status status = check_scale_groups(n, o);

@@ -6,7 +6,7 @@
 #include "terse/codecs.h"
 
 enum {
-    MAGIC = 0, VERSION = 4, NAME = 8, N = 24, BITS = 32, SIDE = 34, WIDTH = 36, RANKS = 40, UNSCALED = 44, LEVELS = 48, DIMENSIONS = 52,
+    MAGIC = 0, VERSION = 4, NAME = 8, N = 24, BITS = 32, SIDE = 34, WIDTH = 36, RANKS = 40, UNSCALED = 44, INDICES = 46, VALUES = 47, LEVELS = 48, DIMENSIONS = 52,
     BLOCK = 56, K = 64, CLIP = 72, SEGMENT_COUNT = 76, WIRE_BYTES = 80, SEGMENTS = 88, NAME_BYTES = N - NAME, CHECKSUM_BYTES = 4,
 };
 static const char magic[4] = {'T', 'E', 'R', 'S'};
@@ -42,6 +42,7 @@ static uint32_t clip_bits(const terse_codec_options *o) {
 
 // Refuses options for which a header has no room or no code, and options that no codec gives.
 static terse_codec_status check_options(const terse_codec_options *o) {
+    if (o->indices > TERSE_INDICES_ELIAS_FANO || o->values > TERSE_VALUES_SIGN) return TERSE_CODEC_BAD_CHOICE;
     if (o->levels > TERSE_LEVELS_LOGARITHMIC || clip_bits(o) >= 0x7F800000) return TERSE_CODEC_BAD_CHOICE;
     if (o->block > most || o->segment_count > UINT32_MAX) return TERSE_CODEC_BAD_SCALE_GROUPS;
     return o->k > most ? TERSE_CODEC_BAD_K : TERSE_CODEC_OK;
@@ -83,7 +84,8 @@ terse_codec_status terse_frame_write(const terse_codec *codec, uint8_t *frame, s
     put_16(frame + SIDE, o->side);
     put_32(frame + WIDTH, o->width);
     put_32(frame + RANKS, o->ranks == 1 ? 0 : o->ranks);  // one meaning, one frame
-    put_32(frame + UNSCALED, o->unscaled != 0);
+    put_16(frame + UNSCALED, o->unscaled != 0);
+    frame[INDICES] = (uint8_t)o->indices, frame[VALUES] = (uint8_t)o->values;
     put_32(frame + LEVELS, o->levels);
     put_32(frame + DIMENSIONS, o->dimensions);
     put_64(frame + BLOCK, o->block);
@@ -124,7 +126,7 @@ terse_codec_status terse_frame_read(terse_frame *frame, const uint8_t *bytes, si
 
     const uint64_t n = get_64(bytes + N), block = get_64(bytes + BLOCK), k = get_64(bytes + K);
     const uint32_t clip = get_32(bytes + CLIP);
-    if (!name_is_good(bytes + NAME) || get_32(bytes + RANKS) == 1 || get_32(bytes + UNSCALED) > 1 || get_32(bytes + LEVELS) > TERSE_LEVELS_LOGARITHMIC || clip >= 0x7F800000 ||
+    if (!name_is_good(bytes + NAME) || get_32(bytes + RANKS) == 1 || get_16(bytes + UNSCALED) > 1 || bytes[INDICES] > TERSE_INDICES_ELIAS_FANO || bytes[VALUES] > TERSE_VALUES_SIGN || get_32(bytes + LEVELS) > TERSE_LEVELS_LOGARITHMIC || clip >= 0x7F800000 ||
         n > most || block > most || k > most || n > SIZE_MAX / sizeof(float) || block > SIZE_MAX / sizeof(float) || k > SIZE_MAX / sizeof(float))
         return TERSE_FRAME_BAD_HEADER;
     const terse_codec *codec;
@@ -147,7 +149,9 @@ terse_codec_status terse_frame_read(terse_frame *frame, const uint8_t *bytes, si
     options.side = get_16(bytes + SIDE);
     options.width = get_32(bytes + WIDTH);
     options.ranks = get_32(bytes + RANKS);
-    options.unscaled = get_32(bytes + UNSCALED);
+    options.unscaled = get_16(bytes + UNSCALED);
+    options.indices = (terse_indices)bytes[INDICES];
+    options.values = (terse_values)bytes[VALUES];
     options.levels = (terse_levels)get_32(bytes + LEVELS);
     options.dimensions = get_32(bytes + DIMENSIONS);
     options.block = (size_t)block;

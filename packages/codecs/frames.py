@@ -11,9 +11,11 @@ import sys
 from pathlib import Path
 
 CODECS = Path(__file__).resolve().parent / "src/codecs"
-HEADER = struct.Struct("<4s I 16s Q HHII III QQ f I Q")
-DEFAULTS = [("ranks", 1), ("levels", "uniform")]  # written like absent ones
+HEADER = struct.Struct("<4s I 16s Q HHII HBBII QQ f I Q")
+DEFAULTS = [("ranks", 1), ("levels", "uniform"), ("indices", "fixed"), ("values", "f32")]  # written like absent ones
 LEVELS = ["uniform", "without-zero", "logarithmic"]
+INDICES = ["fixed", "elias-fano"]
+VALUES = ["f32", "f16", "2bit", "sign"]
 
 
 def crc32c(data):
@@ -32,7 +34,8 @@ def written(frame):
     header = HEADER.pack(
         b"TERS", 1, frame["codec"].encode("ascii"), frame["n"],
         p.get("bits", 0), p.get("side", 0), p.get("width", 0), p.get("ranks", 0),
-        int(p.get("unscaled", False)), LEVELS.index(p.get("levels", "uniform")), p.get("dimensions", 0),
+        int(p.get("unscaled", False)), INDICES.index(p.get("indices", "fixed")), VALUES.index(p.get("values", "f32")),
+        LEVELS.index(p.get("levels", "uniform")), p.get("dimensions", 0),
         p.get("block", 0), p.get("k", 0), p.get("clip", 0), len(segments), len(wire),
     )
     body = header + struct.pack(f"<{len(ends)}Q", *ends) + wire
@@ -41,7 +44,7 @@ def written(frame):
 
 def read(text):
     data = bytes.fromhex(text)
-    magic, version, name, n, bits, side, width, ranks, unscaled, levels, dimensions, block, k, clip, count, length = HEADER.unpack_from(data)
+    magic, version, name, n, bits, side, width, ranks, unscaled, indices, values, levels, dimensions, block, k, clip, count, length = HEADER.unpack_from(data)
     ends = struct.unpack_from(f"<{count}Q", data, HEADER.size)
     at = HEADER.size + 8 * count
     (crc,) = struct.unpack_from("<I", data, at + length)
@@ -49,6 +52,7 @@ def read(text):
     said = {
         "bits": bits, "side": side, "width": width, "ranks": ranks, "unscaled": bool(unscaled), "levels": levels and LEVELS[levels],
         "dimensions": dimensions, "block": block, "segments": [end - begin for begin, end in zip((0, *ends), ends)], "k": k, "clip": clip,
+        "indices": indices and INDICES[indices], "values": values and VALUES[values],
     }
     parameters = {key: value for key, value in said.items() if value}
     return {"codec": name.rstrip(b"\0").decode("ascii"), "n": n, "parameters": parameters, "wire": data[at : at + length].hex()}

@@ -201,6 +201,14 @@ void check_refusals(const terse_codec *codec, const configuration *c) {
         o.k = (size_t)1 << 40;
         REFUSES(TERSE_CODEC_BAD_K, terse_codec_encode(codec, wire, bytes, x, N, &o, NULL), "k beyond all there is");
     }
+    if (codec->takes & TERSE_TAKES_INDICES) {
+        o = good, o.indices = (terse_indices)2;
+        REFUSES(TERSE_CODEC_BAD_CHOICE, terse_codec_encode(codec, wire, bytes, x, N, &o, NULL), "indices of no kind");
+    }
+    if (codec->takes & TERSE_TAKES_VALUES) {
+        o = good, o.values = (terse_values)4;
+        REFUSES(TERSE_CODEC_BAD_CHOICE, terse_codec_encode(codec, wire, bytes, x, N, &o, NULL), "values of no kind");
+    }
     if (codec->takes & TERSE_TAKES_DIMENSIONS) {
         static const struct { uint32_t dimensions; size_t block; terse_codec_status status; } wrong[] = {
             {1, 0, TERSE_CODEC_BAD_CHOICE}, {0, 4097, TERSE_CODEC_BAD_CHOICE}, {2, 129, TERSE_CODEC_BAD_CHOICE}, {3, 8, TERSE_CODEC_BAD_CHOICE}, {2, 9, TERSE_CODEC_BAD_SCALE_GROUPS},
@@ -253,4 +261,6 @@ void check_refusals(const terse_codec *codec, const configuration *c) {
     NOT_TAKEN(TERSE_TAKES_DIMENSIONS, dimensions, 2)
     NOT_TAKEN(TERSE_TAKES_K, k, 1)
     NOT_TAKEN(TERSE_TAKES_CLIP, clip, 2.5f)
+    NOT_TAKEN(TERSE_TAKES_INDICES, indices, TERSE_INDICES_ELIAS_FANO)
+    NOT_TAKEN(TERSE_TAKES_VALUES, values, TERSE_VALUES_F16)
 }

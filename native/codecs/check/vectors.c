@@ -63,6 +63,8 @@ static int understand(const char *word, const char *text) {
     IS("ranks") return o->ranks = (uint32_t)number, 1;
     IS("unscaled") return o->unscaled = (uint32_t)number, 1;
     IS("levels") return o->levels = (terse_levels)number, 1;
+    IS("indices") return o->indices = (terse_indices)number, 1;
+    IS("values") return o->values = (terse_values)number, 1;
     IS("dimensions") return o->dimensions = (uint32_t)number, 1;
     IS("block") return o->block = number, 1;
     IS("k") return o->k = number, 1;

@@ -8,6 +8,14 @@ from pathlib import Path
 source = Path(__file__).resolve().parents[3] / "packages/codecs/src"
 
 
+# Parameters that are words in Python, and numbers in C.
+words = {
+    "levels": ["uniform", "without-zero", "logarithmic"],
+    "indices": ["fixed", "elias-fano"],
+    "values": ["f32", "f16", "2bit", "sign"],
+}
+
+
 def fp32(values):
     return struct.pack(f"<{len(values)}f", *values).hex()
 
@@ -15,8 +23,8 @@ def fp32(values):
 def written(name, value):
     if name == "segments":
         return " ".join(map(str, [len(value), *accumulate(value)]))
-    if name == "levels":
-        return ["uniform", "without-zero", "logarithmic"].index(value)
+    if name in words:
+        return words[name].index(value)
     if name == "clip":
         return struct.unpack("<I", struct.pack("<f", value))[0]
     return int(value) if isinstance(value, bool) else value

@@ -67,6 +67,8 @@ static void make_frames(void) {
             options.dimensions = random_below(2) ? 0 : (uint32_t)random_below(3);
             options.block = blocks[random_below(5)];
             options.k = ks[random_below(4)];
+            options.indices = (terse_indices)(random_below(3) == 0);
+            options.values = random_below(2) ? TERSE_VALUES_F32 : (terse_values)random_below(4);
             options.clip = random_below(4) ? 0 : 2.5f;
             if (random_below(3) == 0) options.segments = segments, options.segment_count = 3;
             kept += keep_frame(codec, n, &options);

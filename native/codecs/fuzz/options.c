@@ -117,6 +117,8 @@ void fuzz_options(const uint8_t *bytes, size_t size) {
     options.block = some_number(&from);
     if (options.block > 128 && take(&from, 1) % 16) options.block %= 129;  // a transform takes the square of its length
     options.k = some_number(&from);
+    options.indices = (terse_indices)(take(&from, 1) % 4 ? 0 : some_number(&from));
+    options.values = (terse_values)(take(&from, 1) % 4 ? 0 : some_number(&from));
     options.clip = take(&from, 1) % 4 ? 0 : some_float(&from);
     options.zero = take(&from, 1) % 4;
     options.seed = take(&from, 8);

@@ -33,6 +33,8 @@ export interface Parameters {
   readonly segments?: readonly number[] | undefined;
   readonly k?: number | undefined;
   readonly clip?: number | undefined;
+  readonly indices?: "fixed" | "elias-fano" | undefined;
+  readonly values?: "f32" | "f16" | "2bit" | "sign" | undefined;
 }
 
 /** The options of one encoding. */

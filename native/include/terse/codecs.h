@@ -71,6 +71,12 @@ typedef enum terse_zero { TERSE_ZERO_UNSET = 0, TERSE_ZERO_MINUS = 1, TERSE_ZERO
 // The levels of linf (Lion Cub: section 2; section 4.2 and Figure 5).
 typedef enum terse_levels { TERSE_LEVELS_UNIFORM = 0, TERSE_LEVELS_WITHOUT_ZERO = 1, TERSE_LEVELS_LOGARITHMIC = 2 } terse_levels;
 
+// How top-k writes the indices and the values of what it keeps: packages/codecs/src/codecs/top-k/README.md.
+typedef enum terse_indices { TERSE_INDICES_FIXED = 0, TERSE_INDICES_ELIAS_FANO = 1 } terse_indices;
+typedef enum terse_values {
+    TERSE_VALUES_F32 = 0, TERSE_VALUES_F16 = 1, TERSE_VALUES_2BIT = 2, TERSE_VALUES_SIGN = 3,
+} terse_values;
+
 // Start from TERSE_CODEC_OPTIONS. The options above the line determine the wire format, and must be the same on every
 // rank. A codec refuses those of them that it does not take, and a mask or units (TERSE_CODEC_NOT_TAKEN); it ignores
 // zero, seed and step. Its README lists what it takes.
@@ -88,6 +94,8 @@ typedef struct terse_codec_options {
     size_t segment_count;
     size_t k;                // how many elements are kept: of all (top-k), of each block (dct-top-k)
     float clip;              // terngrad: in standard deviations; 0: none
+    terse_indices indices;   // top-k
+    terse_values values;     // top-k
     // --------------------------------------------------------------------------------------------------------------
     terse_zero zero;         // encode: for codecs with no code for zero
     const uint8_t *hold;     // NULL, or packed like signs: bit 1 = this element is masked: encode writes 0, decode_add adds nothing
@@ -118,7 +126,7 @@ enum {
     TERSE_TAKES_ZERO = 1 << 0, TERSE_TAKES_HOLD = 1 << 1, TERSE_TAKES_RANDOM = 1 << 2, TERSE_TAKES_BLOCK = 1 << 3,
     TERSE_TAKES_SEGMENTS = 1 << 4, TERSE_TAKES_BITS = 1 << 5, TERSE_TAKES_FIELDS = 1 << 6, TERSE_TAKES_UNSCALED = 1 << 7,
     TERSE_TAKES_LEVELS = 1 << 8, TERSE_TAKES_DIMENSIONS = 1 << 9, TERSE_TAKES_K = 1 << 10, TERSE_TAKES_CLIP = 1 << 11,
-    TERSE_TAKES_SIDE = 1 << 12,
+    TERSE_TAKES_SIDE = 1 << 12, TERSE_TAKES_INDICES = 1 << 13, TERSE_TAKES_VALUES = 1 << 14,
 };
 
 // One implementation of one codec. All implementations of a codec write the same bytes and add the same floats.

@@ -177,6 +177,8 @@ export interface ChosenParameter {
   readonly needed?: boolean;
   /** It is chosen as a share of the elements, from 0 to 1, in an option of this name. */
   readonly asShare?: string;
+  /** It is one of these words; the first is the default. */
+  readonly choices?: readonly string[];
 }
 
 /** A codec in TypeScript, in plain loops. It is the definition: every other implementation writes the same bytes. */

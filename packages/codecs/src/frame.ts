@@ -57,6 +57,8 @@ const at = {
   width: 36,
   ranks: 40,
   unscaled: 44,
+  indices: 46,
+  values: 47,
   levels: 48,
   dimensions: 52,
   block: 56,
@@ -68,6 +70,8 @@ const at = {
 } as const;
 const checksumBytes = 4;
 const levelNames = ["uniform", "without-zero", "logarithmic"] as const;
+const indexNames = ["fixed", "elias-fano"] as const;
+const valueNames = ["f32", "f16", "2bit", "sign"] as const;
 /** The longest vector, and so the most that any count of its elements can be. */
 const most = 2 ** 48;
 const infinityBits = 0x7f80_0000;
@@ -106,7 +110,9 @@ function headerOf({ name, parameters }: Codec, n: number, wireBytes: number): Ui
   for (const what of ["bits", "side"] as const) view.setUint16(at[what], parameters[what] ?? 0, true);
   for (const what of ["width", "dimensions"] as const) view.setUint32(at[what], parameters[what] ?? 0, true);
   view.setUint32(at.ranks, parameters.ranks === 1 ? 0 : (parameters.ranks ?? 0), true); // one meaning, one frame
-  view.setUint32(at.unscaled, parameters.unscaled ? 1 : 0, true);
+  view.setUint16(at.unscaled, parameters.unscaled ? 1 : 0, true);
+  view.setUint8(at.indices, indexNames.indexOf(parameters.indices ?? "fixed"));
+  view.setUint8(at.values, valueNames.indexOf(parameters.values ?? "f32"));
   view.setUint32(at.levels, levelNames.indexOf(parameters.levels ?? "uniform"), true);
   setUint64(view, at.block, parameters.block ?? 0);
   setUint64(view, at.k, parameters.k ?? 0);
@@ -157,12 +163,16 @@ export function readFrame(bytes: Uint8Array): Frame {
   };
   const [n, block, k] = [count("n"), count("block"), count("k")];
   const [bits, side] = [view.getUint16(at.bits, true), view.getUint16(at.side, true)];
-  const [width, ranks, unscaled, levels, dimensions, clipBits] = (
-    ["width", "ranks", "unscaled", "levels", "dimensions", "clip"] as const
-  ).map((what) => view.getUint32(at[what], true)) as [number, number, number, number, number, number];
+  const [width, ranks, levels, dimensions, clipBits] = (
+    ["width", "ranks", "levels", "dimensions", "clip"] as const
+  ).map((what) => view.getUint32(at[what], true)) as [number, number, number, number, number];
+  const unscaled = view.getUint16(at.unscaled, true);
+  const [indices, values] = [view.getUint8(at.indices), view.getUint8(at.values)];
   if (ranks === 1) badHeader("ranks is 1, which is written as 0");
   if (unscaled > 1) badHeader(`unscaled is ${unscaled}`);
   if (levels >= levelNames.length) badHeader(`levels is ${levels}`);
+  if (indices >= indexNames.length) badHeader(`indices is ${indices}`);
+  if (values >= valueNames.length) badHeader(`values is ${values}`);
   if (clipBits >= infinityBits) badHeader("clip is negative or not finite");
   if (!Object.hasOwn(codecs, name)) refuse("unknown codec", `there is no codec ${JSON.stringify(name)}.`);
 
@@ -176,6 +186,8 @@ export function readFrame(bytes: Uint8Array): Frame {
     ...(dimensions && { dimensions }),
     ...(block && { block }),
     ...(k && { k }),
+    ...(indices && { indices: indexNames[indices] }),
+    ...(values && { values: valueNames[values] }),
     ...(clipBits && { clip: view.getFloat32(at.clip, true) }),
     ...(segmentCount && { segments: readSegments(view, segmentCount, n) }),
   };

@@ -31,7 +31,7 @@ export { readOneScale, scaledSign, writeOneScale } from "./codecs/scaled-sign/sc
 export { sign } from "./codecs/sign/sign.ts";
 export { ternary } from "./codecs/ternary/ternary.ts";
 export { type TernGrad, terngrad } from "./codecs/terngrad/terngrad.ts";
-export { topK } from "./codecs/top-k/top-k.ts";
+export { type TopKParameters, topK } from "./codecs/top-k/top-k.ts";
 export { codecNamed, codecs, codecsOfGradients } from "./codecs.ts";
 export { crc32c } from "./crc32c.ts";
 export { type BadFrame, BadFrameError, type Frame, readFrame, writeFrame } from "./frame.ts";

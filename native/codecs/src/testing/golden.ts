@@ -22,6 +22,13 @@ export interface VoteCase {
   planes: string[];
 }
 
+/** Parameters that are words in JavaScript, and numbers in C. */
+const words: Readonly<Record<string, readonly string[]>> = {
+  levels: ["uniform", "without-zero", "logarithmic"],
+  indices: ["fixed", "elias-fano"],
+  values: ["f32", "f16", "2bit", "sign"],
+};
+
 const source = `${import.meta.dirname}/../../../../packages/codecs/src`;
 /** Every codec's vectors, and the vote's. */
 export const golden: { codec: string; cases: (CodecCase | VoteCase)[] }[] = globSync("{codecs/*,vote}/vectors.json", {
@@ -75,7 +82,7 @@ function written(name: string, value: unknown): string {
     const ends = (value as number[]).map((length) => (end += length));
     return [ends.length, ...ends].join(" ");
   }
-  if (name === "levels") return String(["uniform", "without-zero", "logarithmic"].indexOf(value as string));
+  if (Object.hasOwn(words, name)) return String(words[name]!.indexOf(value as string));
   if (name === "clip") return String(new Uint32Array(new Float32Array([value as number]).buffer)[0]);
   return String(typeof value === "boolean" ? Number(value) : value);
 }

@@ -19,7 +19,8 @@ MOST = 2**48  # floats of a vector
 COUNTS = {"bits": 2**32, "side": 2**32, "width": 2**32, "ranks": 2**32, "dimensions": 2**32, "block": MOST + 1, "k": MOST + 1}
 # Wrong whatever the number of floats; the other statuses depend on it.
 WRONG_FOR_EVERY_LENGTH = {c.NOT_TAKEN, c.BAD_BITS, c.BAD_WIDTH, c.TOO_MANY_RANKS, c.BAD_SCALE_GROUPS, c.BAD_K, c.BAD_CHOICE}
-PARAMETERS = (*COUNTS, "unscaled", "levels", "segments", "clip")
+WORDS = {"levels": c.LEVELS, "indices": c.INDICES, "values": c.VALUES}
+PARAMETERS = (*COUNTS, *WORDS, "unscaled", "segments", "clip")
 
 
 class Codec:
@@ -336,7 +337,7 @@ def decay_of(where: str, decay: Any) -> float:
 def codec(name: str, **parameters: Any) -> Codec:
     """
     A codec by name, with the parameters of its wire: bits, width, ranks, unscaled, levels, dimensions, block, segments
-    (lengths), k, clip. Each codec takes some of these and refuses the others; its README says which.
+    (lengths), k, clip, indices, values. Each codec takes some of these and refuses the others; its README says which.
     """
     return Codec(name, parameters)
 
@@ -354,10 +355,11 @@ def options_of(name: str, parameters: Dict[str, Any]) -> Tuple[c.Options, Any]:
     if not isinstance(unscaled, (bool, int)) or unscaled not in (0, 1):
         raise TypeError(f"{name}: unscaled is {unscaled!r}, and must be True or False.")
     options.unscaled = int(unscaled)
-    levels = parameters.get("levels", "uniform")
-    if levels not in c.LEVELS:
-        raise ValueError(f"{name}: levels is {levels!r}, and must be {', '.join(map(repr, c.LEVELS))}.")
-    options.levels = c.LEVELS[levels]
+    for key, words in WORDS.items():
+        word = parameters.get(key, next(iter(words)))
+        if word not in words:
+            raise ValueError(f"{name}: {key} is {word!r}, and must be {', '.join(map(repr, words))}.")
+        setattr(options, key, words[word])
     clip = parameters.get("clip", 0.0)
     if not isinstance(clip, numbers.Real) or not 0 <= float(clip) < math.inf:
         raise ValueError(f"{name}: clip is {clip!r}, and must be a number, 0 or more.")

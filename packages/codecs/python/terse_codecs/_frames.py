@@ -7,7 +7,7 @@ from typing import Any, Dict, NamedTuple
 
 from . import _library as c
 from ._arrays import BYTES, lend, new_bytes, part_of
-from ._codec import Codec
+from ._codec import WORDS, Codec
 from ._errors import BadFrameError, CodecError
 
 # Why bytes are refused, in the order of the checks; any other status is about the parameters.
@@ -95,7 +95,8 @@ def parameters_of(options: c.Options) -> Dict[str, Any]:
     """The parameters of a header: those that are not 0."""
     given: Dict[str, Any] = {key: getattr(options, key) for key in ("bits", "side", "width", "ranks", "dimensions", "block", "k", "clip")}
     given["unscaled"] = bool(options.unscaled)
-    given["levels"] = options.levels and list(c.LEVELS)[options.levels]
+    for key, words in WORDS.items():
+        given[key] = getattr(options, key) and list(words)[getattr(options, key)]
     ends = options.segments[: options.segment_count]
     given["segments"] = [end - begin for begin, end in zip([0, *ends], ends)]
     return {key: value for key, value in given.items() if value}

@@ -21,6 +21,8 @@ FRAME_VERSION = 1  # TERSE_FRAME_VERSION
 
 ZERO = {"minus": 1, "plus": 2}
 LEVELS = {"uniform": 0, "without-zero": 1, "logarithmic": 2}
+INDICES = {"fixed": 0, "elias-fano": 1}
+VALUES = {"f32": 0, "f16": 1, "2bit": 2, "sign": 3}
 
 TAKES_ZERO, TAKES_HOLD, TAKES_RANDOM, TAKES_FIELDS, TAKES_UNSCALED = 1 << 0, 1 << 1, 1 << 2, 1 << 6, 1 << 7
 
@@ -44,6 +46,8 @@ class Options(ctypes.Structure):
         ("segment_count", ctypes.c_size_t),
         ("k", ctypes.c_size_t),
         ("clip", ctypes.c_float),
+        ("indices", ctypes.c_int),
+        ("values", ctypes.c_int),
         ("zero", ctypes.c_int),
         ("hold", ctypes.c_void_p),
         ("seed", ctypes.c_uint64),

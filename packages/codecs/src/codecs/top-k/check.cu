@@ -30,14 +30,21 @@ void check_selection() {
         {"a sample of small ones", [](size_t i, bool sampled) { return sampled ? 1.0f : 2.0f + (float)(i % 5); }},
         {"a sample of large ones", [](size_t i, bool sampled) { return sampled ? 8.0f : 1.0f + (float)(i % 1000) * 0x1p-20f; }},
     };
+    static const struct {
+        terse_indices indices;
+        terse_values values;
+    } forms[] = {{TERSE_INDICES_FIXED, TERSE_VALUES_F32}, {TERSE_INDICES_ELIAS_FANO, TERSE_VALUES_F32}, {TERSE_INDICES_ELIAS_FANO, TERSE_VALUES_2BIT}, {TERSE_INDICES_ELIAS_FANO, TERSE_VALUES_SIGN}};
     for (const auto &v : vectors)
         for (const size_t n : {(size_t)1 << 16, (size_t)(1 << 16) + 4097, (size_t)150001}) {
             const size_t samples = top_k_samples(n), stride = n / samples;
             std::vector<float> x(n);
             for (size_t i = 0; i < n; i++) x[i] = v.at(i, i / stride < samples && top_k_sampled(stride, 1, i / stride) == i);
-            for (const size_t k : {(size_t)1, samples + 7, n / 3, n}) {
+            const size_t ks[] = {1, samples + 7, n / 3, n};
+            for (size_t c = 0; c < 8; c++) {
+                const size_t k = ks[c % 4];
+                const auto &form = forms[c < 4 ? 0 : 1 + (c + n) % 3];
                 terse_codec_options o = TERSE_CODEC_OPTIONS;
-                o.k = k;
+                o.k = k, o.indices = form.indices, o.values = form.values;
                 size_t bytes = 0, room = 0;
                 terse_codec_cuda_wire_bytes(codec, n, &o, &bytes), terse_codec_cuda_workspace_bytes(codec, n, &o, &room);
                 device_bytes x_there(n * 4, 4), wire_there(bytes, random_word() % 16), workspace(room, 0), bad(8, 0);
@@ -46,6 +53,11 @@ void check_selection() {
                 expect(terse_codec_encode(codec->definition, wire.data(), bytes, x.data(), n, &o, nullptr) == TERSE_CODEC_OK, v.name, "cuda", n, "top-k in C");
                 const terse_codec_status status = terse_codec_cuda_encode(codec, wire_there.at, bytes, (const float *)x_there.at, n, &o, workspace.at, room, (uint64_t *)bad.at, nullptr);
                 expect(status == TERSE_CODEC_OK && bad_on_device(bad) == TERSE_CODEC_CUDA_GOOD && wire_there.get() == wire, v.name, "cuda", n, "top-k's bytes");
+                std::vector<float> sum(n, 0.5f);
+                device_bytes sum_there(n * 4, 4);
+                sum_there.put(sum.data());
+                terse_codec_decode_add(codec->definition, sum.data(), n, wire.data(), bytes, &o);
+                expect(terse_codec_cuda_decode_add(codec, (float *)sum_there.at, n, wire_there.at, bytes, &o, workspace.at, room, (uint64_t *)bad.at, nullptr) == TERSE_CODEC_OK && !std::memcmp(sum_there.get().data(), sum.data(), 4 * n), v.name, "cuda", n, "what top-k's bytes stand for");
                 expect(wire_there.margins_are_whole() && workspace.margins_are_whole(), v.name, "cuda", n, "bytes outside top-k's arrays");
             }
         }

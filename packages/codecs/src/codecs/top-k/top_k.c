@@ -1,18 +1,21 @@
 #include "top_k.h"
 
+#include <math.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 
+#include "../../shared/fields/fields.h"
 #include "../../shared/reductions/reductions.h"
+#include "../f16/f16.h"
+#include "../sign/sign.h"
 #include "terse/parallel.h"
 
 terse_codec_status top_k_check(size_t n, const terse_codec_options *options) {
+    if (options->indices > TERSE_INDICES_ELIAS_FANO || options->values > TERSE_VALUES_SIGN) return TERSE_CODEC_BAD_CHOICE;
     return options->k < 1 || options->k > n ? TERSE_CODEC_BAD_K : TERSE_CODEC_OK;
 }
 
-size_t top_k_wire_bytes(size_t n, const terse_codec_options *options) {
-    return terse_index_bytes(options->k, n) + 4 * options->k;
-}
+size_t top_k_wire_bytes(size_t n, const terse_codec_options *options) { return top_k_wire_of(n, options).bytes; }
 
 static int count(top_k_sight *sight, const float *x, size_t begin, size_t end) {
     uint32_t most = 0;
@@ -39,7 +42,7 @@ static void copy(top_k_segment *to, const float *x, size_t n, uint32_t least) {
     }
 }
 
-const top_k_kernel top_k_scalar_kernel = {count, choose, copy};
+const top_k_kernel top_k_scalar_kernel = {count, choose, copy, &terse_f16_scalar, &terse_sign_scalar};
 
 enum { SAMPLED = 4096, PLACES_AHEAD = 16, ALL_SHIFT = 31 - TOP_K_RANGE_BITS };
 
@@ -132,7 +135,8 @@ typedef struct copies {
     const float *x;
     size_t n, k, room, piece;  // piece: elements of it
     uint32_t low, least;
-    uint8_t *wire;
+    uint8_t *indices, *chosen;  // where the indices are written, and the chosen values, if they are wanted
+    terse_index_layout layout;
     float *values;
     uint16_t *places;
     struct segment { size_t at, count; } *segments;  // of the values and places
@@ -198,30 +202,32 @@ static void write_part(void *context, size_t begin, size_t end) {
             }
         }
         terse_write_whole_bytes(writer);
+        terse_write_marks(writer);
     }
 }
 
-// A piece may begin within a byte of indices. The bits that the piece before it has left are or-ed into that byte.
+// A piece may begin within a byte of low bits. The bits that the pieces before it have left are or-ed into that byte.
 static void write_pieces(copies *c, size_t pieces, size_t ties) {
     size_t begin = 0;
     for (size_t p = 0; p < pieces; p++) {
         c->of_piece[p].equal = c->of_piece[p].equal < ties ? c->of_piece[p].equal : ties;
         ties -= c->of_piece[p].equal;
-        c->of_piece[p].writer = terse_chosen_writer_from(c->wire, c->k, c->n, begin);
+        c->of_piece[p].writer = terse_chosen_writer_from(c->indices, c->chosen, c->layout, begin);
         begin += c->of_piece[p].larger + c->of_piece[p].equal;
     }
-    c->wire[terse_index_bytes(c->k, c->n) - 1] = 0;  // which no piece fills; a byte between two is filled by the next: n is not small
+    // Fixed indices have 12 bits or more, so a byte between two pieces is filled by the next; no piece fills the last.
+    c->indices[c->layout.bytes - 1] = 0;
     terse_parallel(c->n, c->piece, write_part, c);
     for (size_t p = 0; p < pieces; p++)
-        if (c->of_piece[p].writer.count) *c->of_piece[p].writer.indices |= (uint8_t)c->of_piece[p].writer.bits;
+        if (c->of_piece[p].writer.count) *c->of_piece[p].writer.low |= (uint8_t)c->of_piece[p].writer.bits;
 }
 
 // Returns false if this is not possible: the sample was misleading, or there is no memory.
-static int encode_copies(const top_k_kernel *kernel, top_k_sight *sight, const sample *s, uint8_t *wire, const float *x, size_t n, size_t k) {
+static int encode_copies(const top_k_kernel *kernel, top_k_sight *sight, const sample *s, uint8_t *indices, uint8_t *chosen, terse_index_layout layout, const float *x, size_t n, size_t k) {
     size_t expected;
     const uint32_t low = lower_bound(sight, s, &expected);
     const size_t segments = (n + TOP_K_SEGMENT - 1) / TOP_K_SEGMENT, room = expected + TOP_K_SEGMENT;
-    copies c = {.kernel = kernel, .x = x, .n = n, .k = k, .room = room, .low = low, .wire = wire};
+    copies c = {.kernel = kernel, .x = x, .n = n, .k = k, .room = room, .low = low, .indices = indices, .chosen = chosen, .layout = layout};
     c.segments = malloc(segments * sizeof *c.segments + room * (sizeof *c.values + sizeof *c.places));
     if (!c.segments) return 0;
     c.values = (float *)(c.segments + segments);
@@ -240,47 +246,201 @@ static int encode_copies(const top_k_kernel *kernel, top_k_sight *sight, const s
     return good;
 }
 
-size_t top_k_encode(const top_k_kernel *kernel, uint8_t *wire, const float *x, size_t n, size_t k) {
+// Writes the indices, and the chosen values to `chosen` where it is not NULL. Returns n, or the first element that is
+// not finite.
+static size_t choose_all(const top_k_kernel *kernel, uint8_t *indices, uint8_t *chosen, terse_index_layout layout, const float *x, size_t n, size_t k) {
     top_k_sight sight;
+    if (layout.marks) memset(indices, 0, layout.bytes);
     if (n < SAMPLED) look(&sight, 0, ALL_SHIFT);
     else {
         const sample s = sample_of(x, n, k);
         look_where_a_sample_says(&sight, &s);
-        if (k <= n / SMALL_PART && encode_copies(kernel, &sight, &s, wire, x, n, k)) return n;
+        if (k <= n / SMALL_PART && encode_copies(kernel, &sight, &s, indices, chosen, layout, x, n, k)) return n;
     }
-    top_k_choice choice = {.writer = terse_chosen_writer_at(wire, k, n), .x = x, .left = k};
+    top_k_choice choice = {.writer = terse_chosen_writer_from(indices, chosen, layout, 0), .x = x, .left = k};
     if (!find(kernel, &sight, x, n, k, &choice.least, &choice.ties)) return terse_first_not_finite(x, n);
     kernel->choose(&choice, 0, n);
     terse_chosen_end(&choice.writer);
     return n;
 }
 
-terse_codec_status top_k_decode_add(float *sum, const uint8_t *wire, size_t n, const terse_codec_options *options, size_t begin, size_t end) {
-    (void)begin, (void)end;
-    const size_t k = options->k;
-    float value;
-    size_t above = 0;  // what the next index is at least
-    terse_chosen_reader reader = terse_chosen_reader_at(wire, k, n);
-    for (size_t j = 0; j < k; j++) {
-        const size_t index = terse_next_chosen(&reader, &value);
-        if (index < above || index >= n || value - value != 0.0f) return TERSE_CODEC_BAD_WIRE;
-        above = index + 1;
+size_t top_k_encode(const top_k_kernel *kernel, uint8_t *wire, const float *x, size_t n, const terse_codec_options *o) {
+    const top_k_wire parts = top_k_wire_of(n, o);
+    const int as_they_are = o->values == TERSE_VALUES_F32;
+    float *const kept = as_they_are ? NULL : malloc(o->k * sizeof *kept);
+    uint8_t *const chosen = as_they_are ? wire + parts.values : (uint8_t *)kept;
+    size_t accepted = choose_all(kernel, wire + parts.indices, chosen, parts.layout, x, n, o->k);
+    if (accepted == n && !as_they_are) {
+        const size_t written = top_k_write_values(kernel, wire, kept, x, n, o);
+        terse_index_reader reader = terse_index_reader_at(wire + parts.indices, parts.layout);
+        for (size_t j = 0; written < o->k && j <= written; j++) terse_read_indices(&reader, &accepted, 1);
     }
-    const float scale = options->scale;
-    reader = terse_chosen_reader_at(wire, k, n);
-    for (size_t j = 0; j < k; j++) {
-        const size_t index = terse_next_chosen(&reader, &value);
-        sum[index] += scale * value;
+    free(kept);
+    return accepted;
+}
+
+enum { BLOCK = 1024 };  // elements that are read at a time: whole bytes of values
+
+// The kept values, a block at a time.
+typedef struct kept_values {
+    const float *values, *x;  // values: NULL: they are read from x
+    terse_index_reader reader;
+    size_t places[BLOCK];
+    float room[BLOCK];
+} kept_values;
+
+static const float *next_block(kept_values *kept, size_t at, size_t count) {
+    if (kept->values) return kept->values + at;
+    if (at == 0) kept->reader = terse_index_reader_at(kept->reader.indices, kept->reader.layout);
+    terse_read_indices(&kept->reader, kept->places, count);
+    for (size_t i = 0; i < count; i++) kept->room[i] = kept->x[kept->places[i]];
+    return kept->room;
+}
+
+// A sum in the order of shared/reductions, from blocks.
+typedef struct block_sum {
+    double all, partial[16];
+} block_sum;
+
+// `at`: elements before this block. A chunk of the reductions is a whole number of blocks.
+static void end_block(block_sum *s, size_t at, size_t count) {
+    if ((at + count) % TERSE_REDUCTION_CHUNK) return;
+    s->all += terse_reductions_fold(s->partial);
+    memset(s->partial, 0, sizeof s->partial);
+}
+
+static double total(block_sum *s) { return s->all + terse_reductions_fold(s->partial); }
+
+// For every block of the kept values: c, `at` and `count`.
+#define EACH_BLOCK for (size_t at = 0, count; count = k - at < BLOCK ? k - at : BLOCK, at < k; at += count)
+
+static void write_two_bits(uint8_t *table, uint8_t *values, kept_values *kept, size_t k) {
+    block_sum sum = {0}, squares = {0}, of_bins[4] = {{0}};
+    EACH_BLOCK {
+        const float *c = next_block(kept, at, count);
+        for (size_t i = 0; i < count; i++) sum.partial[i % 16] += (double)c[i];
+        end_block(&sum, at, count);
+    }
+    const double mean = total(&sum) / (double)k;
+    EACH_BLOCK {
+        const float *c = next_block(kept, at, count);
+        for (size_t i = 0; i < count; i++) squares.partial[i % 16] += ((double)c[i] - mean) * ((double)c[i] - mean);
+        end_block(&squares, at, count);
+    }
+    const double reach = 1.5 * sqrt(total(&squares) / (double)k), low = mean - reach, high = mean + reach;
+    size_t counts[4] = {0};
+    EACH_BLOCK {
+        const float *c = next_block(kept, at, count);
+        for (size_t i = 0; i < count; i++) {
+            const unsigned bin = (unsigned)(c[i] >= low) + (unsigned)(c[i] >= mean) + (unsigned)(c[i] >= high);
+            terse_set_field(values, at + i, 2, bin);
+            of_bins[bin].partial[i % 16] += (double)c[i];
+            counts[bin]++;
+        }
+        for (int bin = 0; bin < 4; bin++) end_block(&of_bins[bin], at, count);
+    }
+    for (int bin = 0; bin < 4; bin++) {
+        const float of_bin = counts[bin] ? (float)(total(&of_bins[bin]) / (double)counts[bin]) : 0.0f;
+        memcpy(table + 4 * bin, &of_bin, 4);
+    }
+}
+
+static void write_signs(const terse_codec *sign, uint8_t *table, uint8_t *values, kept_values *kept, size_t k) {
+    terse_codec_options plain = TERSE_CODEC_OPTIONS;
+    plain.zero = TERSE_ZERO_PLUS;
+    block_sum sum = {0};
+    EACH_BLOCK {
+        const float *c = next_block(kept, at, count);
+        for (size_t i = 0; i < count; i++) sum.partial[i % 16] += fabs((double)c[i]);
+        end_block(&sum, at, count);
+        sign->encode(values + at / 8, c, count, &plain, 0, count);
+    }
+    const float mean = (float)(total(&sum) / (double)k);
+    memcpy(table, &mean, 4);
+}
+
+static size_t write_halves(const terse_codec *f16, uint8_t *values, kept_values *kept, size_t k) {
+    const terse_codec_options plain = TERSE_CODEC_OPTIONS;
+    EACH_BLOCK {
+        const size_t accepted = f16->encode(values + 2 * at, next_block(kept, at, count), count, &plain, 0, count);
+        if (accepted < count) return at + accepted;
+    }
+    return k;
+}
+
+size_t top_k_write_values(const top_k_kernel *kernel, uint8_t *wire, const float *kept, const float *x, size_t n, const terse_codec_options *o) {
+    const top_k_wire parts = top_k_wire_of(n, o);
+    kept_values source = {.values = kept, .x = x, .reader = terse_index_reader_at(wire + parts.indices, parts.layout)};
+    uint8_t *const table = wire + parts.table, *const values = wire + parts.values;
+    if (o->values == TERSE_VALUES_F16) return write_halves(kernel->f16, values, &source, o->k);
+    if (o->values == TERSE_VALUES_2BIT) write_two_bits(table, values, &source, o->k);
+    else write_signs(kernel->sign, table, values, &source, o->k);
+    return o->k;
+}
+
+// Whether the table and the values are such as encoders write: finite, magnitudes not negative, pad bits 0.
+static int values_are_good(const top_k_kernel *kernel, const uint8_t *wire, const top_k_wire *parts, const terse_codec_options *o) {
+    const size_t k = o->k;
+    const uint8_t *const values = wire + parts->values;
+    float value;
+    for (size_t at = parts->table; at < parts->indices; at += 4) {
+        memcpy(&value, wire + at, 4);
+        if (value - value != 0.0f || (o->values == TERSE_VALUES_SIGN && signbit(value))) return 0;
+    }
+    switch (o->values) {
+        case TERSE_VALUES_F32: {
+            int good = 1;
+            for (size_t j = 0; j < k; j++) memcpy(&value, values + 4 * j, 4), good &= value - value == 0.0f;
+            return good;
+        }
+        case TERSE_VALUES_F16: return kernel->f16->is_good(values, k, o, 0, k);
+        case TERSE_VALUES_2BIT: return k % 4 == 0 || !(values[k / 4] >> 2 * (k % 4));
+        default: return k % 8 == 0 || !(values[k / 8] >> k % 8);
+    }
+}
+
+static void read_values(const top_k_kernel *kernel, float *into, const uint8_t *wire, const top_k_wire *parts, const terse_codec_options *o, size_t at, size_t count) {
+    static const terse_codec_options once = TERSE_CODEC_OPTIONS;
+    const uint8_t *const values = wire + parts->values;
+    float table[4] = {0};
+    memcpy(table, wire + parts->table, parts->indices - parts->table);
+    switch (o->values) {
+        case TERSE_VALUES_F32: memcpy(into, values + 4 * at, 4 * count); return;
+        case TERSE_VALUES_F16:
+            for (size_t i = 0; i < count; i++) into[i] = -0.0f;  // -0 + c = c, for both zeros too
+            kernel->f16->decode_add(into, values + 2 * at, count, &once, 0, count);
+            return;
+        case TERSE_VALUES_2BIT:
+            for (size_t i = 0; i < count; i++) into[i] = table[values[(at + i) / 4] >> 2 * (i % 4) & 3];
+            return;
+        default:
+            for (size_t i = 0; i < count; i++) into[i] = values[(at + i) / 8] >> i % 8 & 1 ? table[0] : -table[0];
+    }
+}
+
+terse_codec_status top_k_decode_add(const top_k_kernel *kernel, float *sum, const uint8_t *wire, size_t n, const terse_codec_options *o) {
+    const top_k_wire parts = top_k_wire_of(n, o);
+    const uint8_t *const indices = wire + parts.indices;
+    const size_t k = o->k;
+    size_t places[BLOCK];
+    float kept[BLOCK];
+    if (!terse_marks_are_good(indices, k, parts.layout) || !values_are_good(kernel, wire, &parts, o)) return TERSE_CODEC_BAD_WIRE;
+    size_t above = 0;  // what the next index is at least
+    terse_index_reader reader = terse_index_reader_at(indices, parts.layout);
+    EACH_BLOCK {
+        terse_read_indices(&reader, places, count);
+        for (size_t i = 0; i < count; i++) {
+            if (places[i] < above || places[i] >= n) return TERSE_CODEC_BAD_WIRE;
+            above = places[i] + 1;
+        }
+    }
+    reader = terse_index_reader_at(indices, parts.layout);
+    EACH_BLOCK {
+        terse_read_indices(&reader, places, count);
+        read_values(kernel, kept, wire, &parts, o, at, count);
+        for (size_t i = 0; i < count; i++) sum[places[i]] += o->scale * kept[i];
     }
     return TERSE_CODEC_OK;
 }
 
-static size_t encode(uint8_t *wire, const float *x, size_t n, const terse_codec_options *options, size_t begin, size_t end) {
-    (void)begin, (void)end;
-    return top_k_encode(&top_k_scalar_kernel, wire, x, n, options->k);
-}
-
-const terse_codec terse_top_k_scalar = {
-    .name = "top-k", .implementation = "scalar", .takes = TOP_K_TAKES, .whole = 1,
-    .check = top_k_check, .wire_bytes = top_k_wire_bytes, .encode = encode, .decode_add = top_k_decode_add,
-};
+TOP_K_CODEC(terse_top_k_scalar, "scalar", top_k_scalar_kernel)

@@ -1,7 +1,8 @@
-// top-k: the k floats of largest magnitude, with their places. n floats -> ceil(k ceil(log2 n) / 8) + 4 k bytes.
+// top-k: the k floats of largest magnitude, with their places. The wire of n floats:
 //
-//   indices   k, ascending, ceil(log2 n) bits each, to whole bytes
-//   values    k fp32
+//   table     of values in 2 bits four fp32, of signs one, otherwise none
+//   indices   k, ascending: ceil(log2 n) bits each, or Elias-Fano's (shared/indices/indices.h), to whole bytes
+//   values    k: fp32, halves, 2 bits or signs, to whole bytes
 //
 // Selection, without sorting: the bits of a magnitude order like the magnitude, so the k-th largest is a number of 31
 // bits, found by counting how many floats lie in each of 2048 equal ranges of it, then in 2048 parts of that range
@@ -18,7 +19,7 @@
 extern const terse_codec terse_top_k_scalar, terse_top_k_avx2, terse_top_k_avx512, terse_top_k_neon;
 
 enum {
-    TOP_K_TAKES = TERSE_TAKES_K,
+    TOP_K_TAKES = TERSE_TAKES_K | TERSE_TAKES_INDICES | TERSE_TAKES_VALUES,
     TOP_K_RANGE_BITS = 11,
     TOP_K_RANGES = 1 << TOP_K_RANGE_BITS,
 };
@@ -66,13 +67,45 @@ typedef struct top_k_kernel {
     void (*choose)(top_k_choice *choice, size_t begin, size_t end);
     // Copies those of n elements, TOP_K_SEGMENT at most, whose magnitude is `least` or more.
     void (*copy)(top_k_segment *to, const float *x, size_t n, uint32_t least);
+    const terse_codec *f16, *sign;  // of the kept values
 } top_k_kernel;
 extern const top_k_kernel top_k_scalar_kernel;
 
 terse_codec_status top_k_check(size_t n, const terse_codec_options *options);
 size_t top_k_wire_bytes(size_t n, const terse_codec_options *options);
-size_t top_k_encode(const top_k_kernel *kernel, uint8_t *wire, const float *x, size_t n, size_t k);
-terse_codec_status top_k_decode_add(float *sum, const uint8_t *wire, size_t n, const terse_codec_options *options, size_t begin, size_t end);
+size_t top_k_encode(const top_k_kernel *kernel, uint8_t *wire, const float *x, size_t n, const terse_codec_options *options);
+terse_codec_status top_k_decode_add(const top_k_kernel *kernel, float *sum, const uint8_t *wire, size_t n, const terse_codec_options *options);
+
+// Where the parts of a wire begin, and its bytes.
+typedef struct top_k_wire {
+    terse_index_layout layout;
+    size_t table, indices, values, bytes;
+} top_k_wire;
+static inline top_k_wire top_k_wire_of(size_t n, const terse_codec_options *o) {
+    const size_t k = o->k;
+    const terse_values kind = o->values;
+    const terse_index_layout layout = terse_index_layout_of(k, n, o->indices);
+    const size_t table = kind == TERSE_VALUES_2BIT ? 16 : kind == TERSE_VALUES_SIGN ? 4 : 0, values = table + layout.bytes;
+    const size_t of_values = kind == TERSE_VALUES_F32 ? 4 * k : kind == TERSE_VALUES_F16 ? 2 * k : kind == TERSE_VALUES_2BIT ? k / 4 + (k % 4 != 0) : k / 8 + (k % 8 != 0);
+    return (top_k_wire){layout, 0, table, values, values + of_values};
+}
+
+// Writes the table and the values, behind indices that are written. kept: the k values; NULL: they are read from x.
+// Returns k, or which of the kept values it cannot write.
+size_t top_k_write_values(const top_k_kernel *kernel, uint8_t *wire, const float *kept, const float *x, size_t n, const terse_codec_options *options);
+
+// The table of an implementation, from its kernel.
+#define TOP_K_CODEC(symbol, by, kernel)                                                                                         \
+    static size_t encode(uint8_t *wire, const float *x, size_t n, const terse_codec_options *o, size_t begin, size_t end) { \
+        return (void)begin, (void)end, top_k_encode(&kernel, wire, x, n, o);                                              \
+    }                                                                                                                    \
+    static terse_codec_status decode_add(float *sum, const uint8_t *wire, size_t n, const terse_codec_options *o, size_t begin, size_t end) { \
+        return (void)begin, (void)end, top_k_decode_add(&kernel, sum, wire, n, o);                                       \
+    }                                                                                                                    \
+    const terse_codec symbol = {                                                                                         \
+        .name = "top-k", .implementation = by, .takes = TOP_K_TAKES, .whole = 1,                                        \
+        .check = top_k_check, .wire_bytes = top_k_wire_bytes, .encode = encode, .decode_add = decode_add,                \
+    };
 
 static inline void top_k_count_one(top_k_sight *sight, uint32_t magnitude) { sight->in[(magnitude - sight->low) >> sight->shift]++; }
 

@@ -1,4 +1,7 @@
-// top-k in the words of terse/vector.h, which a file includes before this one.
+// top-k in the words of terse/vector.h, which a file includes before this one. It defines TOP_K_F16, the halves of its
+// processor.
+#include "../f16/f16.h"
+#include "../sign/sign.h"
 #include "terse/walk.h"
 #include "top_k.h"
 
@@ -68,14 +71,6 @@ static void copy(top_k_segment *to, const float *x, size_t n, uint32_t least) {
     to->most = most > to->most ? most : to->most;
 }
 
-static const top_k_kernel kernel = {count, choose, copy};
+static const top_k_kernel kernel = {count, choose, copy, &TOP_K_F16, &TERSE_NAMED(terse_sign)};
 
-static size_t encode(uint8_t *wire, const float *x, size_t n, const terse_codec_options *options, size_t begin, size_t end) {
-    (void)begin, (void)end;
-    return top_k_encode(&kernel, wire, x, n, options->k);
-}
-
-const terse_codec TERSE_NAMED(terse_top_k) = {
-    .name = "top-k", .implementation = TERSE_IMPLEMENTATION, .takes = TOP_K_TAKES, .whole = 1,
-    .check = top_k_check, .wire_bytes = top_k_wire_bytes, .encode = encode, .decode_add = top_k_decode_add,
-};
+TOP_K_CODEC(TERSE_NAMED(terse_top_k), TERSE_IMPLEMENTATION, kernel)

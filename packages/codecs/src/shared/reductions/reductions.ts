@@ -21,6 +21,9 @@ const sum = (x: Float32Array, of: (value: number) => number): number => {
   return all;
 };
 
+/** Σ x */
+export const sumOfValues = (x: Float32Array): number => sum(x, (value) => value);
+
 /** ‖x‖₁ */
 export const sumOfMagnitudes = (x: Float32Array): number => sum(x, Math.abs);
 
@@ -30,7 +33,7 @@ export const sumOfSquares = (x: Float32Array): number => sum(x, (value) => value
 /** The standard deviation, √(mean (x − mean x)²), with sums as above; 0 if all elements are equal. */
 export function deviation(x: Float32Array): number {
   if (x.length === 0) return 0;
-  const mean = sum(x, (value) => value) / x.length;
+  const mean = sumOfValues(x) / x.length;
   return Math.sqrt(sum(x, (value) => (value - mean) ** 2) / x.length);
 }
 
