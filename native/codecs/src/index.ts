@@ -152,7 +152,7 @@ function open(): CodecsAddon {
 }
 
 /** TERSE_CODECS_ABI of the terse/codecs.h that this file was written for. */
-export const expectedAbi = 4;
+export const expectedAbi = 5;
 
 /** An addon that was built from other sources than these would get arguments that it does not understand. */
 export function ofThisAbi<A extends { abi: number }>(opened: A): A {

@@ -26,7 +26,7 @@ extern "C" {
 #define TERSE_API
 #endif
 
-#define TERSE_CODECS_ABI 4
+#define TERSE_CODECS_ABI 5
 
 // The TERSE_CODECS_ABI that the library was built with. Compare it with the header's before any other call.
 TERSE_API uint32_t terse_codecs_abi(void);

@@ -9,7 +9,7 @@ from typing import Any, List
 
 from ._errors import LibraryError
 
-ABI = 4  # TERSE_CODECS_ABI
+ABI = 5  # TERSE_CODECS_ABI
 
 OK, UNKNOWN, UNAVAILABLE, BAD_ABI = 0, 1, 2, 4
 BAD_LENGTH = 5

@@ -9,7 +9,7 @@ import { toHex } from "../../testing/hex.ts";
 import { anyBytes, anyFloats, gradients, random } from "../../testing/inputs.ts";
 import { askNumpy, needsPython, python } from "../../testing/python.ts";
 import { valueCodings } from "./kept-values.ts";
-import { definition, topK } from "./top-k.ts";
+import { definition, type TopKParameters, topK } from "./top-k.ts";
 
 const { kernels } = implementations(definition, nativeCodecs);
 
@@ -343,7 +343,10 @@ describe("top-k", () => {
   });
 
   it.skipIf(!python)(`equals numpy on fresh inputs${needsPython}`, () => {
-    const ways = [{}, ...indexCodings.flatMap((indices) => valueCodings.map((values) => ({ indices, values })))];
+    const ways: Omit<TopKParameters, "k">[] = [
+      {},
+      ...indexCodings.flatMap((indices) => valueCodings.map((values) => ({ indices, values }))),
+    ];
     const requests = [1, 2, 100, 257, 5000, 70_000].flatMap((n) =>
       ways.map((way, w) => {
         const seed = Date.now() + n + w;

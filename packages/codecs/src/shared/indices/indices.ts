@@ -98,6 +98,8 @@ export interface KeptElements {
   readonly at: number;
   /** "fixed" unless given. */
   readonly indices?: Indices | undefined;
+  /** How their values are written: "f32" unless given. */
+  readonly values?: string | undefined;
 }
 
 /**
