@@ -137,7 +137,8 @@ describe("the sparse mean", () => {
         for (const k of [1, Math.ceil(n / 10), n]) {
           const got = await onRanks(ranks, async (group) => {
             const [into, error] = [new Float32Array(n), new Float32Array(n)];
-            await sparse(group, vector(group.rank, 0, n), { codec: topK({ k }), into, error, over: "senders" });
+            const codec = topK({ k, indices: n === 64 ? "elias-fano" : "fixed" });
+            await sparse(group, vector(group.rank, 0, n), { codec, into, error, over: "senders" });
             return { into, error };
           });
           const sent = Array.from({ length: ranks }, (_, r) => kept([...vector(r, 0, n)], k));
@@ -212,6 +213,35 @@ describe("the sparse mean", () => {
       await expect(mean).rejects.toThrow(
         "sparse: over is senders, and scaled-sign sends every element: take top-k or dct-top-k, or over: ranks.",
       );
+    });
+  });
+
+  it("sends the shorter wires of top-k, whose bytes are k l + k + ⌊n / 2^l⌋ bits and the values", async () => {
+    // n = 640, k = 10: l = 6, so 60 + 10 + 10 bits of indices.
+    const bytes = { f32: 10 + 40, f16: 10 + 20, "2bit": 16 + 10 + 3, sign: 4 + 10 + 2 };
+    for (const ranks of [1, 2, 3, 4, 5])
+      for (const values of ["f32", "f16", "2bit", "sign"] as const) {
+        const codec = topK({ k: 10, indices: "elias-fano", values });
+        const x = (rank: number) => vector(rank, 0, 640).map((v) => v / 2520);
+        const got = await onRanks(ranks, async (group) => {
+          const [into, error] = [new Float32Array(640), new Float32Array(640)];
+          await sparse(group, x(group.rank), { codec, into, error });
+          expect(group.sent().bytes).toBe((ranks - 1) * bytes[values]);
+          return { into, error };
+        });
+        for (const { into } of got) expect(into).toEqual(got[0]!.into);
+        for (let i = 0; i < 640; i++) {
+          const sent = got.reduce((sum, { error }, rank) => sum + x(rank)[i]! - error[i]!, 0) / ranks;
+          expect(Math.abs(sent - got[0]!.into[i]!)).toBeLessThan(1e-3);
+        }
+      }
+  });
+
+  it("refuses a mean over senders of values that cannot be divided where they lie", async () => {
+    await onRanks(1, async (group) => {
+      const codec = topK({ k: 2, values: "2bit" });
+      const mean = sparse(group, new Float32Array(8), { codec, into: new Float32Array(8), over: "senders" });
+      await expect(mean).rejects.toThrow("values of 2bit cannot be divided where they lie: take values f32, or over");
     });
   });
 

@@ -126,6 +126,11 @@ function check(x: Floats, options: SparseOptions): void {
       "sparse: decay is given, and there is no error that it could shrink: give error, or leave it out.",
     );
   wireBytes(options.codec, x.length); // throws if the codec would keep more elements than x has
+  const { values = "f32" } = options.codec.parameters;
+  if (options.over === "senders" && values !== "f32")
+    throw new RangeError(
+      `sparse: over is senders, and values of ${values} cannot be divided where they lie: take values f32, or over: ranks.`,
+    );
   if (options.over === "senders" && !options.codec.kept)
     throw new RangeError(
       `sparse: over is senders, and ${options.codec.name} sends every element: take top-k or dct-top-k, or over: ranks.`,

@@ -13,6 +13,9 @@ const withFeedback: Options[] = [
   { codec: "bf16" },
   { codec: "scaled-sign" },
   { codec: "top-k", ratio: 0.05 },
+  { codec: "top-k", ratio: 0.05, indices: "elias-fano", values: "f16" },
+  { codec: "top-k", ratio: 0.1, indices: "elias-fano", values: "2bit" },
+  { codec: "top-k", ratio: 0.1, values: "sign" },
   { codec: "dct-top-k", block: 16, k: 4 },
 ];
 
@@ -134,8 +137,12 @@ describe("any codec", () => {
     );
     expect(() => anyCodec({ codec: "bf16", block: 64 })).toThrow("codec.block: bf16 takes none, it has no options");
     expect(() => anyCodec({ codec: "top-k", ratio: 0.1, block: 64, bits: 3 })).toThrow(
-      /codec\.bits: top-k takes none, it has ratio; leave it out\s.*codec\.block: top-k takes none/s,
+      /codec\.bits: top-k takes none, it has ratio, indices, and values; leave it out\s.*codec\.block: top-k takes none/s,
     );
+    expect(() => anyCodec({ codec: "dct-top-k", block: 64, k: 4, indices: "elias-fano" })).toThrow(
+      "codec.indices: dct-top-k takes none, it has block and k; leave it out",
+    );
+    expect(() => anyCodec({ codec: "top-k", ratio: 0.1, values: "int8" })).toThrow(/^codec\.values: .*2bit/s);
     expect(() => anyCodec({ codec: "dct-top-k", block: 64 })).toThrow("codec.k: dct-top-k needs it");
   });
 });

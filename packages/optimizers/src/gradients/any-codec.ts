@@ -64,7 +64,10 @@ const parameters: typeof known = {
     names
       .flatMap(chosenOf)
       .filter(([option]) => !Object.hasOwn(known, option))
-      .map(([option, , { asShare }]) => [option, v.optional(asShare ? ratio : nonNegativeFloat)]),
+      .map(([option, , { asShare, choices }]) => [
+        option,
+        v.optional(choices ? oneOf(choices as [string, ...string[]]) : asShare ? ratio : nonNegativeFloat),
+      ]),
   ) as object),
 };
 
@@ -89,6 +92,8 @@ export interface AnyCodecState extends State {
   };
 }
 
+const listed = new Intl.ListFormat("en");
+
 /** Options of a codec that would have no effect, or are missing. */
 const parameterConflicts = Object.keys(parameters).flatMap((option): Conflict<Options>[] => {
   const found = ({ codec }: Options) => chosenOf(codec).find(([name]) => name === option);
@@ -98,7 +103,7 @@ const parameterConflicts = Object.keys(parameters).flatMap((option): Conflict<Op
       when: (given) => given[option] !== undefined && !found(given),
       because: ({ codec }) => {
         const takes = chosenOf(codec).map(([name]) => name);
-        return `${codec} takes none, ${takes.length > 0 ? `it has ${takes.join(" and ")}` : "it has no options"}`;
+        return `${codec} takes none, ${takes.length > 0 ? `it has ${listed.format(takes)}` : "it has no options"}`;
       },
       remedy: "leave it out",
     },

@@ -97,6 +97,8 @@ const chosenOfCompressions: Readonly<Record<string, Cases>> = {
     bits: [3, { codec: "l1", bits: 4 }],
     block: [8],
     ratio: [0.5, { codec: "top-k", ratio: 0.1 }],
+    indices: ["elias-fano", { codec: "top-k", ratio: 0.1 }],
+    values: ["sign", { codec: "top-k", ratio: 0.1 }],
     k: [2, { codec: "dct-top-k", block: 8, k: 1 }],
     clip: [1, { codec: "terngrad", errorFeedback: false, clip: 2 }],
     seed: [1, { codec: "qsgd", errorFeedback: false, bits: 4 }],
