@@ -65,6 +65,15 @@ const configurations: readonly Configuration[] = [
     sparse: true,
     fedBack: true,
   },
+  ...(["f32", "f16", "2bit", "sign"] as const).map((values) => ({
+    name: "top-k",
+    how: `1 of 64, ${values === "f32" ? "" : "Elias–Fano, "}${values}`,
+    parameters: (length: number): Parameters => ({
+      k: Math.ceil(length / 64),
+      ...(values !== "f32" && { indices: "elias-fano", values }),
+    }),
+    sparse: true as const,
+  })),
   { name: "dct-top-k", how: "4 of 64", parameters: () => ({ block: 64, k: 4 }) },
 ];
 

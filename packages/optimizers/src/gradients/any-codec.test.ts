@@ -142,7 +142,7 @@ describe("any codec", () => {
     expect(() => anyCodec({ codec: "dct-top-k", block: 64, k: 4, indices: "elias-fano" })).toThrow(
       "codec.indices: dct-top-k takes none, it has block and k; leave it out",
     );
-    expect(() => anyCodec({ codec: "top-k", ratio: 0.1, values: "int8" })).toThrow(/^codec\.values: .*2bit/s);
+    expect(() => anyCodec({ codec: "top-k", ratio: 0.1, values: "int8" as "f16" })).toThrow(/^codec\.values: .*2bit/s);
     expect(() => anyCodec({ codec: "dct-top-k", block: 64 })).toThrow("codec.k: dct-top-k needs it");
   });
 });

@@ -55,6 +55,8 @@ const known = {
   ratio: v.optional(ratio),
   k: v.optional(positiveInteger),
   clip: v.optional(nonNegativeFloat),
+  indices: v.optional(oneOf(["fixed", "elias-fano"])),
+  values: v.optional(oneOf(["f32", "f16", "2bit", "sign"])),
 };
 
 /** The options of all codecs' parameters. */
