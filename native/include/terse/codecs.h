@@ -1,8 +1,8 @@
 // Codecs: wire formats for vectors of floats, and majority votes over packed signs.
 //
 // Every wire is little-endian, least significant bit first; bit 1 means plus; pad bits are 0. Sizes are in elements,
-// unless a name says bytes. No function prints or exits, and only the number of threads is global state. Only l1
-// allocates memory, while it encodes a long vector, and works without if there is none.
+// unless a name says bytes. No function prints or exits, and only the number of threads is global state. l1 and top-k
+// allocate memory while they encode, and work without if there is none.
 //
 //     const terse_codec *qsgd;
 //     terse_codec_find(&qsgd, "qsgd", NULL);
