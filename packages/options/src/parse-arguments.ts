@@ -145,11 +145,13 @@ function hint(
   return meaning(similar === undefined ? [] : endingIn(similar, dotted));
 }
 
-/** The keys whose last part is this word, in any spelling. If one of them has no dots, it is the only one. */
+/**
+ * The keys whose last part is this word, in any spelling. Where one of them is the end of another, that one is left out:
+ * `lr` means optimizer.lr, and not local.optimizer.lr.
+ */
 export function endingIn(word: string, dotted: readonly string[]): readonly string[] {
   const ending = dotted.filter((key) => normalised(lastPart(key)) === normalised(word));
-  const whole = ending.filter((key) => lastPart(key) === key);
-  return whole.length > 0 ? whole : ending;
+  return ending.filter((key) => !ending.some((other) => key.endsWith(`.${other}`)));
 }
 
 const lastPart = (key: string) => key.slice(key.lastIndexOf(".") + 1);

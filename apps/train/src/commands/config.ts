@@ -78,9 +78,7 @@ function similar(key: string, names: readonly string[]): readonly string[] {
   const groups = new Set(names.flatMap((name) => name.split(".").slice(0, -1)));
   const same = endingIn(ownWord(key), [...groups, ...names]);
   const near = nearest(key, names);
-  // The optimizer of rounds has the same options: the other one is meant.
-  const meant = same.filter((name) => !(name.startsWith("local.") && same.includes(name.slice("local.".length))));
-  return same.length > 0 ? meant.slice(0, 3) : near === undefined ? [] : [near];
+  return same.length > 0 ? same.slice(0, 3) : near === undefined ? [] : [near];
 }
 
 function formText({ takes, required, fallback }: ListedOption): string {

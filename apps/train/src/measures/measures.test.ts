@@ -122,9 +122,9 @@ describe("the parts of a step", () => {
         await using optimizer = new Optimizer(arena, group, { algorithm: lionCub(), compareEvery: 0 });
         const meter = new StepMeter();
         optimizer.watch = meter;
-        const x = await meter.time("data", () => fromTypedArray(new Float32Array(1024).fill(1), [4, 256]));
         for (let step = 0; step < 2; step++) {
           meter.begin(step, { samplesVotes: true });
+          const x = await meter.time("data", () => fromTypedArray(new Float32Array(1024).fill(1), [4, 256]));
           const loss = await meter.time("forward", () => layer.forward(x).square().mean());
           await meter.time("backward", () => loss.backward());
           await optimizer.step({ lr: 0.1 });
