@@ -20,6 +20,12 @@ describe("a recipe with local steps", () => {
     expect(recipeOf(...local, "local=null").local).toBeUndefined();
   });
 
+  it("keeps how rounds are compressed where the ranks' own optimizer changes", () => {
+    const given = ["optimizer.name=adamw", "optimizer.groups=[]"];
+    expect(readRecipe("gpt-small-local-muon", given).exchange.gradient).toMatchObject({ codec: "l1", bits: 4 });
+    expect(readRecipe("gpt-small-codec", ["optimizer.name=lion-cub"]).exchange.gradient).toBeUndefined();
+  });
+
   it("is named by both of its methods", () => {
     const codec = ["exchange.gradient.name=codec", "exchange.gradient.codec=int8"];
     expect(methodName(recipeOf(...local, ...codec))).toBe("adamw, every 10 steps sgd, codec");

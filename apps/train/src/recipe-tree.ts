@@ -49,7 +49,9 @@ function changed(
   );
   const [from, to] = [before, tree].map(({ optimizer }) => (optimizer as Tree | undefined)?.["name"]);
   const exchange = tree["exchange"];
-  if (from === undefined || from === to || !isTree(exchange) || !isTree(exchange["gradient"]))
+  // With local steps the gradients of rounds are compressed, whose optimizer is another.
+  const isOfSteps = !isTree(tree["local"]);
+  if (!isOfSteps || from === undefined || from === to || !isTree(exchange) || !isTree(exchange["gradient"]))
     return { tree, dropped: lines };
   if (given.some((name) => /^exchange(\.gradient(\.|$)|$)/.test(name))) return { tree, dropped: lines };
   const { gradient, ...others } = exchange;

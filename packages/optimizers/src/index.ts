@@ -35,7 +35,7 @@ export type { Layer } from "./layer.ts";
 export { type FragmentOrder, fragmentOrders } from "./local/fragments.ts";
 export { LocalSteps, type LocalStepsOptions } from "./local/local-steps.ts";
 export { RoundSchedule } from "./local/round-schedule.ts";
-export { asOfOneRank, isOfLocalSteps } from "./local/saved-rounds.ts";
+export { asOfOneRank } from "./local/saved-rounds.ts";
 export { matrixShape } from "./matrix-shape.ts";
 export type { Mesh, Parallel } from "./mesh.ts";
 export { Optimizer, type OptimizerOptions } from "./optimizer.ts";

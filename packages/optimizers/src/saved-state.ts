@@ -189,7 +189,7 @@ function valuesFor(
 }
 
 /** The mean over the old ranks, and the very bits where all of them are alike. */
-function meanOf(ranks: readonly TypedArray[]): Float32Array {
+export function meanOf(ranks: readonly TypedArray[]): Float32Array {
   const of = ranks as readonly Float32Array[];
   const mean = new Float32Array(of[0]!.length);
   for (let i = 0; i < mean.length; i++) {

@@ -220,7 +220,7 @@ describe("a round of local steps", () => {
         }
   });
 
-  it("takes matrices of Muon inside, and any optimizer outside", async () => {
+  it("takes any optimizer outside, and refuses one inside that the model does not fit", async () => {
     const algorithms = [adamw({ weightDecay: 0 }), lionCub(), sgd({ momentum: 0.5 })];
     for (const algorithm of algorithms) {
       const given: Given = { syncEvery: 3, delay: 1, outer: { algorithm, compareEvery: 1 }, outerLr: 0.1 };

@@ -54,18 +54,19 @@ interface UnderWay extends Pick<PendingRound, "fragment" | "drift"> {
 export class LocalSteps implements TrainingOptimizer {
   steps = 0;
   readonly obstacle = undefined;
+  readonly bucketing = undefined;
   /**
    * Called when a round leaves, with the loss of this rank's step and the round's `drift`. The round is used when its
    * promise, too, has resolved. It may be set between two steps.
    */
   beside: ((own: { loss: number; drift: number }) => Promise<void>) | undefined;
-  readonly schedule: RoundSchedule;
   readonly #flat: FlatParameters;
   readonly #group: Group;
   readonly #alone: Group;
   readonly #inner: Optimizer;
   readonly #copies: readonly SharedCopy[]; // by fragment
   readonly #outers: readonly Optimizer[];
+  readonly #schedule: RoundSchedule;
   readonly #outerLr: number;
   readonly #alpha: number;
   #taken = false; // θ̄ is that of the ranks
@@ -78,7 +79,7 @@ export class LocalSteps implements TrainingOptimizer {
    */
   constructor(flat: FlatParameters, group: Group, options: LocalStepsOptions) {
     const { inner, outer, outerLr, syncEvery, fragments = 1, order = "strided", delay = 0, alpha = 0 } = options;
-    this.schedule = new RoundSchedule({ syncEvery, fragments, delay });
+    this.#schedule = new RoundSchedule({ syncEvery, fragments, delay });
     if (!(alpha >= 0 && alpha <= 1)) throw new RangeError(`local.alpha: expected a number from 0 to 1, got ${alpha}`);
     if (alpha === 1 && group.size > 1)
       throw new RangeError("local.alpha: with 1 a rank never uses what the others send; take less, 0 for example");
@@ -105,10 +106,6 @@ export class LocalSteps implements TrainingOptimizer {
     return this.#outers[0]!.schemes;
   }
 
-  get bucketing(): string | undefined {
-    return undefined;
-  }
-
   get denseBytes(): number {
     return this.#outers.reduce((sum, { denseBytes }) => sum + denseBytes, 0);
   }
@@ -128,8 +125,8 @@ export class LocalSteps implements TrainingOptimizer {
     this.#take();
     const gradientNorm = await this.#ownStep(lr, loss);
     this.steps++;
-    if (this.schedule.leaves(this.steps)) this.#leave(loss);
-    if (!this.schedule.isUsed(this.steps)) return { gradientNorm, ...nothing };
+    if (this.#schedule.leaves(this.steps)) this.#leave(loss);
+    if (!this.#schedule.isUsed(this.steps)) return { gradientNorm, ...nothing };
     if (!this.#underWay) this.#leave(loss); // its moment was before this optimizer's first step
     const began = performance.now();
     const { fragment, drift, arrived } = this.#underWay!;
@@ -160,7 +157,7 @@ export class LocalSteps implements TrainingOptimizer {
   /** Sends the difference of the fragment whose turn it is. */
   #leave(loss: number): void {
     if (this.#underWay) this.#mix();
-    const fragment = this.schedule.fragmentAt(this.steps);
+    const fragment = this.#schedule.fragmentAt(this.steps);
     const drift = this.#copies[fragment]!.subtract();
     const refusal = this.#refusal;
     // A scope of its own: it lasts as long as the round, which may outlive the step that it leaves in.
@@ -192,16 +189,16 @@ export class LocalSteps implements TrainingOptimizer {
 
   /** The ranks meet where a round is used. */
   meets(step: number): boolean {
-    return this.schedule.isUsed(step + 1);
+    return this.#schedule.isUsed(step + 1);
   }
 
   bytesSent(step = this.steps): number {
-    const round = this.schedule.roundOf(step);
+    const round = this.#schedule.roundOf(step);
     return round ? this.#outers[round.fragment]!.bytesSent(round.number) : 0;
   }
 
   requests(step = this.steps): ({ readonly elements: number } & Rounds)[] {
-    const round = this.schedule.roundOf(step);
+    const round = this.#schedule.roundOf(step);
     return round ? this.#outers[round.fragment]!.requests(round.number) : [];
   }
 
@@ -272,7 +269,7 @@ export class LocalSteps implements TrainingOptimizer {
     this.#refusal = undefined;
     const pending = stored?.pending;
     this.#underWay = pending && { ...pending, arrived: Promise.resolve(pending) };
-    this.schedule.goesOn(steps, stored?.rounds, pending !== undefined);
+    this.#schedule.goesOn(steps, stored?.rounds, pending !== undefined);
     if (stored) restoreOwn(this.#flat, stored.θ);
   }
 

@@ -9,7 +9,7 @@
  */
 import { fromTypedArray, noGrad, type Segment, type TypedArray } from "@terse/tensor";
 import type { FlatParameters } from "../flat-parameters.ts";
-import { type SavedState, SavedStateError, type Scalar, type StoredState } from "../saved-state.ts";
+import { meanOf, type SavedState, SavedStateError, type Scalar, type StoredState } from "../saved-state.ts";
 
 /** A round that has arrived, and that the ranks use later. */
 export interface PendingRound {
@@ -23,7 +23,7 @@ const [own, outer] = ["island.", "outer."];
 const [roundsKey, pendingKey] = ["local.rounds", "local.pending"];
 
 /** Whether a tensor or number of a save belongs to local steps alone. */
-export const isOfLocalSteps = (name: string): boolean => /^(island|outer|local)\./.test(name);
+const isOfLocalSteps = (name: string): boolean => /^(island|outer|local)\./.test(name);
 
 interface Parts {
   readonly inner: SavedState;
@@ -86,7 +86,7 @@ export function storedLocalSteps(
   const [fragment, bytes, messages, drift] = (scalars[pendingKey] ?? []) as readonly number[];
   const θ = segments.map(({ name, length }) => {
     const of = (same ? [saves[rank]!] : saves).map(({ tensors }) => tensors.get(`${own}${name}`));
-    const found = of.filter((values) => values?.length === length) as Float32Array[];
+    const found = of.filter((values) => values?.length === length) as TypedArray[];
     if (found.length < of.length)
       throw new SavedStateError(
         `there is no ${own}${name} of ${length} elements: the save belongs to another model; take the model of the save`,
@@ -116,10 +116,6 @@ function ofOuter({ tensors, scalars }: StoredState): StoredState {
   return { tensors: new Map(part(tensors)), scalars: Object.fromEntries(part<Scalar>(Object.entries(scalars))) };
 }
 
-function meanOf(ranks: readonly Float32Array[]): Float32Array {
-  return ranks[0]!.map((_, i) => ranks.reduce((sum, values) => sum + values[i]!, 0) / ranks.length);
-}
-
 /**
  * What the ranks of a run with local steps have saved of their own steps, as the save of a run with a single rank: the
  * mean of what they had. The model of such a save is θ̄.
@@ -129,8 +125,7 @@ export function asOfOneRank(saves: readonly StoredState[]): StoredState {
   const names = [...first.tensors.keys()].filter((name) => !isOfLocalSteps(name));
   const scalars = Object.entries(first.scalars).filter(([name]) => !isOfLocalSteps(name));
   const tensors = names.map((name) => {
-    const all = saves.map(({ tensors }) => tensors.get(name) as Float32Array);
-    return [name, meanOf(all)] as const;
+    return [name, meanOf(saves.map(({ tensors }) => tensors.get(name)!))] as const;
   });
   return { tensors: new Map(tensors), scalars: Object.fromEntries(scalars) };
 }
