@@ -54,7 +54,7 @@ export function recipeOfCandidate(
   ranksPerHost = recipe.exchange.ranksPerHost,
 ): Recipe {
   const { lr, clip, clipBy } = recipe.optimizer;
-  const { bucket: _, ...rest } = recipe;
+  const { bucket: _, local: __, ...rest } = recipe; // each sends in every step
   return parseOptions(
     recipeSchema,
     {
