@@ -3,8 +3,8 @@
  * shade.
  */
 import { barX, ruleY, text, tickX } from "@observablehq/plot";
-import { chart } from "./chart.ts";
-import { legend, svg, swatch } from "./svg.ts";
+import { chart } from "@terse/pictures/chart";
+import { legend, svg, swatch } from "@terse/pictures/svg";
 
 export interface Bar {
   readonly label: string;

@@ -1,8 +1,8 @@
 /** The picture of a run: how much of the memory's speed each codec reaches when it encodes and decodes. */
 import { barX, text } from "@observablehq/plot";
-import { chart } from "../chart.ts";
+import { chart } from "@terse/pictures/chart";
+import { legend, svg, swatch } from "@terse/pictures/svg";
 import type { Measurement } from "../measurement.ts";
-import { legend, svg, swatch } from "../svg.ts";
 
 const [width, left, right, top, row] = [860, 250, 40, 72, 30];
 const full = 1.2; // the end of the scale

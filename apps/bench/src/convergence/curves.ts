@@ -1,13 +1,7 @@
 /** The curves of recorded runs: for each method its losses over the seeds, and the bytes and seconds that they took. */
+import { type Spread, spreadOf } from "@terse/pictures/spread";
 import { byCase, type Measurement, type Values } from "../measurement.ts";
 import { secondsOf } from "./times.ts";
-
-/** Over the seeds. */
-export interface Spread {
-  readonly mean: number;
-  readonly least: number;
-  readonly most: number;
-}
 
 /** What every method is compared with: the loss that this one ends at, within a tolerance. */
 export const reference = "adamw";
@@ -157,11 +151,6 @@ function numbered(metrics: ReadonlyMap<string, number> | undefined, name: RegExp
 
 const lossesOf = (metrics: ReadonlyMap<string, number> | undefined) =>
   [...numbered(metrics, /^loss_at_(\d+)$/)].map(([step, loss]) => ({ step, loss }));
-
-export function spreadOf(values: readonly number[]): Spread {
-  const mean = values.reduce((sum, value) => sum + value, 0) / values.length;
-  return { mean, least: Math.min(...values), most: Math.max(...values) };
-}
 
 /** "2.167 (2.100 to 2.200)"; of one seed "2.167". */
 export function spreadText({ mean, least, most }: Spread, seeds: number): string {

@@ -1,6 +1,8 @@
 /** What the papers say of methods beside each other, and whether the recorded losses show it. */
+
+import type { Spread } from "@terse/pictures/spread";
 import type { RecordedLine } from "../recording.ts";
-import { type Curve, curvesOf, type Spread, spreadText } from "./curves.ts";
+import { type Curve, curvesOf, spreadText } from "./curves.ts";
 
 export interface Expectation {
   readonly words: string;

@@ -2,11 +2,12 @@
  * What README.md shows of the recorded runs: a picture and a table of a few methods, which a stranger reads at once.
  */
 import { dot, lineY, ruleX, text } from "@observablehq/plot";
+import { chart } from "@terse/pictures/chart";
+import { svg } from "@terse/pictures/svg";
 import { bytesText } from "@terse/train/format";
-import { chart } from "../chart.ts";
 import { byCase } from "../measurement.ts";
 import type { RecordedLine } from "../recording.ts";
-import { rateText, svg } from "../svg.ts";
+import { rateText } from "../setting-text.ts";
 import { rates, workers } from "./convergence.ts";
 import { type Curve, curvesOf, fastestPeer, reference, type TimeToLoss } from "./curves.ts";
 

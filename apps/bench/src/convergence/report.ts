@@ -6,7 +6,7 @@ import { bytesText } from "@terse/train/format";
 import { type Recipe, readRecipe } from "@terse/train/recipe";
 import { byCase } from "../measurement.ts";
 import type { Provenance, RecordedLine } from "../recording.ts";
-import { rateText } from "../svg.ts";
+import { rateText } from "../setting-text.ts";
 import { rates, recipe, workers } from "./convergence.ts";
 import { type Curve, curvesOf, fastestPeer, reference, seedsText, spreadText, tolerance } from "./curves.ts";
 import { expectationsTable } from "./expectations.ts";

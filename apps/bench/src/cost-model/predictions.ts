@@ -1,8 +1,9 @@
 /** The picture of a run: measured over predicted times of exchanges, with a band of ± 15 %. */
 import { dot, line } from "@observablehq/plot";
-import { chart, powersOfTen } from "../chart.ts";
+import { chart, powersOfTen } from "@terse/pictures/chart";
+import { legend, svg } from "@terse/pictures/svg";
 import type { Measurement } from "../measurement.ts";
-import { legend, rateText, svg } from "../svg.ts";
+import { rateText } from "../setting-text.ts";
 
 const [width, height, left, right, top, bottom] = [660, 476, 64, 44, 80, 52];
 const colours = ["#d1242f", "#0969da", "#1a7f37", "#9a6700", "#8250df", "#57606a"];

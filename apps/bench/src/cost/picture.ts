@@ -3,8 +3,8 @@
  * parameters.
  */
 import { lineY } from "@observablehq/plot";
-import { chart, powersOfTen } from "../chart.ts";
-import { svg } from "../svg.ts";
+import { chart, powersOfTen } from "@terse/pictures/chart";
+import { svg } from "@terse/pictures/svg";
 import { implementations, type Panel } from "./projection.ts";
 import { countText, secondsText } from "./text.ts";
 

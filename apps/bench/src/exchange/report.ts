@@ -2,7 +2,7 @@
 import { byCase, type Measurement, settingsOf, type Values } from "../measurement.ts";
 import { type Panel, panels, timeText } from "../panels.ts";
 import type { Provenance } from "../recording.ts";
-import { settingText } from "../svg.ts";
+import { settingText } from "../setting-text.ts";
 
 const methods = ["1-bit", "pytorch compressed", "f32", "pytorch f32", "gloo f32"];
 const names: Record<string, string> = {

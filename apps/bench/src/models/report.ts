@@ -1,9 +1,11 @@
 /**
  * Writes docs/results/models.md: steps, data and files of models as measured, and a table for each task on real data.
  */
+
+import { type Spread, spreadOf } from "@terse/pictures/spread";
 import { bytesText } from "@terse/train/format";
 import { readRecipe } from "@terse/train/recipe";
-import { type Spread, spreadOf, spreadText } from "../convergence/curves.ts";
+import { spreadText } from "../convergence/curves.ts";
 import { byCase, type Values } from "../measurement.ts";
 import type { Provenance, RecordedLine } from "../recording.ts";
 import { valueText } from "../text.ts";

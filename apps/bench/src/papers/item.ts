@@ -1,6 +1,6 @@
 /** One figure, table or theorem of a paper: what it claims, what is measured here, and by which rule it holds. */
 
-import { type Spread, spreadOf } from "../convergence/curves.ts";
+import { type Spread, spreadOf } from "@terse/pictures/spread";
 import type { Measurement } from "../measurement.ts";
 
 /** A number of a row, before it has the row's name. */

@@ -2,7 +2,7 @@
 import { byCase, type Measurement, settingsOf } from "../measurement.ts";
 import { type Panel, panels, timeText } from "../panels.ts";
 import type { Provenance } from "../recording.ts";
-import { settingText } from "../svg.ts";
+import { settingText } from "../setting-text.ts";
 import { links, projectedSuffix } from "./projection.ts";
 import { ours, oursOfMethods, peers, peersOfMethods, powersgdOf } from "./sides.ts";
 

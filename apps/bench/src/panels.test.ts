@@ -1,20 +1,6 @@
 import { expect, it } from "vitest";
 import { panels } from "./panels.ts";
-import { rateText, settingText } from "./svg.ts";
 import { barsIn } from "./testing/bars-in.ts";
-
-it("writes settings and links in words", () => {
-  expect(["×2 100mbit", "16 Mi ×4 1gbit emulated", "16 Mi ×2 loopback TCP"].map(settingText)).toEqual([
-    "2 ranks, 100 Mbit/s",
-    "4 ranks, 1 Gbit/s, emulated",
-    "2 ranks, TCP on one machine",
-  ]);
-  expect(["20mbit,1ms", "1gbit,100us", "64kbit"].map(rateText)).toEqual([
-    "20 Mbit/s, 1 ms",
-    "1 Gbit/s, 100 µs",
-    "64 kbit/s",
-  ]);
-});
 
 it("draws a bar as long as its value, with the waiting time at its end and the range of values", () => {
   const svg = panels({

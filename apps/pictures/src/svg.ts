@@ -26,7 +26,7 @@ ${parts.join("\n")}
 }
 
 /** What users have named, such as a file, may contain anything. */
-const escaped = (text: string) => text.replaceAll("&", "&amp;").replaceAll("<", "&lt;");
+export const escaped = (text: string) => text.replaceAll("&", "&amp;").replaceAll("<", "&lt;");
 
 /** Swatches with text side by side; a letter takes about 6.4 units. */
 export function legend(entries: readonly (readonly [text: string, swatch: string])[], x: number, y: number): string {
@@ -40,20 +40,3 @@ export function legend(entries: readonly (readonly [text: string, swatch: string
 }
 
 export const swatch = (name: string) => `<rect class="${name}" y="-9" width="16" height="10"/>`;
-
-/** "16 Mi ×2 100mbit emulated" → "2 ranks, 100 Mbit/s, emulated". */
-export function settingText(setting: string): string {
-  const [, ranks, where] = /×(\d+) (.*)$/.exec(setting) ?? [];
-  if (ranks === undefined) return setting;
-  return `${ranks} ranks, ${rateText(where!).replace("loopback TCP", "TCP on one machine").replace(" emulated", ", emulated")}`;
-}
-
-/** "100mbit,1ms" → "100 Mbit/s, 1 ms". */
-export function rateText(link: string): string {
-  return link
-    .replace(
-      /(\d)([kmg])bit/,
-      (_, digit: string, unit: string) => `${digit} ${unit === "k" ? unit : unit.toUpperCase()}bit/s`,
-    )
-    .replace(/,([\d.]+)(us|ms)/, (_, value, unit) => `, ${value} ${unit.replace("u", "µ")}`);
-}
