@@ -1,10 +1,10 @@
 /** The texts in files, one after the other, never all in memory: of plain text, jsonl, json, csv, tsv and parquet. */
 import type { Form, TextFile } from "../text/text-files.ts";
 import { csvTexts } from "./csv.ts";
-import { jsonTexts } from "./json.ts";
-import { jsonlTexts } from "./jsonl.ts";
-import { parquetTexts } from "./parquet.ts";
-import type { DocumentOptions, Piece } from "./piece.ts";
+import { jsonRows, jsonTexts } from "./json.ts";
+import { jsonlRows, jsonlTexts } from "./jsonl.ts";
+import { parquetRows, parquetTexts } from "./parquet.ts";
+import type { DocumentOptions, DocumentRow, Piece } from "./piece.ts";
 import { plainText } from "./plain-text.ts";
 import { tsvTexts } from "./tsv.ts";
 
@@ -22,4 +22,13 @@ const readers: Readonly<Record<Form, Reader>> = {
 /** The documents of files, one after the other, in pieces. Throws `DataError`. */
 export async function* documents(files: readonly TextFile[], options: DocumentOptions): AsyncGenerator<Piece> {
   for (const { path, form } of files) yield* readers[form](path, options);
+}
+
+/** The rows of files of rows; of parquet files only these columns. Throws `DataError`. */
+export async function* documentRows(
+  files: readonly TextFile[],
+  columns: readonly string[],
+): AsyncGenerator<DocumentRow> {
+  for (const { path, form } of files)
+    yield* form === "parquet" ? parquetRows(path, columns) : form === "json" ? jsonRows(path) : jsonlRows(path);
 }

@@ -1,25 +1,29 @@
 import { textOfFile } from "../content/text-of-file.ts";
 import { DataError } from "../data-error.ts";
-import { jsonlTexts, parsed } from "./jsonl.ts";
+import { jsonlRows, parsed } from "./jsonl.ts";
 import { mostLetters, tooLong } from "./lines.ts";
-import type { DocumentOptions, Piece } from "./piece.ts";
-import { textOfRow } from "./text-of-row.ts";
+import type { DocumentOptions, DocumentRow, Piece } from "./piece.ts";
+import { textsOfRows } from "./text-of-row.ts";
 
 /**
- * The texts of a file with one array of objects, or with an object in each line, as pandas and Hugging Face's datasets
+ * The rows of a file with one array of objects, or with an object in each line, as pandas and Hugging Face's datasets
  * read .json. Throws `DataError`.
  */
-export async function* jsonTexts(path: string, options: DocumentOptions): AsyncGenerator<Piece> {
+export async function* jsonRows(path: string): AsyncGenerator<DocumentRow> {
   if (!(await beginsWithArray(path))) {
-    yield* jsonlTexts(path, options);
+    yield* jsonlRows(path);
     return;
   }
   let number = 0;
   for await (const { json, bytes } of elementsOf(path)) {
     const where = `${path}, element ${++number}`;
-    yield { text: textOfRow(parsed(json, where), options.column, where), ends: true, bytes };
+    yield { value: parsed(json, where), where, bytes };
   }
 }
+
+/** The texts of such a file. Throws `DataError`. */
+export const jsonTexts = (path: string, { column }: DocumentOptions): AsyncGenerator<Piece> =>
+  textsOfRows(jsonRows(path), column);
 
 async function beginsWithArray(path: string): Promise<boolean> {
   for await (const { text } of textOfFile(path)) {

@@ -1,15 +1,19 @@
 import { DataError } from "../data-error.ts";
 import { linesOf } from "./lines.ts";
-import type { DocumentOptions, Piece } from "./piece.ts";
-import { textOfRow } from "./text-of-row.ts";
+import type { DocumentOptions, DocumentRow, Piece } from "./piece.ts";
+import { textsOfRows } from "./text-of-row.ts";
 
-/** The texts of a file with a JSON object in each line. Throws `DataError`. */
-export async function* jsonlTexts(path: string, { column }: DocumentOptions): AsyncGenerator<Piece> {
+/** The rows of a file with a JSON object in each line. Throws `DataError`. */
+export async function* jsonlRows(path: string): AsyncGenerator<DocumentRow> {
   for await (const { line, number, bytes } of linesOf(path)) {
     const where = `${path}, line ${number}`;
-    yield { text: textOfRow(parsed(line, where), column, where), ends: true, bytes };
+    yield { value: parsed(line, where), where, bytes };
   }
 }
+
+/** The texts of a file with a JSON object in each line. Throws `DataError`. */
+export const jsonlTexts = (path: string, { column }: DocumentOptions): AsyncGenerator<Piece> =>
+  textsOfRows(jsonlRows(path), column);
 
 /** The value of a text of JSON; `where` names the text in errors. Throws `DataError`. */
 export function parsed(json: string, where: string): unknown {

@@ -1,4 +1,4 @@
-/** The thread that reads a parquet file: it answers each message with the texts of the next group of rows. */
+/** The thread that reads a parquet file: it answers each message with what the next group of rows has. */
 import { parentPort, workerData } from "node:worker_threads";
 import zlib from "node:zlib";
 import {
@@ -31,7 +31,7 @@ const lettersAtOnce = 16 << 20;
 const decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 
 /** The first group is empty: only the metadata has been read. Throws `DataError`. */
-async function* groupsOf({ path, column }: ParquetThreadData): AsyncGenerator<Group> {
+async function* groupsOf({ path, read }: ParquetThreadData): AsyncGenerator<Group> {
   using opened = new PositionalFile(path);
   const { size } = opened;
   const file: AsyncBuffer = {
@@ -45,38 +45,61 @@ async function* groupsOf({ path, column }: ParquetThreadData): AsyncGenerator<Gr
   } catch (error) {
     throw new DataError(`${path} is no parquet file, or is cut short: ${(error as Error).message}; fetch it again.`);
   }
-  const { name } = columnOf(parquetSchema(metadata), column, path).element;
-  yield { texts: [], bytesEach: 0 };
+  const schema = parquetSchema(metadata);
+  const names =
+    "column" in read
+      ? [columnOf(schema, read.column, path).element.name]
+      : schema.children.map(({ element }) => element.name).filter((name) => read.columns.includes(name));
+  if (names.length === 0)
+    throw new DataError(
+      `${path} has none of the columns ${(read as { columns: readonly string[] }).columns.join(", ")}, only ${someNames(schema.children.map(({ element }) => element.name))}; name its columns.`,
+    );
+  yield { values: [], first: 0, bytesEach: 0 };
   const bytesEach = size / Math.max(1, Number(metadata.num_rows));
   const parsers = { stringFromBytes: (bytes: Uint8Array | undefined) => bytes && decoder.decode(bytes) };
   let first = 0;
   for (const group of metadata.row_groups) {
-    checkGroup(group, name, path);
+    checkGroup(group, names, path);
     const rowEnd = first + Number(group.num_rows);
     let rows: Record<string, unknown>[];
     try {
       // Reads a whole group, because reading a part of one takes as long.
       rows = await parquetReadObjects({
-        ...{ file, metadata, columns: [name], rowStart: first, rowEnd, compressors },
+        ...{ file, metadata, columns: names, rowStart: first, rowEnd, compressors },
         parsers,
       });
     } catch (error) {
       throw unreadableGroup(path, first, error as NodeJS.ErrnoException);
     }
-    // Sends a few texts at a time: a group of equal texts is small in this thread, but each of them takes memory in the
+    // Sends a few at a time: a group of equal texts is small in this thread, but each of them takes memory in the
     // thread that receives it.
-    let [texts, letters]: [string[], number] = [[], 0];
+    let [values, letters, from]: [unknown[], number, number] = [[], 0, first];
     for (const [i, row] of rows.entries()) {
-      const text = textOfRow(row, column, `${path}, row ${first + i}`);
-      texts.push(text);
-      letters += text.length;
+      const value = "column" in read ? textOfRow(row, read.column, `${path}, row ${first + i}`) : plain(row);
+      values.push(value);
+      letters += lettersOf(value);
       if (letters < lettersAtOnce) continue;
-      yield { texts, bytesEach };
-      [texts, letters] = [[], 0];
+      yield { values, first: from, bytesEach };
+      [values, letters, from] = [[], 0, first + i + 1];
     }
-    yield { texts, bytesEach };
+    yield { values, first: from, bytesEach };
     first = rowEnd;
   }
+}
+
+/** Integers of 64 bits as numbers, as JSON has them. */
+function plain(value: unknown): unknown {
+  if (typeof value === "bigint") return Number(value);
+  if (Array.isArray(value)) return value.map(plain);
+  if (Object.prototype.toString.call(value) !== "[object Object]") return value;
+  return Object.fromEntries(Object.entries(value as object).map(([key, inner]) => [key, plain(inner)]));
+}
+
+/** Letters of a text, or of all texts in an object. */
+function lettersOf(value: unknown): number {
+  if (typeof value === "string") return value.length;
+  if (typeof value !== "object" || value === null) return 0;
+  return Object.values(value).reduce((sum: number, inner) => sum + lettersOf(inner), 0);
 }
 
 /** The top-level column that holds `column`: the column itself, or the struct around it. Throws `DataError`. */
@@ -102,15 +125,16 @@ function columnOf(schema: SchemaTree, column: string, path: string): SchemaTree 
 }
 
 /** Throws `DataError` if a group cannot be read: it is encrypted, compressed in an unknown way, or too large. */
-function checkGroup({ columns }: RowGroup, name: string, path: string): void {
+function checkGroup({ columns }: RowGroup, names: readonly string[], path: string): void {
+  let bytes = 0;
   for (const { meta_data, crypto_metadata } of columns) {
-    if (meta_data === undefined || meta_data.path_in_schema[0] !== name) continue;
+    if (meta_data === undefined || !names.includes(meta_data.path_in_schema[0]!)) continue;
     if (crypto_metadata !== undefined) throw encrypted(path);
     if (!codecs.includes(meta_data.codec))
       throw new DataError(
         `${path} is compressed by ${meta_data.codec.replace("_RAW", "")}, which is not read here; write it again with another compression: zstd, snappy, gzip, brotli, or none.`,
       );
-    const bytes = Number(meta_data.total_uncompressed_size);
+    bytes += Number(meta_data.total_uncompressed_size);
     if (bytes > largestInMemory())
       throw new DataError(
         `${path} has a group of rows whose texts have ${bytes} bytes, too many for memory; write it again with smaller groups.`,

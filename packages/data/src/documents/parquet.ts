@@ -1,18 +1,20 @@
-/** A column of text in a parquet file, read one group of rows after the other. */
+/** A column of text in a parquet file, or whole rows of it, read one group of rows after the other. */
 import { once } from "node:events";
 import { stat } from "node:fs/promises";
 import { Worker } from "node:worker_threads";
 import { DataError } from "../data-error.ts";
-import type { DocumentOptions, Piece } from "./piece.ts";
+import type { DocumentOptions, DocumentRow, Piece } from "./piece.ts";
 
 export interface ParquetThreadData {
   readonly path: string;
-  readonly column: string;
+  /** The texts of one column, or objects with those of these columns that the file has. */
+  readonly read: { readonly column: string } | { readonly columns: readonly string[] };
 }
 
-/** Texts of a group of rows, or some of them. */
+/** What a group of rows has, or some of them. */
 export interface Group {
-  readonly texts: readonly string[];
+  readonly values: readonly unknown[];
+  readonly first: number; // the number of its first row
   readonly bytesEach: number; // of the file, for each row
 }
 
@@ -32,13 +34,25 @@ const thread = new URL(
 
 /** The texts of a column of a parquet file. Throws `DataError`. */
 export async function* parquetTexts(path: string, { column }: DocumentOptions): AsyncGenerator<Piece> {
+  for await (const { values, bytesEach } of groupsOf({ path, read: { column } }))
+    for (const text of values as readonly string[]) yield { text, ends: true, bytes: bytesEach };
+}
+
+/** The rows of a parquet file, with those of these columns that it has. Throws `DataError`. */
+export async function* parquetRows(path: string, columns: readonly string[]): AsyncGenerator<DocumentRow> {
+  for await (const { values, first, bytesEach } of groupsOf({ path, read: { columns } }))
+    for (const [i, value] of values.entries()) yield { value, where: `${path}, row ${first + i}`, bytes: bytesEach };
+}
+
+async function* groupsOf(workerData: ParquetThreadData): AsyncGenerator<Group> {
+  const { path } = workerData;
   const limit = limitSeconds((await stat(path)).size);
-  const worker = new Worker(thread, { workerData: { path, column } satisfies ParquetThreadData });
+  const worker = new Worker(thread, { workerData });
   try {
     for (;;) {
       const group = await nextGroup(worker, path, limit);
       if (group === undefined) return;
-      for (const text of group.texts) yield { text, ends: true, bytes: group.bytesEach };
+      yield group;
     }
   } finally {
     await worker.terminate();

@@ -11,3 +11,10 @@ export interface Piece {
   readonly ends: boolean; // whether it is the last of its document
   readonly bytes: number; // of the file, that have been read for it
 }
+
+/** A row with keys, as JSON or parquet gives it. */
+export interface DocumentRow {
+  readonly value: unknown;
+  readonly where: string; // file and line, for messages
+  readonly bytes: number; // of the file, that have been read for it
+}

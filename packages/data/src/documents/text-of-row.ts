@@ -1,12 +1,13 @@
 import { DataError } from "../data-error.ts";
+import type { DocumentRow, Piece } from "./piece.ts";
 import { someNames } from "./some-names.ts";
 
-type Values = Readonly<Record<string, unknown>>;
+export type Values = Readonly<Record<string, unknown>>;
 
-const isObject = (value: unknown): value is Values =>
+export const isObject = (value: unknown): value is Values =>
   typeof value === "object" && value !== null && !Array.isArray(value);
 
-const kindOf = (value: unknown) =>
+export const kindOf = (value: unknown) =>
   value === null || value === undefined
     ? "null"
     : Array.isArray(value)
@@ -16,7 +17,7 @@ const kindOf = (value: unknown) =>
         : `a ${typeof value}`;
 
 /** The value of a column, which may be an inner one: "text", "doc.text". */
-function valueIn(row: Values, column: string): unknown {
+export function valueIn(row: Values, column: string): unknown {
   if (Object.hasOwn(row, column)) return row[column];
   let value: unknown = row;
   for (const key of column.split(".")) {
@@ -27,7 +28,7 @@ function valueIn(row: Values, column: string): unknown {
 }
 
 /** The names by which the values of a row can be asked for. */
-function columnsOf(row: Values): string[] {
+export function columnsOf(row: Values): string[] {
   return Object.entries(row).flatMap(([key, value]) =>
     isObject(value) ? Object.keys(value).map((inner) => `${key}.${inner}`) : [key],
   );
@@ -46,4 +47,9 @@ export function textOfRow(row: unknown, column: string, where: string): string {
   throw new DataError(
     `${where} has ${kindOf(text)} in ${column}${inner}, and no text; remove the row, or name another column with data.column.`,
   );
+}
+
+/** The texts of a column of rows. Throws `DataError`. */
+export async function* textsOfRows(rows: AsyncIterable<DocumentRow>, column: string): AsyncGenerator<Piece> {
+  for await (const { value, where, bytes } of rows) yield { text: textOfRow(value, column, where), ends: true, bytes };
 }

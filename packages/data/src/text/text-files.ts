@@ -41,9 +41,10 @@ export interface TextFiles {
 }
 
 /**
- * How texts are read: as "bytes" of the files unless a column is named, or as "texts", by default of the column "text".
+ * How files are read: as "bytes" unless a column is named; as "texts", by default of the column "text"; or as "rows" of
+ * objects.
  */
-export type ReadAs = "bytes" | "texts";
+export type ReadAs = "bytes" | "texts" | "rows";
 
 const defaultColumn = "text";
 
@@ -53,8 +54,17 @@ export async function textFiles(path: string, readAs: ReadAs, column?: string): 
   const looked: InspectedFile[] = [];
   for (const file of files) looked.push(await lookInto(file));
   const asBytes = readAs === "bytes" && column === undefined;
+  if (readAs === "rows") {
+    if (!isFolder && !hasRows(looked[0]!.file))
+      throw new DataError(`${path} is no .jsonl, .json or .parquet file of rows; name one, or a folder of them.`);
+    for (const [i, each] of looked.entries()) if (!hasRows(each.file)) looked[i] = { ...each, problem: noRows };
+  }
   return isFolder ? ofFolder(path, looked, leftOut, asBytes, column) : ofFile(looked[0]!, asBytes, column);
 }
+
+/** Forms whose rows are objects, which may have lists in them. */
+const hasRows = ({ form }: TextFile) => form === "jsonl" || form === "json" || form === "parquet";
+const noRows = "no .jsonl, .json or .parquet";
 
 function ofFile(
   { file, isText, isUtf16, problem }: InspectedFile,
