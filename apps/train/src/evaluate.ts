@@ -6,7 +6,8 @@ import { broadcastTensors } from "./broadcast-tensors.ts";
 import { type Forward, inF32 } from "./precision.ts";
 
 /**
- * The model's metrics on up to `windows` rows of held-out data: means over the rows. Each rank computes a share of
+ * The model's metrics on up to `windows` rows of held-out data: means over the rows, or over what they predict where
+ * rows predict different numbers of tokens. Each rank computes a share of
  * them, and all ranks get the same values. Before that, buffers such as the running statistics of batch normalisation
  * become those of rank 0, which are also what saves contain.
  */
@@ -18,7 +19,7 @@ export async function evaluate(
   forward: Forward = inF32,
 ): Promise<Readonly<Record<string, number>>> {
   const names = Object.keys(model.metricUnits(data.unit));
-  const sums = new Float64Array(names.length + 1); // a sum over rows for each metric, and the number of rows
+  const sums = new Float64Array(names.length + 1); // a weighted sum for each metric, and the sum of the weights
   await broadcastTensors(
     model.namedBuffers().map(([, buffer]) => buffer),
     0,
@@ -28,8 +29,8 @@ export async function evaluate(
   for await (using batch of data.validation({ windows, sharded: true }))
     scope(() => {
       const means = noGrad(() => forward(() => model.metrics(batch)));
-      for (const [i, name] of names.entries()) sums[i]! += batch.rows * means[name]!.item();
-      sums[names.length]! += batch.rows;
+      for (const [i, name] of names.entries()) sums[i]! += batch.weight * means[name]!.item();
+      sums[names.length]! += batch.weight;
     });
   model.train();
   await group.allReduce(sums);

@@ -20,7 +20,9 @@ export interface Training {
 }
 
 /**
- * Resolves to this rank's mean loss over its micro-batches, and the costs of the step. Throws as `TrainingOptimizer.step` does.
+ * Resolves to this rank's mean loss over its micro-batches, and the costs of the step. Where micro-batches predict
+ * different numbers of tokens, they weigh by them, so that the mean over ranks is that over all tokens of the step.
+ * Throws as `TrainingOptimizer.step` does.
  */
 export function takeStep(
   { model, arena, data, optimizer, forward, accumulate, meter = new StepMeter() }: Training,
@@ -34,7 +36,7 @@ export function takeStep(
       await scope(async () => {
         // one micro-batch's activations at a time
         const share = await meter.time("forward", () => {
-          const share = forward(() => model.loss(batch)).div(accumulate);
+          const share = forward(() => model.loss(batch)).div(accumulate / batch.share);
           loss += share.item();
           return share;
         });

@@ -5,13 +5,19 @@ import type { Arrays } from "./samples.ts";
 export interface Batch extends Disposable {
   readonly rows: number; // B: the first dimension of every tensor
   readonly last: boolean; // whether it is the last batch of its step or validation
+  /** What its mean loss and metrics count for: its rows, or their predictions where rows have different numbers. */
+  readonly weight: number;
+  /** Its weight ÷ the mean weight of all batches of its step, on all ranks: 1 where rows weigh the same. */
+  readonly share: number;
   dispose(): void;
 }
 
-/** Rows of text, and the token that follows each place. */
+/** Rows of text, and the token that follows each place: −100 where it is not learned. */
 export interface TextBatch extends Batch {
   readonly tokens: Tensor; // (B, T) i64
   readonly next: Tensor; // (B, T) i64: the token after each
+  /** (B, T) i64, where several texts are packed into a row: 0 at the first token of each. A text sees itself alone. */
+  readonly positions?: Tensor;
 }
 
 /** Images with their labels. */
@@ -38,11 +44,12 @@ export interface LabelledTextBatch extends Batch {
 }
 
 /** The batch whose tensors are `arrays`. */
-export function batchOf(arrays: Arrays, last: boolean): Batch {
+export function batchOf(arrays: Arrays, last: boolean, weights: { weight?: number; share?: number } = {}): Batch {
   const tensors = Object.entries(arrays).map(([name, { data, shape }]) => [name, fromTypedArray(data, shape)] as const);
   const dispose = () => {
     for (const [, tensor] of tensors) tensor.dispose();
   };
   const rows = Object.values(arrays)[0]!.shape[0]!;
-  return { ...Object.fromEntries(tensors), rows, last, dispose, [Symbol.dispose]: dispose };
+  const { weight = rows, share = 1 } = weights;
+  return { ...Object.fromEntries(tensors), rows, last, weight, share, dispose, [Symbol.dispose]: dispose };
 }

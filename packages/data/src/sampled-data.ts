@@ -33,8 +33,8 @@ export function sampledData(samples: Samples, given: Sharding): Dataset {
 
   const rowsOfStep = () => batchesOfStep * ranks * batchSize;
 
-  /** The rows of this rank's `batch`-th batch of the step that begins with row `first`. */
-  const rowsOf = (first: number, batch: number): Row[] => {
+  /** The rows of a rank's `batch`-th batch of the step that begins with row `first`. */
+  const rowsOf = (first: number, batch: number, rank: number): Row[] => {
     const { trainingSamples } = facts;
     return Array.from({ length: batchSize }, (_, row) => {
       const position = first + (batch * ranks + rank) * batchSize + row;
@@ -47,10 +47,24 @@ export function sampledData(samples: Samples, given: Sharding): Dataset {
   const read = (first: number): Promise<Arrays[]> => {
     const underWay = ahead.get(first);
     if (underWay) return underWay;
-    const arrays = Promise.all(Array.from({ length: batchesOfStep }, (_, i) => samples.training(rowsOf(first, i))));
+    const arrays = Promise.all(
+      Array.from({ length: batchesOfStep }, (_, i) => samples.training(rowsOf(first, i, rank))),
+    );
     arrays.catch(() => {}); // whoever takes the step gets the error
     ahead.set(first, arrays);
     return arrays;
+  };
+
+  /** What each of this rank's batches weighs in the step that begins with row `first`; every rank knows all rows. */
+  const weightsOf = (first: number): { weight?: number; share?: number }[] => {
+    const { targets } = facts;
+    if (targets === undefined) return [];
+    const weightOn = (rank: number, batch: number) =>
+      rowsOf(first, batch, rank).reduce((sum, { sample }) => sum + targets.training[sample]!, 0);
+    const batches = Array.from({ length: batchesOfStep }, (_, batch) => batch);
+    const all = Array.from({ length: ranks }, (_, rank) => batches.map((batch) => weightOn(rank, batch)));
+    const mean = all.flat().reduce((sum, each) => sum + each, 0) / (ranks * batchesOfStep);
+    return all[rank]!.map((weight) => ({ weight, share: weight / mean }));
   };
 
   const readAhead = (): void => {
@@ -85,12 +99,12 @@ export function sampledData(samples: Samples, given: Sharding): Dataset {
       const began = performance.now();
       if (count !== batchesOfStep) ahead.clear();
       batchesOfStep = count;
-      const arrays = read(rows);
+      const [arrays, weights] = [read(rows), weightsOf(rows)];
       ahead.delete(rows);
       step++;
       rows += rowsOfStep();
       readAhead();
-      const batches = (await arrays).map((each, i) => batchOf(each, i === count - 1));
+      const batches = (await arrays).map((each, i) => batchOf(each, i === count - 1, weights[i]));
       waited += performance.now() - began;
       return batches;
     },
@@ -102,8 +116,11 @@ export function sampledData(samples: Samples, given: Sharding): Dataset {
     async *validation({ windows, sharded }) {
       const all = evenlySpread(windows, facts.validationSamples);
       const mine = sharded ? all.filter((_, i) => i % ranks === rank) : all;
-      for (let i = 0; i < mine.length; i += batchSize)
-        yield batchOf(await samples.validation(mine.slice(i, i + batchSize)), i + batchSize >= mine.length);
+      for (let i = 0; i < mine.length; i += batchSize) {
+        const batch = mine.slice(i, i + batchSize);
+        const weight = facts.targets && batch.reduce((sum, sample) => sum + facts.targets!.validation[sample]!, 0);
+        yield batchOf(await samples.validation(batch), i + batchSize >= mine.length, weight ? { weight } : {});
+      }
     },
 
     state: (): SampledState => ({ step, rows, seed, data: facts.fingerprint }),

@@ -24,6 +24,11 @@ export interface SampleFacts {
   readonly itemsPerRow: number;
   readonly trainingSamples: number; // 1 or more
   readonly validationSamples: number; // 0: nothing is held out
+  /**
+   * How many predictions the loss of each sample is a mean of, where samples have different numbers: then they weigh by
+   * them.
+   */
+  readonly targets?: { readonly training: Uint32Array; readonly validation: Uint32Array } | undefined;
   /** Samples that may be impossible to read; 0 if absent. More of them end the run. */
   readonly mostSkipped?: number | undefined;
   /** SHA-256, in hexadecimal digits, of everything that the rows depend on. */
