@@ -4,7 +4,7 @@ import { availableParallelism } from "node:os";
 import { DataError } from "../data-error.ts";
 import type { TextContext } from "../dataset.ts";
 import { remedyFor } from "./remedy-for.ts";
-import type { Answer, Request } from "./tokenizer-process.ts";
+import type { Answer, MarkedTokens, Request, WholeOptions } from "./tokenizer-process.ts";
 
 // In the sources the program is this folder's file; in the published package it is beside the bundle.
 const program = new URL(
@@ -42,6 +42,16 @@ export class IsolatedTokenizer {
   async encode(text: string, context: Partial<TextContext> = {}): Promise<Uint32Array> {
     const answer = await (await this.#process()).ask({ encode: text, ...context }, text);
     return (answer as { ids: Uint32Array }).ids;
+  }
+
+  /**
+   * The ids of a text that is encoded at once; with `special`, those that the tokenizer puts around a text too. `marked`
+   * says which tokens are in `spans` of the text, whose places are UTF-16 units. Throws `DataError`.
+   */
+  async encodeWhole(text: string, { special = false, spans = [] }: WholeOptions = {}): Promise<MarkedTokens> {
+    const answer = await (await this.#process()).ask({ whole: text, special, spans }, text);
+    const { ids, marked } = answer as MarkedTokens;
+    return { ids, marked };
   }
 
   /** The text of tokens. Throws `DataError`. */

@@ -6,14 +6,25 @@ import type { Encoding, Tokenizer } from "tokenizers";
 import type { TextContext } from "../dataset.ts";
 import { encodeInWindows } from "./encode-in-windows.ts";
 
+export interface WholeOptions {
+  readonly special?: boolean;
+  readonly spans?: readonly (readonly [begin: number, end: number])[];
+}
+
+export interface MarkedTokens {
+  readonly ids: Uint32Array;
+  readonly marked: Uint8Array; // 1 for each token in a span, else 0
+}
+
 export type Request = { readonly id: number } & (
   | { readonly json: string; readonly added: readonly (readonly [content: string, id: number])[] }
   | ({ readonly encode: string } & Partial<TextContext>)
+  | ({ readonly whole: string } & Required<WholeOptions>)
   | { readonly decode: readonly number[] }
 );
 
 export type Answer = { readonly id: number } & (
-  | { readonly ids: Uint32Array }
+  | { readonly ids: Uint32Array; readonly marked?: Uint8Array }
   | { readonly text: string }
   | { readonly problem: string }
 );
@@ -40,9 +51,29 @@ async function load(json: string, added: readonly (readonly [content: string, id
 
 const encodeWindow = (text: string): Promise<Encoding> => tokenizer.encode(text, null, { addSpecialTokens: false });
 
+/** The tokens of a text, and which of them are in its spans, as transformers' apply_chat_template marks them. */
+async function encodeWhole(text: string, { special, spans }: Required<WholeOptions>) {
+  const encoding = await tokenizer.encode(text, null, { addSpecialTokens: special });
+  const ids = Uint32Array.from(encoding.getIds());
+  const marked = new Uint8Array(ids.length);
+  let [place, letters] = [0, 0]; // the library counts code points
+  const letterAt = (unit: number) => {
+    for (; place < unit; letters++) place += text.codePointAt(place)! > 0xffff ? 2 : 1;
+    return letters;
+  };
+  for (const [begin, end] of spans) {
+    const first = encoding.charToToken(letterAt(begin));
+    if (first === null) break;
+    const last = encoding.charToToken(letterAt(end) - 1);
+    marked.fill(1, first, last ? last + 1 : ids.length);
+  }
+  return { ids, marked };
+}
+
 async function answerTo(request: Request): Promise<Answer> {
   const { id } = request;
   if ("encode" in request) return { id, ids: await encodeInWindows(request.encode, encodeWindow, request) };
+  if ("whole" in request) return { id, ...(await encodeWhole(request.whole, request)) };
   if ("decode" in request) return { id, text: await tokenizer.decode([...request.decode], true) };
   await load(request.json, request.added);
   return { id, text: "" };

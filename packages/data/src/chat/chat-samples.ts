@@ -1,0 +1,84 @@
+/**
+ * Rows of conversations. A sample is one row, or several that are packed into one; what an answer does not predict has
+ * the next token −100, which a cross entropy ignores. Rows are padded at their end, to the longest of a batch.
+ */
+import { DataError } from "../data-error.ts";
+import type { Inventory } from "../inventory.ts";
+import { notPredicted } from "../masked-text/masking.ts";
+import type { Arrays, Row, SampleFacts, Samples } from "../samples.ts";
+import type { RowTokens } from "./row-tokens.ts";
+
+export interface ChatInput {
+  readonly source: string;
+  readonly training: readonly RowTokens[][]; // the rows of each sample
+  readonly validation: readonly RowTokens[][];
+  readonly pad: number; // the token at the end of shorter rows
+  /** Whether places start anew at each row of a sample, which then sees itself alone. */
+  readonly packed: boolean;
+  readonly fingerprint: string;
+  readonly prompt?: string | undefined;
+  readonly inventory: Inventory;
+  readonly remarks: readonly string[];
+}
+
+export class ChatSamples implements Samples {
+  readonly facts: SampleFacts;
+  readonly #input: ChatInput;
+
+  constructor(input: ChatInput) {
+    this.#input = input;
+    const { source, training, validation, fingerprint, prompt, inventory, remarks } = input;
+    const tokensIn = (samples: ChatInput["training"]) => samples.reduce((sum, rows) => sum + lengthOf(rows), 0);
+    if (training.length === 0)
+      throw new DataError(`${source} has no rows with an answer; give one or more to train on.`);
+    this.facts = {
+      source,
+      unit: "token",
+      trainingUnits: tokensIn(training),
+      validationUnits: tokensIn(validation),
+      item: "token",
+      itemsPerRow: tokensIn(training) / training.length,
+      trainingSamples: training.length,
+      validationSamples: validation.length,
+      targets: { training: Uint32Array.from(training, targetsOf), validation: Uint32Array.from(validation, targetsOf) },
+      fingerprint,
+      prompt,
+      inventory,
+      remarks,
+    };
+  }
+
+  async training(rows: readonly Row[]): Promise<Arrays> {
+    return this.#batch(rows.map(({ sample }) => this.#input.training[sample]!));
+  }
+
+  async validation(samples: readonly number[]): Promise<Arrays> {
+    return this.#batch(samples.map((sample) => this.#input.validation[sample]!));
+  }
+
+  #batch(samples: ChatInput["training"]): Arrays {
+    const T = Math.max(...samples.map(lengthOf));
+    const shape = [samples.length, T];
+    const filled = (value: number) => new BigInt64Array(samples.length * T).fill(BigInt(value));
+    const [tokens, next, positions] = [filled(this.#input.pad), filled(notPredicted), filled(0)] as const;
+    for (const [i, rows] of samples.entries()) {
+      let at = i * T;
+      for (const { ids, learned } of rows) {
+        for (let t = 0; t < ids.length; t++, at++) {
+          tokens[at] = BigInt(ids[t]!);
+          positions[at] = BigInt(t);
+          if (learned[t + 1]) next[at] = BigInt(ids[t + 1]!);
+        }
+      }
+      for (let t = 0; at < (i + 1) * T; t++, at++) positions[at] = BigInt(t);
+    }
+    const fields = { tokens: { data: tokens, shape }, next: { data: next, shape } };
+    return this.#input.packed ? { ...fields, positions: { data: positions, shape } } : fields;
+  }
+}
+
+const lengthOf = (rows: readonly RowTokens[]) => rows.reduce((sum, { ids }) => sum + ids.length, 0);
+
+/** Tokens that are learned: the first one of a row has nothing before it. */
+export const targetsOf = (rows: readonly RowTokens[]): number =>
+  rows.reduce((sum, { learned }) => sum + learned.subarray(1).reduce((count, each) => count + each, 0), 0);

@@ -1,0 +1,183 @@
+/** Reads rows for fine-tuning as tokens, and counts what is left out. */
+import { DataError } from "../data-error.ts";
+import { documentRows } from "../documents/documents.ts";
+import type { DocumentRow } from "../documents/piece.ts";
+import { inTurn } from "../in-turn.ts";
+import type { TextFile } from "../text/text-files.ts";
+import { largestInMemory } from "../tokens/largest-in-memory.ts";
+import {
+  type Continuation,
+  type Conversation,
+  columnsOfRows,
+  type RowForm,
+  type RowKeys,
+  rowForm,
+} from "./chat-rows.ts";
+import { type ChatTemplate, chatTemplate } from "./chat-template.ts";
+import { marksAnswers } from "./render-chat.ts";
+import { Renderer } from "./renderer.ts";
+import { openRowTokenizer, type RowTokenizer } from "./row-tokenizer.ts";
+import { type RowTokens, rowTokens } from "./row-tokens.ts";
+
+export interface ChatRowOptions extends RowKeys {
+  readonly path: string;
+  readonly tokenizer: string;
+  readonly template?: string | undefined;
+  readonly loss: "answers" | "all";
+  readonly date?: string | undefined;
+  readonly endOfText?: string | undefined;
+}
+
+interface Read extends DocumentRow {
+  readonly row: Conversation | Continuation;
+}
+
+interface OpenedTemplate extends ChatTemplate {
+  readonly renderer: Renderer;
+  readonly marksAnswers: boolean;
+}
+
+export class ChatRows implements AsyncDisposable {
+  readonly #options: ChatRowOptions;
+  readonly tokenizer: RowTokenizer;
+  #form: RowForm | undefined;
+  #template: OpenedTemplate | undefined;
+  #first: Read | undefined;
+  /** Rows that were left out, and answers that are not learned, by the reason. */
+  readonly #counts = { unanswered: 0, cut: 0, cutBeforeAnswer: 0, lost: 0, read: 0 };
+
+  private constructor(options: ChatRowOptions, tokenizer: RowTokenizer) {
+    this.#options = options;
+    this.tokenizer = tokenizer;
+  }
+
+  /** Throws `DataError`. */
+  static async open(options: ChatRowOptions): Promise<ChatRows> {
+    return new ChatRows(options, await openRowTokenizer(options.tokenizer, options.endOfText));
+  }
+
+  /**
+   * The rows of files that have an answer. Those of more than `most` tokens are cut at their end, as TRL does. Throws
+   * `DataError`.
+   */
+  async *read(files: readonly TextFile[], most: number): AsyncGenerator<RowTokens> {
+    const counts = this.#counts;
+    for await (const { ids, learned, lost = 0 } of inTurn(this.#rowsIn(files), this.#encoded, lettersIn)) {
+      counts.read++;
+      counts.lost += lost;
+      const isAnswered = learned.subarray(1).includes(1);
+      const cut = { ids: ids.slice(0, most), learned: learned.slice(0, most) };
+      if (!isAnswered) counts.unanswered++;
+      else if (!cut.learned.subarray(1).includes(1)) counts.cutBeforeAnswer++;
+      else {
+        if (ids.length > most) counts.cut++;
+        yield cut;
+      }
+    }
+  }
+
+  /** All rows of files, in memory. Throws `DataError`. */
+  async readAll(files: readonly TextFile[], most: number): Promise<RowTokens[]> {
+    const limit = largestInMemory();
+    const [rows, size]: [RowTokens[], { bytes: number }] = [[], { bytes: 0 }];
+    for await (const row of this.read(files, most)) {
+      rows.push(row);
+      size.bytes += 5 * row.ids.length + bytesOfRow;
+      if (size.bytes > limit)
+        throw new DataError(
+          `The rows at ${this.#options.path} have more than ${Math.round(limit / 1e6)} MB of tokens, too many for memory; give fewer files.`,
+        );
+    }
+    return rows;
+  }
+
+  /** How the rows are read, a line each. */
+  remarks(most: number): string[] {
+    const { loss } = this.#options;
+    const { cut, lost, read } = this.#counts;
+    const of = `${countText(read, "row")} of ${this.#form?.name ?? "nothing"}`;
+    const template = this.#template;
+    const how =
+      template === undefined
+        ? `without a template${this.tokenizer.end === undefined ? ", and with no token that ends a text" : ""}`
+        : `by the template ${template.source}`;
+    const learned =
+      loss === "all"
+        ? "every token is learned"
+        : template?.marksAnswers && !this.#isPrompted
+          ? "the answers that it marks are learned"
+          : "the answers are learned";
+    return [
+      `data: ${of} ${how}; ${learned}`,
+      ...(cut > 0
+        ? [
+            `data: ${countText(cut, "row")} of more than ${most} tokens ${cut === 1 ? "is cut at its" : "are cut at their"} end`,
+          ]
+        : []),
+      ...(lost > 0
+        ? [
+            `data: ${countText(lost, "answer")} ${lost === 1 ? "is" : "are"} not learned, because the template writes ${lost === 1 ? "it" : "them"} in another way when more messages follow; a template with {% generation %} marks ${lost === 1 ? "it" : "them"}`,
+          ]
+        : []),
+    ];
+  }
+
+  /** What was left out, a few words each. */
+  passedOver(most: number): string[] {
+    const { unanswered, cutBeforeAnswer } = this.#counts;
+    return [
+      ...(unanswered > 0 ? [`${countText(unanswered, "row")} without an answer`] : []),
+      ...(cutBeforeAnswer > 0 ? [`${countText(cutBeforeAnswer, "row")} whose answer begins after ${most} tokens`] : []),
+    ];
+  }
+
+  /** The first row up to its answer, as the model is to see it. Throws `DataError`. */
+  async prompt(): Promise<string | undefined> {
+    const { row, where } = this.#first ?? {};
+    if (row === undefined || where === undefined) return undefined;
+    if ("prompt" in row) return row.prompt;
+    const answer = row.given ?? row.messages.findIndex(({ role }) => role === "assistant");
+    if (answer < 1) return undefined;
+    const beginnings = [{ count: answer, prompt: true }];
+    const { messages, tools } = row;
+    return (await this.#opened().renderer.render({ messages, tools, beginnings }, where)).beginnings[0];
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#template?.renderer.close();
+  }
+
+  async *#rowsIn(files: readonly TextFile[]): AsyncGenerator<Read> {
+    for await (const each of documentRows(files, columnsOfRows(this.#options))) {
+      this.#form ??= rowForm(this.#options, each.value, each.where);
+      const read = { ...each, row: this.#form.read(each.value, each.where) };
+      this.#first ??= read;
+      yield read;
+    }
+  }
+
+  readonly #encoded = ({ row, where }: Read): Promise<RowTokens> => {
+    const { loss } = this.#options;
+    return rowTokens(row, { tokenizer: this.tokenizer, loss, template: () => this.#opened() }, where);
+  };
+
+  #opened(): OpenedTemplate {
+    if (this.#template === undefined) {
+      const { tokenizer, template, date } = this.#options;
+      const found = chatTemplate(tokenizer, template);
+      this.#template = { ...found, renderer: new Renderer(found, { date }), marksAnswers: marksAnswers(found.text) };
+    }
+    return this.#template;
+  }
+
+  get #isPrompted(): boolean {
+    return this.#first !== undefined && "messages" in this.#first.row && this.#first.row.given !== undefined;
+  }
+}
+
+const bytesOfRow = 300; // of the objects that hold its tokens
+
+const countText = (count: number, what: string) => `${count.toLocaleString("en-US")} ${what}${count === 1 ? "" : "s"}`;
+
+/** About as many letters as a row has. */
+const lettersIn = ({ value }: Read) => JSON.stringify(value).length;

@@ -1,0 +1,100 @@
+/** Renders chat templates with Hugging Face's Jinja in JavaScript, as transformers' apply_chat_template does. */
+import { Environment, parse, tokenize } from "./jinja.ts";
+import { PythonInterpreter } from "./python-interpreter.ts";
+import { strftime } from "./strftime.ts";
+
+/** A message with its role and content, and whatever else a template may read. */
+export type Message = Readonly<Record<string, unknown>>;
+
+export interface Rendering {
+  readonly text: string;
+  /** Begins and ends of what an assistant has written, where the template says it. Places are UTF-16 units. */
+  readonly answers: readonly (readonly [begin: number, end: number])[];
+}
+
+export interface RenderOptions {
+  readonly special: Readonly<Record<string, string>>;
+  readonly date?: string | undefined; // YYYY-MM-DD
+}
+
+export type Render = (messages: readonly Message[], more: { prompt: boolean; tools?: unknown }) => Rendering;
+
+const blanks = { lstrip_blocks: true, trim_blocks: true };
+const block = /\{%(-?)\s*(end)?generation\s*(-?)%\}/g;
+
+/** Whether a template marks what an assistant has written: {% generation %} … {% endgeneration %}. */
+export const marksAnswers = (template: string): boolean => template.search(block) >= 0;
+
+/**
+ * Compiles a template. Throws what the library says of one that it cannot read; so does the result, of messages that
+ * the template refuses.
+ */
+export function compileChat(template: string, { special, date }: RenderOptions): Render {
+  // No text has these: they tell where a marked block begins and ends, and are taken out of the result.
+  const nonce = crypto.randomUUID();
+  const [begin, end] = [`\u0001${nonce}<\u0001`, `\u0001${nonce}>\u0001`];
+  const macro = `{% macro terse_generation() %}${begin}{{ caller() }}${end}{% endmacro %}`;
+  const calls = template.replace(block, (_, left, ends, right) =>
+    ends ? `{%${left} endcall ${right}%}` : `{%${left} call terse_generation() ${right}%}`,
+  );
+  const program = parse(tokenize(calls, blanks));
+  program.body.unshift(...parse(tokenize(macro, blanks)).body);
+  return (messages, { prompt, tools }) => {
+    const environment = new Environment();
+    const values = {
+      ...constants,
+      range,
+      raise_exception: refuse,
+      strftime_now: (format: string) => now(date, format),
+      ...special,
+      messages: messages.map(asTemplatesExpect),
+      tools: tools ?? null,
+      documents: null,
+      add_generation_prompt: prompt,
+    };
+    for (const [name, value] of Object.entries(values)) environment.set(name, value);
+    return withoutMarks(String(new PythonInterpreter(environment).run(program).value), begin, end);
+  };
+}
+
+function withoutMarks(marked: string, begin: string, end: string): Rendering {
+  const answers: [number, number][] = [];
+  let [text, from] = ["", 0];
+  for (const [i, part] of marked.split(begin).entries()) {
+    const [inside, ...behind] = i === 0 ? [part] : part.split(end);
+    from = text.length;
+    text += inside;
+    if (i > 0) answers.push([from, text.length]);
+    text += behind.join("");
+  }
+  return { text, answers };
+}
+
+const constants = { true: true, false: false, none: null, True: true, False: false, None: null };
+
+function refuse(message: unknown): never {
+  throw new Error(String(message));
+}
+
+function now(date: string | undefined, format: string): string {
+  if (date !== undefined) return strftime(date, format);
+  const today = new Date().toISOString().slice(0, 10);
+  throw new Error(
+    `it writes the date of the day, with which a run that goes on tomorrow would read other rows: set data.date, such as ${today}`,
+  );
+}
+
+/** Python's range. */
+function range(first: number, last?: number, step = 1): number[] {
+  const [begin, end] = last === undefined ? [0, first] : [first, last];
+  return Array.from({ length: Math.max(0, Math.ceil((end - begin) / step)) }, (_, i) => begin + i * step);
+}
+
+const reasoning = ["reasoning_content", "thinking", "reasoning"];
+
+/** As transformers gives messages to templates: without keys that have no value, and reasoning by each of its names. */
+function asTemplatesExpect(message: Message): Message {
+  const given = Object.fromEntries(Object.entries(message).filter(([, value]) => value !== null));
+  const found = reasoning.map((key) => given[key]).find((value) => value !== undefined);
+  return found === undefined ? given : { thinking: found, ...given, reasoning_content: found };
+}

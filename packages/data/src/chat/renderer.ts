@@ -1,0 +1,102 @@
+/** Renders rows by a chat template, in a process of its own (render-process.ts) with limits of time and memory. */
+import { type ChildProcess, fork } from "node:child_process";
+import { DataError } from "../data-error.ts";
+import type { ChatTemplate } from "./chat-template.ts";
+import type { RenderAnswer, Rendered, RenderMessage, RenderRequest } from "./render-process.ts";
+
+// In the sources the program is this folder's file; in the published package it is beside the bundle.
+const program = new URL(
+  import.meta.url.endsWith(".ts") ? "./render-process.ts" : "./render-process.js",
+  import.meta.url,
+);
+
+const mostMegabytes = 512;
+const mostLetters = 1 << 20; // of a row
+
+export interface RendererOptions {
+  readonly date?: string | undefined; // YYYY-MM-DD
+  readonly limit?: number; // seconds that a row may take
+}
+
+export class Renderer {
+  readonly #source: string;
+  readonly #limit: number;
+  readonly #child: ChildProcess;
+  #last: Promise<unknown> = Promise.resolve();
+  #ended: string | undefined; // why
+
+  constructor({ source, text, special }: ChatTemplate, { date, limit = 30 }: RendererOptions = {}) {
+    this.#source = source;
+    this.#limit = limit;
+    this.#child = fork(program, [], {
+      serialization: "advanced",
+      stdio: ["ignore", "ignore", "ignore", "ipc"],
+      execArgv: [...process.execArgv, `--max-old-space-size=${mostMegabytes}`],
+    });
+    this.#child.on("error", ({ message }) => this.#end(`its process did not start: ${message}`));
+    this.#child.on("exit", (code, signal) =>
+      this.#end(
+        signal === "SIGABRT" // how V8 ends where its memory is full
+          ? `it needs more than ${mostMegabytes} MB of memory`
+          : `its process ended with ${signal ?? `code ${code}`}`,
+      ),
+    );
+    this.#child.send({ template: text, special, date } satisfies RenderMessage, () => {});
+    this.#wait(false);
+  }
+
+  /** Renders a row; `where` names it in messages. One row after the other. Throws `DataError`. */
+  render(request: RenderRequest, where: string): Promise<Rendered> {
+    const answer = this.#last.then(() => this.#render(request, where));
+    this.#last = answer.catch(() => {});
+    return answer;
+  }
+
+  close(): void {
+    this.#ended ??= "it has ended";
+    this.#child.kill("SIGKILL");
+  }
+
+  async #render(request: RenderRequest, where: string): Promise<Rendered> {
+    const answer = await this.#ask(request);
+    const problem =
+      "problem" in answer
+        ? answer.problem
+        : answer.text.length > mostLetters
+          ? `it writes ${answer.text.length} letters, and a row has at most ${mostLetters}`
+          : undefined;
+    if (problem === undefined) return answer as Rendered;
+    const words = problem.replaceAll(/\s+/g, " ").replace(/\.$/, "");
+    throw new DataError(
+      `${where}: the chat template ${this.#source} fails: ${words}; correct the row, or name another template with data.template.`,
+    );
+  }
+
+  #ask(request: RenderRequest): Promise<RenderAnswer> {
+    if (this.#ended !== undefined) return Promise.resolve({ problem: this.#ended });
+    const answered = Promise.withResolvers<RenderAnswer>();
+    const onExit = () => answered.resolve({ problem: this.#ended! });
+    const timer = setTimeout(() => {
+      this.#end(`it had not ended after ${this.#limit} seconds`);
+      this.#child.kill("SIGKILL");
+      onExit();
+    }, 1000 * this.#limit);
+    this.#wait(true);
+    this.#child.once("message", answered.resolve).once("exit", onExit).once("error", onExit);
+    this.#child.send(request, () => {});
+    return answered.promise.finally(() => {
+      clearTimeout(timer);
+      this.#child.off("message", answered.resolve).off("exit", onExit).off("error", onExit);
+      this.#wait(false);
+    });
+  }
+
+  #end(reason: string): void {
+    this.#ended ??= reason;
+  }
+
+  /** While a row waits, the process keeps Node alive. */
+  #wait(waits: boolean): void {
+    for (const handle of [this.#child, this.#child.channel]) waits ? handle?.ref() : handle?.unref();
+  }
+}

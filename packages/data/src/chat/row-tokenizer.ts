@@ -1,0 +1,44 @@
+/** Tokens of whole rows, with what transformers' tokenizers do besides: their special tokens, and masks by places. */
+import { DataError } from "../data-error.ts";
+import { bytesJson } from "../tokenizers/byte-level-json.ts";
+import { endOfText } from "../tokenizers/end-of-text.ts";
+import { gpt2EndOfText, gpt2Json } from "../tokenizers/gpt2-tokenizer.ts";
+import { IsolatedTokenizer } from "../tokenizers/isolated-tokenizer.ts";
+import { contentOf, idsIn, readTokenizerFile, sizeOf, type TokenizerJson } from "../tokenizers/tokenizer-json.ts";
+import { fileOf } from "../tokenizers/tokenizers.ts";
+
+export interface RowTokenizer extends Pick<IsolatedTokenizer, "encodeWhole"> {
+  readonly vocabulary: number;
+  readonly end?: { readonly id: number; readonly content: string } | undefined; // of a text
+}
+
+/** Opens a tokenizer by its name or path. `endOfText` is a token of its own choice. Throws `DataError`. */
+export async function openRowTokenizer(name: string, named?: string): Promise<RowTokenizer> {
+  const { path, text, json } = await fileNamed(name);
+  const id =
+    named !== undefined
+      ? idsIn(json, [named])[0]
+      : name === "bytes"
+        ? undefined
+        : name === "gpt2"
+          ? gpt2EndOfText
+          : endOfText(path, json);
+  if (named !== undefined && id === undefined)
+    throw new DataError(
+      `The end of a text, ${JSON.stringify(named)}, is no token of ${name}; name one of its tokens, or leave it out.`,
+    );
+  const added = (json.added_tokens ?? []).map(({ content, id }) => [content, id] as const);
+  const tokenizer = new IsolatedTokenizer({ path, json: text, added });
+  await tokenizer.load();
+  return {
+    vocabulary: sizeOf(json),
+    end: id === undefined ? undefined : { id, content: contentOf(json, id)! },
+    encodeWhole: (text, more) => tokenizer.encodeWhole(text, more),
+  };
+}
+
+async function fileNamed(name: string): Promise<{ path: string; text: string; json: TokenizerJson }> {
+  if (name !== "bytes" && name !== "gpt2") return { path: fileOf(name), ...readTokenizerFile(fileOf(name)) };
+  const json = name === "bytes" ? bytesJson() : await gpt2Json();
+  return { path: name, text: JSON.stringify(json), json };
+}

@@ -1,0 +1,84 @@
+/** The tokens of a row, and which of them are learned: as TRL's SFTTrainer prepares rows. */
+import type { MarkedTokens } from "../tokenizers/tokenizer-process.ts";
+import type { Continuation, Conversation } from "./chat-rows.ts";
+import type { Renderer } from "./renderer.ts";
+import type { RowTokenizer } from "./row-tokenizer.ts";
+
+export interface RowTokens {
+  readonly ids: Uint32Array;
+  /** 1 for each token that is learned, else 0. */
+  readonly learned: Uint8Array;
+  /** Answers that are not learned, because a template writes them in another way where more messages follow. */
+  readonly lost?: number;
+}
+
+export interface RowTokensOptions {
+  readonly tokenizer: RowTokenizer;
+  readonly loss: "answers" | "all";
+  /** Renders conversations. Not asked for rows of texts. Throws `DataError` where there is no template. */
+  template(): { readonly renderer: Renderer; readonly marksAnswers: boolean };
+}
+
+/** Throws `DataError`; `where` names the row. */
+export async function rowTokens(
+  row: Conversation | Continuation,
+  { tokenizer, loss, template }: RowTokensOptions,
+  where: string,
+): Promise<RowTokens> {
+  const encode = async (text: string, special = false) => (await tokenizer.encodeWhole(text, { special })).ids;
+  if ("prompt" in row) {
+    // Without a template, and with the tokens that the tokenizer puts around a text.
+    const { prompt, completion } = row;
+    const end = tokenizer.end?.content ?? "";
+    const whole = prompt + (completion.endsWith(end) ? completion : completion + end);
+    const [before, ids] = await Promise.all([encode(prompt, true), encode(whole, true)]);
+    return learning(ids, loss === "all" || completion === "" ? [] : [[commonLength(before, ids), ids.length]], loss);
+  }
+  const { messages, given, tools } = row;
+  const { renderer, marksAnswers } = template();
+  if (loss === "all" || (given === undefined && marksAnswers)) {
+    const { text, answers } = await renderer.render({ messages, tools, beginnings: [] }, where);
+    const { ids, marked } = await tokenizer.encodeWhole(text, { spans: loss === "all" ? [] : answers });
+    return loss === "all" ? learning(ids, [], loss) : { ids, learned: marked };
+  }
+  // An answer begins where its conversation differs from one that asks for it, and ends where it differs from one that
+  // ends with it. What follows a prompt is the answer as a whole.
+  const turns = given === undefined ? answersIn(messages) : messages.length > given ? [[given, messages.length]] : [];
+  const beginnings = turns.flatMap(([from, to]) => [
+    { count: from!, prompt: true },
+    { count: to!, prompt: false },
+  ]);
+  const rendered = await renderer.render({ messages, tools, beginnings }, where);
+  const [ids, ...others] = (await Promise.all([rendered.text, ...rendered.beginnings].map((text) => encode(text)))) as [
+    Uint32Array,
+    ...Uint32Array[],
+  ];
+  const spans = turns.map((_, i) => {
+    const begin = commonLength(others[2 * i]!, ids);
+    return [begin, commonLength(others[2 * i + 1]!, ids)] as const;
+  });
+  const found = spans.filter(([begin, end]) => begin < end);
+  return { ...learning(ids, found, loss), lost: spans.length - found.length };
+}
+
+/** The places of the assistant's messages, from … to. */
+const answersIn = (messages: Conversation["messages"]) =>
+  messages.flatMap(({ role }, i) => (role === "assistant" ? [[i, i + 1]] : []));
+
+function learning(
+  ids: Uint32Array,
+  spans: readonly (readonly [begin: number, end: number])[],
+  loss: RowTokensOptions["loss"],
+): RowTokens {
+  const learned = new Uint8Array(ids.length);
+  if (loss === "all") learned.fill(1);
+  for (const [begin, end] of spans) learned.fill(1, begin, end);
+  return { ids, learned };
+}
+
+/** How many tokens two rows have in common at their beginning. */
+function commonLength(a: MarkedTokens["ids"], b: MarkedTokens["ids"]): number {
+  let length = 0;
+  while (length < a.length && length < b.length && a[length] === b[length]) length++;
+  return length;
+}
