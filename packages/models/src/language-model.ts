@@ -1,10 +1,12 @@
-import { arange, crossEntropy, KeyValueCache, Module, scope, type Tensor } from "@terse/tensor";
+import { arange, crossEntropy, KeyValueCache, Module, packedMask, scope, type Tensor } from "@terse/tensor";
 import type { TextModel } from "./model.ts";
 import { toDevice } from "./to-device.ts";
 
 export interface TokensAndNext {
   readonly tokens: Tensor; // (B, T) i64
-  readonly next: Tensor; // (B, T) i64: the token after each
+  readonly next: Tensor; // (B, T) i64: the token after each, −100 where it is not learned
+  /** (B, T) i64, where several texts are packed into a row: counted in each text, which sees itself alone. */
+  readonly positions?: Tensor;
 }
 
 /** What models that continue a text have in common: the loss of the next token, and caches. */
@@ -14,12 +16,15 @@ export abstract class LanguageModel extends Module implements TextModel {
   /** The device of the weights. */
   protected abstract readonly device: string;
 
-  /** tokens (B, T) → logits (B, T, V). `caches`, one for each layer, have what precedes the tokens. */
-  abstract forward(tokens: Tensor, caches?: readonly KeyValueCache[]): Tensor;
+  /**
+   * tokens (B, T) → logits (B, T, V). `caches`, one for each layer, have what precedes the tokens. `packed` are the
+   * positions (B, T) of rows with several texts.
+   */
+  abstract forward(tokens: Tensor, caches?: readonly KeyValueCache[], packed?: Tensor): Tensor;
 
-  /** Mean cross entropy of the next token, in nats. → () */
-  loss({ tokens, next }: TokensAndNext): Tensor {
-    return scope(() => crossEntropy(this.forward(tokens), toDevice(this.device, next)));
+  /** Mean cross entropy of the next token, in nats, over those that are learned. → () */
+  loss({ tokens, next, positions }: TokensAndNext): Tensor {
+    return scope(() => crossEntropy(this.forward(tokens, undefined, positions), toDevice(this.device, next)));
   }
 
   metrics(batch: TokensAndNext): { loss: Tensor } {
@@ -48,14 +53,23 @@ export abstract class LanguageModel extends Module implements TextModel {
     return this.shape.vocabulary;
   }
 
-  /** The positions (T) of tokens that follow those of the caches. Throws `RangeError` where the context has fewer. */
-  protected positionsOf(tokens: Tensor, caches?: readonly KeyValueCache[]): Tensor {
+  /**
+   * The positions (T) of tokens that follow those of the caches; or `packed` (B, T), and what each token then attends to
+   * (B, 1, T, T). Throws `RangeError` where the context has fewer.
+   */
+  protected placesOf(
+    tokens: Tensor,
+    caches?: readonly KeyValueCache[],
+    packed?: Tensor,
+  ): { positions: Tensor; mask?: Tensor } {
     const past = caches?.[0]?.length ?? 0;
     const end = past + tokens.shape[1]!;
     if (end > this.context)
       throw new RangeError(
         `${this.constructor.name}: ${end} tokens do not fit its context of ${this.context}; shorten the sequence, or use a larger context`,
       );
-    return arange(past, end, 1, { dtype: "i64", device: this.device });
+    if (packed === undefined) return { positions: arange(past, end, 1, { dtype: "i64", device: this.device }) };
+    const positions = toDevice(this.device, packed);
+    return { positions, mask: packedMask(positions) };
   }
 }

@@ -1,7 +1,21 @@
 import { parseOptions, v } from "@terse/options";
-import { autocast, manualSeed, memory, noGrad, ones, randint, randn, scope, type Tensor, zeros } from "@terse/tensor";
+import {
+  arange,
+  autocast,
+  cat,
+  manualSeed,
+  memory,
+  noGrad,
+  ones,
+  randint,
+  randn,
+  scope,
+  type Tensor,
+  zeros,
+} from "@terse/tensor";
 import { describe, expect, it } from "vitest";
 import { Gpt } from "./gpt/gpt.ts";
+import type { LanguageModel } from "./language-model.ts";
 import { continuesText } from "./model.ts";
 import { countParameters, type ModelName, models, restoreModel } from "./models.ts";
 
@@ -95,6 +109,36 @@ describe.each(Object.keys(models) as ModelName[])("%s, as every model,", (name) 
       expect(Object.keys(metrics)[0]).toBe("loss");
       for (const metric of Object.values(metrics)) expect(metric.shape).toEqual([]);
     }));
+
+  if (entry.fields.includes("next"))
+    it("sees each text of a packed row alone: logits and gradients are those of each by itself", () =>
+      scope(async () => {
+        const { tokens, next } = tensors as Record<"tokens" | "next", Tensor>;
+        for (const checkpointed of [false, true]) {
+          const model = create() as LanguageModel & { activationCheckpointing: boolean };
+          model.activationCheckpointing = checkpointed;
+          const [first, second] = [3, T - 3];
+          const positions = cat([arange(first, { dtype: "i64" }), arange(second, { dtype: "i64" })]).unsqueeze(0);
+          const packed = model.forward(tokens, undefined, positions.expand([B, T]));
+          const alone = tokens.split([first, second], 1).map((text) => model.forward(text));
+          expect(packed.allclose(cat(alone, 1), { rtol: 1e-5, atol: 1e-6 })).toBe(true);
+          expect(packed.allclose(model.forward(tokens), { rtol: 1e-5, atol: 1e-6 })).toBe(false);
+          await model.loss({ tokens, next, positions: positions.expand([B, T]) }).backward();
+          const gradients = model.parameters().map(({ grad }) => grad!.clone());
+          const apart = create() as LanguageModel;
+          const [a, b] = [0, 1].map((i) =>
+            apart.loss({ tokens: tokens.split([first, second], 1)[i]!, next: next.split([first, second], 1)[i]! }),
+          );
+          await a!
+            .mul(first / T)
+            .add(b!.mul(second / T))
+            .backward();
+          for (const [i, { grad }] of apart.parameters().entries())
+            expect(gradients[i]!.allclose(grad!, { rtol: 1e-4, atol: 1e-6 }), apart.namedParameters()[i]![0]).toBe(
+              true,
+            );
+        }
+      }));
 
   it("frees what backward does not need when its loss is computed", () =>
     scope(() => {

@@ -64,8 +64,8 @@ class Block extends Module {
     this.p = dropout;
   }
 
-  forward(x: Tensor, cache?: KeyValueCache): Tensor {
-    x = x.add(this.dropout(this.attention.forward(this.attentionNorm.forward(x), cache)));
+  forward(x: Tensor, cache?: KeyValueCache, mask?: Tensor): Tensor {
+    x = x.add(this.dropout(this.attention.forward(this.attentionNorm.forward(x), cache, mask)));
     return x.add(this.dropout(this.mlp.forward(this.mlpNorm.forward(x))));
   }
 
@@ -104,16 +104,16 @@ export class Gpt extends LanguageModel {
     return (vocabulary * (tied ? 1 : 2) + context) * d + layers * block + d;
   }
 
-  forward(tokens: Tensor, caches?: readonly KeyValueCache[]): Tensor {
-    const positions = this.positionsOf(tokens, caches);
+  forward(tokens: Tensor, caches?: readonly KeyValueCache[], packed?: Tensor): Tensor {
+    const { positions, mask } = this.placesOf(tokens, caches, packed);
     let x = this.embedding.forward(toDevice(this.device, tokens)).add(this.position.forward(positions));
     const { dropout: p } = this.shape;
     if (p > 0) x = dropout(x, p, this.training);
     for (const [i, block] of this.blocks.modules.entries())
       x =
         this.activationCheckpointing && !caches
-          ? checkpoint((x) => block.forward(x), x)
-          : scope(() => block.forward(x, caches?.[i]));
+          ? checkpoint((x, mask) => block.forward(x!, undefined, mask), x, ...(mask ? [mask] : []))
+          : scope(() => block.forward(x, caches?.[i], mask));
     return linear(this.norm.forward(x), this.head?.weight ?? this.embedding.weight);
   }
 

@@ -43,9 +43,9 @@ class Attention extends Module {
     this.p = attentionDropout ?? dropout;
   }
 
-  forward(x: Tensor, cache?: KeyValueCache): Tensor {
+  forward(x: Tensor, cache?: KeyValueCache, mask?: Tensor): Tensor {
     const [q, k, v] = splitHeads(this.cAttn.forward(x), this.heads);
-    const y = causalAttention(q, k, v, { dropout: this.training ? this.p : 0, cache });
+    const y = causalAttention(q, k, v, { dropout: this.training ? this.p : 0, cache, mask });
     return this.cProj.forward(joinHeads(y));
   }
 }
@@ -82,8 +82,8 @@ class Block extends Module {
     this.p = shape.dropout;
   }
 
-  forward(x: Tensor, cache?: KeyValueCache): Tensor {
-    x = x.add(this.dropout(this.attn.forward(this.ln_1.forward(x), cache)));
+  forward(x: Tensor, cache?: KeyValueCache, mask?: Tensor): Tensor {
+    x = x.add(this.dropout(this.attn.forward(this.ln_1.forward(x), cache, mask)));
     return x.add(this.dropout(this.mlp.forward(this.ln_2.forward(x))));
   }
 
@@ -133,17 +133,17 @@ export class Gpt2 extends LanguageModel {
     return (vocabulary * (tied ? 1 : 2) + context) * d + layers * block + 2 * d;
   }
 
-  forward(tokens: Tensor, caches?: readonly KeyValueCache[]): Tensor {
+  forward(tokens: Tensor, caches?: readonly KeyValueCache[], packed?: Tensor): Tensor {
     const { wte, wpe, h, lnF } = this.transformer;
-    const positions = this.positionsOf(tokens, caches);
+    const { positions, mask } = this.placesOf(tokens, caches, packed);
     let x = wte.forward(toDevice(this.device, tokens)).add(wpe.forward(positions));
     const p = this.shape.embeddingDropout ?? this.shape.dropout;
     if (p > 0) x = dropout(x, p, this.training);
     for (const [i, block] of h.modules.entries())
       x =
         this.activationCheckpointing && !caches
-          ? checkpoint((x) => block.forward(x), x)
-          : scope(() => block.forward(x, caches?.[i]));
+          ? checkpoint((x, mask) => block.forward(x!, undefined, mask), x, ...(mask ? [mask] : []))
+          : scope(() => block.forward(x, caches?.[i], mask));
     return linear(lnF.forward(x), this.lmHead?.weight ?? wte.weight);
   }
 

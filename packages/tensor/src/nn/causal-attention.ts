@@ -50,16 +50,24 @@ export class KeyValueCache implements Disposable {
   }
 }
 
+export interface CausalAttentionOptions {
+  readonly dropout?: number;
+  readonly cache?: KeyValueCache | undefined;
+  readonly mask?: Tensor | undefined; // (B, 1, T, T) bool; not beside a cache
+}
+
 /**
  * Each position attends to itself and the ones before it:  q, k, v (B, h, T, e) → (B, h, T, e)
- * With a cache, the T positions follow those of the cache, attend to them too, and are appended.
+ * With a cache, the T positions follow those of the cache, attend to them too, and are appended. With a mask of
+ * `packedMask`, each position sees its own text alone.
  */
 export function causalAttention(
   q: Tensor,
   k: Tensor,
   v: Tensor,
-  { dropout = 0, cache }: { dropout?: number; cache?: KeyValueCache | undefined } = {},
+  { dropout = 0, cache, mask: packed }: CausalAttentionOptions = {},
 ): Tensor {
+  if (packed) return scaledDotProductAttention(q, k, v, { mask: packed, dropout });
   const past = cache?.length ?? 0;
   const [keys, values] = cache ? cache.append(k, v) : [k, v];
   if (past === 0) return scaledDotProductAttention(q, k, v, { causal: true, dropout });

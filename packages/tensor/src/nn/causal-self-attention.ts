@@ -9,7 +9,8 @@ import { Module } from "./module.ts";
  *
  *   x (B, T, d) → (B, T, d);   per head d/h
  *
- * With a cache, x follows the positions that the cache has, and is appended to it.
+ * With a cache, x follows the positions that the cache has, and is appended to it. With a mask of `packedMask`, each
+ * position sees its own text alone.
  */
 export class CausalSelfAttention extends Module {
   readonly qkv: Linear; // the rows of q, then k, then v: (3d, d)
@@ -29,9 +30,9 @@ export class CausalSelfAttention extends Module {
     this.dropout = dropout;
   }
 
-  forward(x: Tensor, cache?: KeyValueCache): Tensor {
+  forward(x: Tensor, cache?: KeyValueCache, mask?: Tensor): Tensor {
     const [q, k, v] = splitHeads(this.qkv.forward(x), this.heads);
-    const y = causalAttention(q, k, v, { dropout: this.training ? this.dropout : 0, cache });
+    const y = causalAttention(q, k, v, { dropout: this.training ? this.dropout : 0, cache, mask });
     return this.out.forward(joinHeads(y));
   }
 }

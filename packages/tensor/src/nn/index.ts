@@ -20,6 +20,7 @@ export { LayerNorm, layerNorm } from "./layer-norm.ts";
 export { Linear, linear } from "./linear.ts";
 export { Module, snakeCase } from "./module.ts";
 export { ModuleList } from "./module-list.ts";
+export { packedMask } from "./packed-mask.ts";
 export type { Pair } from "./pair.ts";
 export { Parameter, type Role, roles } from "./parameter.ts";
 export {
