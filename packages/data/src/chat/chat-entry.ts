@@ -26,6 +26,7 @@ const options = v.object({
   input: v.optional(text),
   output: v.optional(text),
   loss: v.optional(oneOf(["answers", "all"]), "answers"), // which tokens are learned
+  packing: v.optional(oneOf(["none", "best-fit", "wrapped"]), "none"), // several rows in one
   // The date of the day that templates write; those that write one are refused without it.
   date: v.optional(
     v.pipe(text, v.isoDate("must be a date such as 2026-11-26"), v.description("a date such as 2026-11-26")),
@@ -52,11 +53,7 @@ export const chatEntry: SampledEntry = {
   facts: ({ tokenizer, blockSize }: ChatOptions) => ({ vocabulary: vocabularyOf(tokenizer), length: blockSize }),
   inventory: async ({ path }: ChatOptions) => (await textFiles(path, "rows")).inventory,
   async samples(given: ChatOptions, { length }) {
-    const {
-      path,
-      packing = "none",
-      validationFraction,
-    } = given as ChatOptions & { packing?: "none" | "best-fit" | "wrapped" };
+    const { path, packing, validationFraction } = given;
     const block = given.blockSize ?? length!;
     if (block < 2)
       throw new DataError(`data.blockSize is ${block}, and a row has 2 tokens or more; set it to 2 or more.`);
@@ -68,17 +65,23 @@ export const chatEntry: SampledEntry = {
         ? [all, await rows.readAll(found.heldOut, block)]
         : heldOutEvenly(all, Math.floor(all.length * validationFraction));
     const pack = { none: alone, "best-fit": packBestFit, wrapped: packWrapped }[packing];
+    const samples = pack(training, block).filter((sample) => targetsOf(sample) > 0);
     const passedOver = rows.passedOver(block);
     return new ChatSamples({
       source: path,
-      training: pack(training, block).filter((sample) => targetsOf(sample) > 0),
+      training: samples,
       validation: alone(validation.map((row) => cut(row, block))).filter((sample) => targetsOf(sample) > 0),
       pad: rows.tokenizer.end?.id ?? 0,
       packed: packing !== "none",
       fingerprint: fingerprintOf([training, validation], `chat ${block} ${packing}`),
       prompt: await rows.prompt(),
       inventory: { ...found.inventory, ...(passedOver.length > 0 && { passedOver }) },
-      remarks: rows.remarks(block),
+      remarks: [
+        ...rows.remarks(block),
+        ...(packing === "none"
+          ? []
+          : [`data: ${training.length} rows are packed into ${samples.length} of up to ${block} tokens`]),
+      ],
     });
   },
 };

@@ -57,6 +57,31 @@ async function rowsOf(rows: readonly unknown[] | string, more: object = {}, bloc
 describe("chat", () => {
   datasetContract(open, { samples: 23, fields: entry.fields });
 
+  describe("packed", () => {
+    const packed = (given: object, more: object = {}) =>
+      open(given, { path: join(folder, "packed"), packing: "best-fit", ...more });
+    beforeAll(() => {
+      mkdirSync(join(folder, "packed"));
+      const rows = (count: number, from: number) =>
+        Array.from({ length: count }, (_, i) => ({ prompt: `${from + i}:`, completion: "abcde" })); // 8 tokens of 16
+      writeFileSync(join(folder, "packed", "train.jsonl"), lines(rows(46, 10)));
+      writeFileSync(join(folder, "packed", "validation.jsonl"), lines(rows(11, 60)));
+    });
+    datasetContract(packed, { samples: 23, fields: entry.fields });
+
+    it("counts places in each row, and no row begins with what is learned", async () => {
+      const data = await packed({});
+      const { tokens, next, positions } = (await data.next())[0] as TextBatch;
+      const numbers = async (tensor: typeof tokens) => Array.from(await tensor.toTypedArray(), Number);
+      expect(String.fromCharCode(...(await numbers(tokens)))).toMatch(/^\d\d:abcde\d\d:abcde$/);
+      expect(marked(await numbers(next))).toBe("··abcde···abcde·");
+      expect(await numbers(positions!)).toEqual([0, 1, 2, 3, 4, 5, 6, 7, 0, 1, 2, 3, 4, 5, 6, 7]);
+      for await (const batch of data.validation({ windows: 1, sharded: false }))
+        expect((batch as TextBatch).tokens.shape).toEqual([1, 8]); // a row alone
+      await data.close();
+    });
+  });
+
   it("learns what the assistant says, by the marks of the template, or all", async () => {
     const messages = [user("hi"), assistant("yo"), user("?"), assistant("ok")];
     const text =
