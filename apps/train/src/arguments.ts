@@ -36,6 +36,11 @@ const sampleFlags = {
   seed: wholeNumberFrom({ least: 0 }),
 };
 
+const chatFlags = {
+  chat: "switch", // the prompt is a user's message, and the model answers it
+  template: String, // of --chat: chatml, one of the tokenizer's by its name, or a file
+} as const;
+
 type Flag = "switch" | ((text: string) => unknown) | { readonly optional: (text: string) => unknown };
 type Values<Flags extends Record<string, Flag>> = {
   [Name in keyof Flags]?: Flags[Name] extends (text: string) => infer T ? T : true;
@@ -52,7 +57,7 @@ export interface TrainArguments
 }
 
 /** A text to write, as the command line asks for it. */
-export interface SampleArguments extends Required<Values<typeof sampleFlags>> {
+export interface SampleArguments extends Required<Values<typeof sampleFlags>>, Values<typeof chatFlags> {
   readonly command: "sample";
   readonly run: string | undefined; // its folder; the newest run where none is named
 }
@@ -120,10 +125,15 @@ function readTrain(argv: readonly string[], env: NodeJS.ProcessEnv): TrainArgume
 }
 
 function readSample(argv: readonly string[]): SampleArguments | "help" {
-  const { help, flags, words } = parseArguments(argv, { command: "./terse sample", flags: sampleFlags });
+  const { help, flags, words } = parseArguments(argv, {
+    command: "./terse sample",
+    flags: { ...sampleFlags, ...chatFlags },
+  });
   if (help) return "help";
   if (words.length > 1)
     throw new OptionsError([`sample takes one run, got "${words[1]}" too; a text to continue is --prompt TEXT`]);
+  if (flags.template !== undefined && !flags.chat)
+    throw new OptionsError(["--template: is for --chat, which asks for an answer by it; add that, or leave it out"]);
   return {
     command: "sample",
     run: words[0],

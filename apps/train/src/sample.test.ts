@@ -71,6 +71,35 @@ it.each([
   ["x", "x", ""],
 ])("writes what is behind the prompt: %j, %j", (begin, all, expected) => expect(behind(begin, all)).toBe(expected));
 
+it("answers a message by a chat template, up to the token that ends the answer", async () => {
+  manualSeed(5);
+  const tokens = ["<unk>", "<s>", "<|end|>", "user:", "bot:", "hello", "amber", "birch"];
+  const model = {
+    type: "WordLevel",
+    vocab: Object.fromEntries(tokens.map((token, id) => [token, id])),
+    unk_token: "<unk>",
+  };
+  const whole = { single_word: false, lstrip: false, rstrip: false, normalized: false, special: true };
+  const added_tokens = [1, 2].map((id) => ({ id, content: tokens[id], ...whole }));
+  const json = { version: "1.0", added_tokens, pre_tokenizer: { type: "WhitespaceSplit" }, model };
+  writeFileSync(join(folder, "tokenizer.json"), JSON.stringify(json));
+  const gpt2 = new Gpt2({ ...shape, context: 64, vocabulary: tokens.length });
+  await saveModel(folder, gpt2.namedParameters(), gpt2.config);
+  const asked = { prompt: "hello", chat: true, bytes: 40, temperature: 3 } as const;
+  await expect(written(asked)).rejects.toThrow(
+    /has no chat template .*set data\.template to chatml, or to the path of/,
+  );
+  const template =
+    "{% for m in messages %}{{ {'user': 'user:', 'assistant': 'bot:'}[m.role] }} {{ m.content }} <|end|> {% endfor %}{% if add_generation_prompt %}bot:{% endif %}";
+  writeFileSync(join(folder, "chat_template.jinja"), template);
+  const text = await written(asked);
+  // What it writes without an end, up to the first one: the prompt is "user: hello <|end|> bot:".
+  const all = await written({ prompt: "user: hello <|end|> bot:", bytes: 40, temperature: 3 });
+  expect(all.startsWith("user: hello <|end|> bot:")).toBe(true);
+  expect(text.length).toBeLessThan(all.length);
+  expect(all.slice("user: hello <|end|> bot:".length).trim().startsWith(text.trim())).toBe(true);
+});
+
 it("writes the space before the first new word, which a tokenizer's words have between two", async () => {
   const words = ["[UNK]", "amber", "birch", "cedar", "delta"];
   const model = {

@@ -1,6 +1,6 @@
 /** `./terse sample RUN`: the model of a run, or of a folder with weights, continues a text, token by token. */
 import { philox, wordsOf } from "@terse/codecs";
-import { datasets, openTokenizer, type Tokenizer } from "@terse/data";
+import { chatPrompt, datasets, openTokenizer, type Tokenizer } from "@terse/data";
 import { continuesText, generate, type Sampling, type TextModel } from "@terse/models";
 import { OptionsError, print } from "@terse/options";
 import type { SampleArguments } from "./arguments.ts";
@@ -10,6 +10,8 @@ import { isModelFolder, loadModelOf, newestRun, saveOfModel } from "./saves/mode
 export interface SampleOptions extends Sampling {
   readonly length: number; // tokens to write
   readonly seed: number;
+  /** The tokens with which the text ends before it has that length. */
+  readonly ends?: readonly (readonly number[])[];
 }
 
 export async function sample({
@@ -17,6 +19,8 @@ export async function sample({
   prompt,
   bytes,
   seed,
+  chat,
+  template,
   ...sampling
 }: SampleArguments): Promise<number> {
   const model = await loadModelOf(run, (words) => print(words, process.stderr));
@@ -31,8 +35,11 @@ export async function sample({
     throw new OptionsError([
       `the tokenizer of ${run} has ${tokenizer.vocabulary} tokens, and its model ${model.vocabulary}; put the model's tokenizer.json there`,
     ]);
-  const text = await continueText(model, tokenizer, prompt, { ...sampling, length: bytes, seed });
-  print(`${prompt}${text}`);
+  const options = { ...sampling, length: bytes, seed };
+  if (chat) {
+    const { text, ends } = await chatPrompt(chatOptionsOf(run, model.vocabulary, template), prompt);
+    print(await continueText(model, tokenizer, text, { ...options, ends }));
+  } else print(`${prompt}${await continueText(model, tokenizer, prompt, options)}`);
   return 0;
 }
 
@@ -47,6 +54,17 @@ async function tokenizerOf(run: string, vocabulary: number): Promise<Tokenizer |
   }
   const { data } = saveOfModel(run).manifest.recipe;
   return datasets[data.name].tokenizer?.(data);
+}
+
+/** Which template asks for an answer: that of a run's data, or of a folder's tokenizer. */
+function chatOptionsOf(
+  run: string,
+  vocabulary: number,
+  template: string | undefined,
+): Parameters<typeof chatPrompt>[0] {
+  const own = isModelFolder(run) ? {} : (saveOfModel(run).manifest.recipe.data as { template?: string; date?: string });
+  const tokenizer = tokenizerOfWeights(run) ?? knownTokenizer(vocabulary)!; // the model has one, or was refused
+  return { tokenizer, template: template ?? own.template, date: own.date };
 }
 
 /** The text that the model writes after `prompt`. The same seed writes the same text. */

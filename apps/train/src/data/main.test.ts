@@ -1,4 +1,4 @@
-/** `./terse data prepare`, as a user runs it. */
+/** `./terse data`, as a user runs it. */
 import { spawnSync } from "node:child_process";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -18,9 +18,11 @@ beforeAll(() => {
 });
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-function prepare(...argv: string[]) {
+const prepare = (...argv: string[]) => run("prepare", ...argv);
+
+function run(...argv: string[]) {
   const main = fileURLToPath(new URL("main.ts", import.meta.url));
-  const { status, stdout, stderr } = spawnSync(process.execPath, [...nodeFlags, main, "prepare", ...argv], {
+  const { status, stdout, stderr } = spawnSync(process.execPath, [...nodeFlags, main, ...argv], {
     cwd: folder,
     encoding: "utf8",
   });
@@ -42,6 +44,31 @@ it("names the nearest published data where there is no such file", () => {
   expect(prepare("cifar").stderr).toBe(
     "error: there is no file or folder at cifar, and no published data has this name; did you mean cifar10?\n",
   );
+});
+
+it("shows rows for fine-tuning, with what is learned of them, and says what is left out", () => {
+  const row = (content: string) => ({
+    messages: [
+      { role: "user", content: "hi" },
+      { role: "assistant", content },
+    ],
+  });
+  const rows = [row("yo"), { messages: [] }, row("a\u001b[2Jb"), row("last")].map(
+    (each) => `${JSON.stringify(each)}\n`,
+  );
+  writeFileSync(join(folder, "rows.jsonl"), rows.join(""));
+  const { status, stdout, stderr } = run("look", "rows.jsonl", "--template=chatml", "--rows=2");
+  expect([status, stderr]).toEqual([0, ""]);
+  expect(stdout).toContain("\n<|im_start|>user\nhi<|im_end|>\n<|im_start|>assistant\n⟦yo<|im_end|>⟧\n");
+  expect(stdout).toContain("⟦a·[2Jb<|im_end|>⟧");
+  expect(stdout).toContain("\ndata: left out: 1 row without an answer\n");
+  expect(stdout).not.toContain("last");
+  expect(run("look", "rows.jsonl").stderr).toMatch(
+    /^error: bytes has no chat template .* set data\.template to chatml/,
+  );
+  expect(run("look", "rows.jsonl", "--loss=some").stderr).toMatch(/data\.loss/);
+  expect(run("look").stderr).toBe("error: look takes one file or folder of rows; got 0\n");
+  expect(run("lok").stderr).toBe("error: data lok: the commands are ./terse data prepare and look; see --help\n");
 });
 
 it("takes --column for files with columns only", () => {

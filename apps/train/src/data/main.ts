@@ -1,4 +1,4 @@
-/** `./terse data prepare …`: writes texts as files of tokens, and fetches published data. */
+/** `./terse data …`: writes texts as files of tokens, fetches published data, and shows rows for fine-tuning. */
 import { existsSync, readFileSync } from "node:fs";
 import { basename, join } from "node:path";
 import {
@@ -14,6 +14,7 @@ import { nearest, numberFrom, OptionsError, parseArguments, print, wholeNumberFr
 import { reportFailure } from "../failure.ts";
 import { amountText, bytesText, durationText } from "../format.ts";
 import { inventoryLines } from "../inventory-lines.ts";
+import { look } from "./look.ts";
 import { ProgressBar } from "./progress-bar.ts";
 
 const flags = {
@@ -28,8 +29,9 @@ const flags = {
 async function main([command, ...argv]: readonly string[]): Promise<void> {
   const usage = readFileSync(new URL("help.txt", import.meta.url), "utf8");
   if (command === undefined || command === "--help" || command === "-h") return void process.stdout.write(usage);
-  if (command !== "prepare")
-    throw new OptionsError([`data ${command}: the command is ./terse data prepare; see --help`]);
+  if (command === "look" && !argv.some((word) => word === "--help" || word === "-h")) return look(argv);
+  if (command !== "prepare" && command !== "look")
+    throw new OptionsError([`data ${command}: the commands are ./terse data prepare and look; see --help`]);
   const { help, flags: given, words } = parseArguments(argv, { command: "./terse data prepare", flags });
   if (help) return void process.stdout.write(usage);
   const [what, more] = words;

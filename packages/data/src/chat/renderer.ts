@@ -31,7 +31,10 @@ export class Renderer {
     this.#child = fork(program, [], {
       serialization: "advanced",
       stdio: ["ignore", "ignore", "ignore", "ipc"],
-      execArgv: [...process.execArgv, `--max-old-space-size=${mostMegabytes}`],
+      env: {
+        ...process.env,
+        NODE_OPTIONS: `${process.env["NODE_OPTIONS"] ?? ""} --max-old-space-size=${mostMegabytes}`,
+      },
     });
     this.#child.on("error", ({ message }) => this.#end(`its process did not start: ${message}`));
     this.#child.on("exit", (code, signal) =>

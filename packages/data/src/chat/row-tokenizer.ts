@@ -7,8 +7,9 @@ import { IsolatedTokenizer } from "../tokenizers/isolated-tokenizer.ts";
 import { contentOf, idsIn, readTokenizerFile, sizeOf, type TokenizerJson } from "../tokenizers/tokenizer-json.ts";
 import { fileOf } from "../tokenizers/tokenizers.ts";
 
-export interface RowTokenizer extends Pick<IsolatedTokenizer, "encodeWhole"> {
+export interface RowTokenizer extends Pick<IsolatedTokenizer, "encodeWhole" | "decode"> {
   readonly vocabulary: number;
+  readonly added: ReadonlySet<number>; // ids of tokens that were added to the vocabulary, special ones among them
   readonly end?: { readonly id: number; readonly content: string } | undefined; // of a text
 }
 
@@ -32,7 +33,9 @@ export async function openRowTokenizer(name: string, named?: string): Promise<Ro
   await tokenizer.load();
   return {
     vocabulary: sizeOf(json),
+    added: new Set(added.map(([, id]) => id)),
     end: id === undefined ? undefined : { id, content: contentOf(json, id)! },
+    decode: (ids, more) => tokenizer.decode(ids, more),
     encodeWhole: (text, more) => tokenizer.encodeWhole(text, more),
   };
 }

@@ -54,9 +54,9 @@ export class IsolatedTokenizer {
     return { ids, marked };
   }
 
-  /** The text of tokens. Throws `DataError`. */
-  async decode(ids: readonly number[]): Promise<string> {
-    const answer = await (await this.#process()).ask({ decode: ids }, `ids ${ids.slice(0, 8).join()}`);
+  /** The text of tokens; with `special`, special tokens too. Throws `DataError`. */
+  async decode(ids: readonly number[], { special = false } = {}): Promise<string> {
+    const answer = await (await this.#process()).ask({ decode: ids, special }, `ids ${ids.slice(0, 8).join()}`);
     return (answer as { text: string }).text;
   }
 

@@ -20,7 +20,7 @@ export type Request = { readonly id: number } & (
   | { readonly json: string; readonly added: readonly (readonly [content: string, id: number])[] }
   | ({ readonly encode: string } & Partial<TextContext>)
   | ({ readonly whole: string } & Required<WholeOptions>)
-  | { readonly decode: readonly number[] }
+  | { readonly decode: readonly number[]; readonly special?: boolean }
 );
 
 export type Answer = { readonly id: number } & (
@@ -74,7 +74,7 @@ async function answerTo(request: Request): Promise<Answer> {
   const { id } = request;
   if ("encode" in request) return { id, ids: await encodeInWindows(request.encode, encodeWindow, request) };
   if ("whole" in request) return { id, ...(await encodeWhole(request.whole, request)) };
-  if ("decode" in request) return { id, text: await tokenizer.decode([...request.decode], true) };
+  if ("decode" in request) return { id, text: await tokenizer.decode([...request.decode], !request.special) };
   await load(request.json, request.added);
   return { id, text: "" };
 }

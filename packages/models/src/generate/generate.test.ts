@@ -61,6 +61,17 @@ describe.each(families)("generate, of %s", (_, create) => {
     for (const cache of caches) cache[Symbol.dispose]();
   });
 
+  it("stops where what it writes ends as is asked, and leaves that out", async () => {
+    const model = withLargeWeights(create);
+    const write = (ends: readonly (readonly number[])[]) =>
+      generate(model, [3, 1, 4], { length: 12, temperature: 1, random, ends });
+    const all = await write([]);
+    const end = all.slice(4, 6);
+    const first = all.findIndex((id, i) => id === end[0] && all[i + 1] === end[1]);
+    expect(await write([[-1], end])).toEqual(all.slice(0, first));
+    expect(await write([[-1]])).toEqual(all);
+  });
+
   it("leaves the model in its mode and frees what it used, and writes no token of a smaller vocabulary", async () => {
     const model = withLargeWeights(create);
     const before = memory();

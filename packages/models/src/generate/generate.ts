@@ -7,6 +7,8 @@ export interface GenerateOptions extends Sampling {
   readonly length: number; // tokens to write
   /** The i-th random number in [0, 1); the same numbers give the same tokens. */
   readonly random: (i: number) => number;
+  /** Stops where what was written ends with any of these, which are left out. */
+  readonly ends?: readonly (readonly number[])[];
   /** Writes only tokens below this number; a model may have a larger vocabulary than its tokenizer. */
   readonly vocabulary?: number;
   /** false: computes all positions again for each token, which gives the same tokens. */
@@ -21,7 +23,7 @@ export interface GenerateOptions extends Sampling {
 export async function generate(
   model: TextModel,
   prompt: readonly number[],
-  { length, random, vocabulary, cached = true, ...sampling }: GenerateOptions,
+  { length, random, ends = [], vocabulary, cached = true, ...sampling }: GenerateOptions,
 ): Promise<number[]> {
   if (prompt.length === 0) throw new RangeError("generate: the prompt is empty; give at least one token");
   const { training, context } = model;
@@ -42,6 +44,11 @@ export async function generate(
         return (await scores.toTypedArray()) as Float32Array;
       });
       ids.push(pickToken(logits.subarray(0, vocabulary), sampling, random(i)));
+      const written = ids.slice(prompt.length);
+      const end = ends.find(
+        (each) => written.length >= each.length && each.every((id, j) => written.at(j - each.length) === id),
+      );
+      if (end) return written.slice(0, -end.length);
     }
   } finally {
     forget();

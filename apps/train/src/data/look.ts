@@ -1,0 +1,39 @@
+/** `./terse data look ROWS`: the first rows for fine-tuning as a model sees them, and what of them is learned. */
+import { type ChatRowOptions, datasets, lookAtChat } from "@terse/data";
+import { OptionsError, parseArguments, parseOptions, print, v, wholeNumberFrom } from "@terse/options";
+import { amountText } from "../format.ts";
+
+const flags = {
+  tokenizer: String,
+  template: String,
+  messages: String,
+  prompt: String,
+  completion: String,
+  instruction: String,
+  input: String,
+  output: String,
+  loss: String,
+  date: String,
+  endOfText: String,
+  blockSize: wholeNumberFrom({ least: 2 }),
+  rows: wholeNumberFrom({ least: 1, most: 1000 }),
+} as const;
+
+export async function look(argv: readonly string[]): Promise<void> {
+  const { flags: given, words } = parseArguments(argv, { command: "./terse data look", flags });
+  const [path, more] = words;
+  if (path === undefined || more !== undefined)
+    throw new OptionsError([`look takes one file or folder of rows; got ${words.length}`]);
+  const { rows: count = 3, blockSize, ...keys } = given;
+  const options = parseOptions(
+    v.object(datasets.chat.options.entries),
+    { path, ...keys },
+    "data",
+  ) as object as ChatRowOptions;
+  const { rows, remarks } = await lookAtChat(options, { count, most: blockSize });
+  for (const { tokens, parts } of rows) {
+    const learned = parts.map(({ text, learned }) => (learned ? `⟦${text}⟧` : text)).join("");
+    print(`── ${amountText(tokens, "token")}; ⟦what is learned⟧\n${learned}`);
+  }
+  print(["──", ...remarks].join("\n"));
+}

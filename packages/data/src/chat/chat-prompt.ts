@@ -1,0 +1,37 @@
+import { chatTemplate } from "./chat-template.ts";
+import { Renderer } from "./renderer.ts";
+import { openRowTokenizer } from "./row-tokenizer.ts";
+
+export interface ChatPrompt {
+  readonly text: string; // that asks for an answer
+  /** The tokens with which an answer ends: any of these. */
+  readonly ends: readonly (readonly number[])[];
+}
+
+/** What a tokenizer's chat template makes of a user's message. Throws `DataError`. */
+export async function chatPrompt(
+  {
+    tokenizer: name,
+    template: named,
+    date = new Date().toISOString().slice(0, 10),
+  }: { tokenizer: string; template?: string | undefined; date?: string | undefined },
+  message: string,
+): Promise<ChatPrompt> {
+  const tokenizer = await openRowTokenizer(name);
+  const renderer = new Renderer(chatTemplate(name, named), { date });
+  try {
+    const messages = [{ role: "user", content: message }];
+    const answered = [...messages, { role: "assistant", content: placeholder }];
+    const beginnings = [{ count: 1, prompt: true }];
+    const whole = await renderer.render({ messages: answered, beginnings }, "The prompt");
+    const behind = whole.text.slice(whole.text.lastIndexOf(placeholder) + placeholder.length).trim();
+    const { ids } = await tokenizer.encodeWhole(behind);
+    const ending = tokenizer.added.has(ids[0]!) ? ids.subarray(0, 1) : ids;
+    const ends = [[...ending], ...(tokenizer.end ? [[tokenizer.end.id]] : [])];
+    return { text: whole.beginnings[0]!, ends: ends.filter((each) => each.length > 0) };
+  } finally {
+    renderer.close();
+  }
+}
+
+const placeholder = "answer";

@@ -1,0 +1,35 @@
+import { textFiles } from "../text/text-files.ts";
+import { type ChatRowOptions, ChatRows } from "./read-chat-rows.ts";
+
+/** A row as a model is to see it. */
+export interface LookedRow {
+  readonly tokens: number;
+  /** Its text, in parts that are learned or not. */
+  readonly parts: readonly { readonly text: string; readonly learned: boolean }[];
+}
+
+/** The first rows of a path as `chat` reads them, and in words how it does. `most`: tokens of a row. Throws `DataError`. */
+export async function lookAtChat(
+  options: ChatRowOptions,
+  { count, most = Number.POSITIVE_INFINITY }: { count: number; most?: number | undefined },
+): Promise<{ rows: LookedRow[]; remarks: string[] }> {
+  const { training } = await textFiles(options.path, "rows");
+  await using reader = await ChatRows.open(options);
+  const rows: LookedRow[] = [];
+  for await (const { ids, learned } of reader.read(training, most)) {
+    const parts: { text: string; learned: boolean }[] = [];
+    for (let from = 0; from < ids.length; ) {
+      let to = from + 1;
+      while (to < ids.length && learned[to] === learned[from]) to++;
+      const text = await reader.tokenizer.decode([...ids.subarray(from, to)], { special: true });
+      parts.push({ text, learned: learned[from] === 1 });
+      from = to;
+    }
+    rows.push({ tokens: ids.length, parts });
+    if (rows.length === count) break;
+  }
+  return {
+    rows,
+    remarks: [...reader.remarks(most), ...reader.passedOver(most).map((words) => `data: left out: ${words}`)],
+  };
+}
