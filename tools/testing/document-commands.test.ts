@@ -132,7 +132,7 @@ const ways: readonly Way[] = [
   { is: /^\.\/terse sample/, added: "--bytes=1" },
   {
     is: /^\.\/terse compare runs\/A/,
-    first: "cp -r runs/dense runs/A; cp -r runs/one-bit runs/B",
+    first: "for run in A C; do cp -rT runs/dense runs/$run; done; cp -rT runs/one-bit runs/B",
   },
   { is: /^\.\/terse advise$/, first: "cp -r runs/first runs/newest" }, // a run of two steps has measured no network
   { is: /^\.\/terse (advise|compare|export)/ },

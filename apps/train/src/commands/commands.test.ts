@@ -7,9 +7,10 @@ import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { parts } from "../measures/step-parts.ts";
 import { defaultRecipe, readRecipe } from "../recipe.ts";
 import { recipeSchema } from "../recipe-schema.ts";
+import { resultOf } from "../results/run-result.ts";
 import { schedules } from "../schedules/schedules.ts";
 import { adviseCommand } from "./advise.ts";
-import { compareCommand, resultOf, tableOf } from "./compare.ts";
+import { compareCommand, tableOf } from "./compare.ts";
 import { completionCommand, completionScript, completions } from "./completion.ts";
 import { configCommand, explain, sentences } from "./config.ts";
 import { jsonSchema } from "./json-schema.ts";
@@ -275,6 +276,7 @@ describe("compare", () => {
       steps: 10,
       train: 2,
       validation: 2.5,
+      best: 2.5,
       stepSeconds: 2,
       exposed: 0.375,
       seconds: 20,
@@ -331,6 +333,56 @@ describe("compare", () => {
     cpSync(join(folder, "one"), other, { recursive: true });
     await compareCommand([join(folder, "one"), other]);
     expect(printed).toContain(`elsewhere/one, compared with ${basename(folder)}/one: the same recipe\n`);
+  });
+
+  it("groups three and more runs by their recipes without the seed, and prints only what differs", async () => {
+    const write = (name: string, given: readonly string[], losses: readonly number[], ranks = 2) => {
+      const run = join(folder, name);
+      mkdirSync(run);
+      writeFileSync(join(run, "recipe.json"), JSON.stringify(readRecipe(defaultRecipe, given)));
+      const all = [
+        { ...lines[1]!, "ranks/compute_seconds": Array(ranks).fill(1) },
+        ...losses.map((loss, i) => ({ step: 10 * i, "val/loss": loss })),
+      ];
+      writeFileSync(join(run, "metrics.jsonl"), all.map((line) => `${JSON.stringify(line)}\n`).join(""));
+      return run;
+    };
+    const runs = [
+      write("a", ["seed=0"], [5, 1, 2]),
+      write("b", ["seed=1", "optimizer.lr=0.5"], [5, 4]),
+      write("c", ["seed=1"], [5, 4]),
+      write("d", ["seed=2"], [5, 5.5, 6]),
+      write("e", ["seed=3"], [7], 4),
+    ];
+    await compareCommand(runs);
+    const [head, ...rest] = printed.trimEnd().split("\n");
+    expect(head).toMatch(/^ +method +runs +ranks +steps +loss +validation +best +ms a step +waiting +time +sent$/);
+    // numpy.std([2, 4, 6], ddof=1) is 2, of [1, 4, 5] 2.0817
+    expect(rest[0]).toMatch(/^A {2}adamw, terngrad +3 +2 +1 +4\.0000 ± 0\.0000 +4\.0000 ± 2\.0000 +3\.3333 ± 2\.0817 /);
+    expect(rest[1]).toMatch(/^B {2}adamw, terngrad +1 +2 +1 +4\.0000 +4\.0000 +4\.0000 /);
+    expect(rest[2]).toMatch(/^C {2}adamw, terngrad +1 +4 +1 +4\.0000 +7\.0000 /);
+    const { lr } = readRecipe(defaultRecipe, []).optimizer;
+    expect(rest.slice(3)).toEqual([
+      "A: a, c, d",
+      `  optimizer.lr=${lr}`,
+      "B: b",
+      "  optimizer.lr=0.5",
+      "C: e",
+      `  optimizer.lr=${lr}`,
+    ]);
+
+    printed = "";
+    await compareCommand([...runs, "--json"]);
+    const found = JSON.parse(printed) as Tree[];
+    expect(found.map(({ runs }) => runs)).toEqual([["a", "c", "d"], ["b"], ["e"]]);
+    expect(found[0]).toMatchObject({
+      run: "a, c, d",
+      seeds: [0, 1, 2],
+      validation: 4,
+      deviations: { validation: 2 },
+      bytes: 1000,
+      differs: { "optimizer.lr": lr },
+    });
   });
 
   it("shows the runs that it can read, with a line about each that it cannot, and one about a line that was cut short", async () => {

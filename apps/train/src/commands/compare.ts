@@ -1,50 +1,25 @@
-/** `./terse compare RUN…`: what runs have reached, in how many steps, seconds and bytes, side by side. */
+/**
+ * `./terse compare RUN…`: what runs have reached, in how many steps, seconds and bytes, side by side. Of three and more
+ * runs those that differ in their seed alone share a row.
+ */
 import { CheckpointError } from "@terse/checkpoint";
 import { OptionsError, parseArguments, print, printableLine } from "@terse/options";
 import { runNames } from "@terse/page/run-names";
 import { readMetrics } from "../advice/read-metrics.ts";
 import { bytesText, durationText } from "../format.ts";
-import { type Line, numberAt } from "../monitoring/numbers-of.ts";
-import { methodName } from "../parameter-groups.ts";
-import type { Recipe } from "../recipe.ts";
+import {
+  differingKeys,
+  groupsOf,
+  lossText,
+  type RunFiles,
+  type RunGroup,
+  statisticOf,
+  stepsText,
+} from "../results/run-group.ts";
+import type { RunResult } from "../results/run-result.ts";
+import { textTable } from "../results/text-table.ts";
 import { changesOf } from "../resumed-recipe.ts";
 import { recipeOfRun } from "./recipe-of-run.ts";
-
-/** What one run has reached. */
-export interface RunResult {
-  readonly run: string;
-  readonly method: string;
-  readonly ranks: number | undefined;
-  readonly steps: number;
-  readonly train: number | undefined; // the last loss
-  readonly validation: number | undefined; // the last one
-  readonly stepSeconds: number | undefined; // mean
-  readonly exposed: number | undefined; // share of the time
-  readonly seconds: number | undefined; // of all steps
-  readonly bytes: number | undefined; // sent by rank 0 in all steps
-}
-
-export function resultOf(run: string, method: string, lines: readonly Line[]): RunResult {
-  const last = (key: string) => lines.map((line) => numberAt(line, key)).findLast((value) => value !== undefined);
-  const lastSum = (key: string) => lines.map((line) => numberAt(line, key)).findLast(Number.isFinite);
-  const waits = lines.map((line) => numberAt(line, "exposed_fraction"));
-  const steps = 1 + lines.reduce((most, { step }, i) => (waits[i] === undefined ? most : Math.max(most, step)), -1);
-  const exposed = waits.filter((share): share is number => Number.isFinite(share));
-  const seconds = lastSum("elapsed_seconds");
-  const ranks = lines.map((line) => line["ranks/compute_seconds"]).findLast(Array.isArray);
-  return {
-    run,
-    method,
-    ranks: ranks?.length,
-    steps,
-    train: last("train/loss"),
-    validation: last("val/loss"),
-    stepSeconds: seconds === undefined || steps === 0 ? lastSum("step_seconds") : seconds / steps,
-    exposed: exposed.length === 0 ? undefined : exposed.reduce((sum, share) => sum + share, 0) / exposed.length,
-    seconds,
-    bytes: lastSum("total_bytes"),
-  };
-}
 
 /** Compares the runs that are there. Throws afterwards where one is not. */
 export async function compareCommand(argv: readonly string[]): Promise<void> {
@@ -54,7 +29,7 @@ export async function compareCommand(argv: readonly string[]): Promise<void> {
   const names = runNames(words);
   const problems: string[] = [];
   const absent: string[] = [];
-  const runs: { run: string; recipe: Recipe; lines: Line[] }[] = [];
+  const runs: RunFiles[] = [];
   for (const [i, run] of words.entries())
     try {
       const recipe = recipeOfRun(run);
@@ -65,14 +40,21 @@ export async function compareCommand(argv: readonly string[]): Promise<void> {
     }
   for (const problem of problems) print(problem, process.stderr); // not where --json is read
   if (runs.length === 0) throw new CheckpointError(absent.join("\n"));
-  const results = runs.map(({ run, recipe, lines }) => resultOf(run, methodName(recipe), lines));
-  const text = flags.json ? JSON.stringify(results) : [...tableOf(results), ...differences(runs)].join("\n");
-  print(text);
+  print((words.length > 2 ? ofGroups(groupsOf(runs), flags) : ofRuns(runs, flags)).join("\n"));
   if (absent.length > 0) throw new CheckpointError(absent.join("\n"));
 }
 
+interface Form {
+  readonly json?: true;
+}
+
+function ofRuns(runs: readonly RunFiles[], { json }: Form): string[] {
+  const results = runs.flatMap((run) => groupsOf([run])[0]!.results);
+  return json ? [JSON.stringify(results)] : [...tableOf(results), ...differences(runs)];
+}
+
 /** How each recipe differs from the first one. */
-function differences(runs: readonly { run: string; recipe: unknown }[]): string[] {
+function differences(runs: readonly RunFiles[]): string[] {
   const [first, ...others] = runs;
   return others.flatMap(({ run, recipe }) => {
     const changes = changesOf(first!.recipe, recipe);
@@ -86,27 +68,94 @@ function differences(runs: readonly { run: string; recipe: unknown }[]): string[
 
 /** A row for each run under a row of headings; numbers end in one column. */
 export function tableOf(results: readonly RunResult[]): string[] {
-  const shown = <T>(value: T | undefined, text: (value: T) => string) => (value === undefined ? "–" : text(value));
-  const rows = [
-    ["run", "method", "ranks", "steps", "loss", "validation", "ms a step", "waiting", "time", "sent"],
-    ...results.map((result) => [
-      printableLine(result.run),
-      result.method,
-      shown(result.ranks, String),
-      String(result.steps),
-      shown(result.train, (loss) => loss.toFixed(4)),
-      shown(result.validation, (loss) => loss.toFixed(4)),
-      shown(result.stepSeconds, (seconds) => (1000 * seconds).toFixed(0)),
-      shown(result.exposed, (share) => `${Math.round(100 * share)}%`),
-      shown(result.seconds, durationText),
-      shown(result.bytes, bytesText),
-    ]),
-  ];
-  const widths = rows[0]!.map((_, i) => Math.max(...rows.map((row) => row[i]!.length)));
-  return rows.map((row) =>
-    row
-      .map((cell, i) => (i < 2 ? cell.padEnd(widths[i]!) : cell.padStart(widths[i]!)))
-      .join("  ")
-      .trimEnd(),
+  return textTable(
+    [
+      ["run", "method", "ranks", "steps", "loss", "validation", "ms a step", "waiting", "time", "sent"],
+      ...results.map((result) => [
+        printableLine(result.run),
+        result.method,
+        shown(result.ranks, String),
+        String(result.steps),
+        shown(result.train, (loss) => loss.toFixed(4)),
+        shown(result.validation, (loss) => loss.toFixed(4)),
+        ...costs(result),
+      ]),
+    ],
+    2,
   );
+}
+
+type Costs = Pick<RunResult, "stepSeconds" | "exposed" | "seconds" | "bytes">;
+
+const costs = ({ stepSeconds, exposed, seconds, bytes }: Costs): string[] => [
+  shown(stepSeconds, (seconds) => (1000 * seconds).toFixed(0)),
+  shown(exposed, (share) => `${Math.round(100 * share)}%`),
+  shown(seconds, durationText),
+  shown(bytes, (bytes) => bytesText(Math.round(bytes))),
+];
+
+const shown = <T>(value: T | undefined, text: (value: T) => string) => (value === undefined ? "–" : text(value));
+
+/** A row for each group, and below the table its runs, and what of its recipe is not the same in all. */
+function ofGroups(groups: readonly RunGroup[], { json }: Form): string[] {
+  const keys = differingKeys(groups);
+  if (json) return [JSON.stringify(groups.map((group, i) => jsonOf(group, keys[i]!)))];
+  const rows = groups.map((group, i) => [
+    letterOf(i),
+    group.results[0]!.method,
+    String(group.runs.length),
+    shown(group.results[0]!.ranks, String),
+    stepsText(group),
+    ...(["train", "validation", "best"] as const).map((loss) => lossText(statisticOf(group, loss))),
+    ...costs(meansOf(group)),
+  ]);
+  const heads = ["", "method", "runs", "ranks", "steps", "loss", "validation", "best"];
+  const below = groups.flatMap(({ runs }, i) => {
+    const own = [...keys[i]!].map(([key, value]) => `${key}=${value}`);
+    return [
+      printableLine(`${letterOf(i)}: ${runs.map(({ run }) => run).join(", ")}`),
+      ...(own.length > 0 ? [printableLine(`  ${own.join("  ")}`)] : []),
+    ];
+  });
+  return [...textTable([[...heads, "ms a step", "waiting", "time", "sent"], ...rows], 2), ...below];
+}
+
+const quantities = [
+  "ranks",
+  "steps",
+  "train",
+  "validation",
+  "best",
+  "stepSeconds",
+  "exposed",
+  "seconds",
+  "bytes",
+] as const;
+
+type Means = { readonly [Quantity in (typeof quantities)[number]]: number | undefined };
+
+function meansOf(group: RunGroup): Means {
+  const means = quantities.map((quantity) => [quantity, statisticOf(group, quantity)?.mean] as const);
+  return Object.fromEntries(means) as Means;
+}
+
+/** A group as a run has it, with means for values. */
+function jsonOf(group: RunGroup, keys: ReadonlyMap<string, string>) {
+  const deviations = quantities.map((quantity) => [quantity, statisticOf(group, quantity)?.deviation] as const);
+  const names = group.runs.map(({ run }) => run);
+  return {
+    run: names.join(", "),
+    runs: names,
+    seeds: group.runs.map(({ recipe }) => recipe.seed),
+    method: group.results[0]!.method,
+    ...meansOf(group),
+    deviations: Object.fromEntries(deviations),
+    differs: Object.fromEntries([...keys].map(([key, value]) => [key, JSON.parse(value) as unknown])),
+  };
+}
+
+/** A, B, …, Z, AA, AB, … */
+function letterOf(i: number): string {
+  const rest = Math.floor(i / 26);
+  return `${rest > 0 ? letterOf(rest - 1) : ""}${String.fromCharCode(65 + (i % 26))}`;
 }

@@ -1,0 +1,88 @@
+/** Runs whose recipes differ in their seed alone, and what such runs have reached together. */
+import { deviationOf, spreadOf } from "@terse/pictures/spread";
+import type { Line } from "../monitoring/numbers-of.ts";
+import { methodName } from "../parameter-groups.ts";
+import type { Recipe } from "../recipe.ts";
+import { isTree } from "../recipe-tree.ts";
+import { type RunResult, resultOf } from "./run-result.ts";
+
+/** A run as its files say. */
+export interface RunFiles {
+  readonly run: string; // its name
+  readonly recipe: Recipe;
+  readonly lines: readonly Line[];
+}
+
+export interface RunGroup {
+  readonly runs: readonly RunFiles[];
+  readonly results: readonly RunResult[];
+}
+
+/** The groups in the order of their first runs. Runs with other numbers of ranks are no seeds of one another. */
+export function groupsOf(runs: readonly RunFiles[]): RunGroup[] {
+  const all = runs.map((files) => ({
+    files,
+    result: resultOf(files.run, methodName(files.recipe), files.lines),
+  }));
+  const groups = Map.groupBy(all, ({ files, result }) =>
+    JSON.stringify([result.ranks, [...valuesOf(files.recipe)].toSorted()]),
+  );
+  return [...groups.values()].map((same) => ({
+    runs: same.map(({ files }) => files),
+    results: same.map(({ result }) => result),
+  }));
+}
+
+/** A recipe without its seed: values, as JSON, by dotted keys. Lists count as values. */
+function valuesOf(recipe: Recipe): Map<string, string> {
+  const { seed: _, ...others } = recipe;
+  const leaves = (value: unknown, path: readonly string[]): [string, string][] =>
+    isTree(value) && Object.keys(value).length > 0
+      ? Object.entries(value).flatMap(([key, inner]) => leaves(inner, [...path, key]))
+      : value === undefined
+        ? []
+        : [[path.join("."), JSON.stringify(value)]];
+  return new Map(leaves(others, []));
+}
+
+/** What only some recipes of the groups have: values, as JSON, by dotted keys, for each group. */
+export function differingKeys(groups: readonly RunGroup[]): Map<string, string>[] {
+  const all = groups.map(({ runs }) => valuesOf(runs[0]!.recipe));
+  const keys = new Set(all.flatMap((values) => [...values.keys()]));
+  const differ = [...keys].filter((key) => new Set(all.map((values) => values.get(key))).size > 1);
+  return all.map(
+    (values) =>
+      new Map(differ.flatMap((key): [string, string][] => (values.has(key) ? [[key, values.get(key)!]] : []))),
+  );
+}
+
+/** Over the runs of a group. */
+export interface Statistic {
+  readonly mean: number;
+  /** The standard deviation, with n − 1; undefined of one run. */
+  readonly deviation: number | undefined;
+}
+
+/** Undefined where no run has the quantity. */
+export function statisticOf(
+  { results }: Pick<RunGroup, "results">,
+  quantity: Exclude<keyof RunResult, "run" | "method">,
+): Statistic | undefined {
+  const values = results.map((result) => result[quantity]).filter((value) => value !== undefined);
+  return values.length === 0 ? undefined : { mean: spreadOf(values).mean, deviation: deviationOf(values) };
+}
+
+/** "1.5432 ± 0.0021"; of one run "1.5432". */
+export function lossText(loss: Statistic | undefined): string {
+  if (loss === undefined) return "–";
+  const { mean, deviation } = loss;
+  return deviation === undefined || Number.isNaN(mean)
+    ? mean.toFixed(4)
+    : `${mean.toFixed(4)} ± ${deviation.toFixed(4)}`;
+}
+
+/** "500", or "120 to 500" where runs have taken different numbers of steps. */
+export function stepsText({ results }: Pick<RunGroup, "results">): string {
+  const { least, most } = spreadOf(results.map(({ steps }) => steps));
+  return least === most ? String(most) : `${least} to ${most}`;
+}
