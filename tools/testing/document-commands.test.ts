@@ -121,7 +121,7 @@ const ways: readonly Way[] = [
 
   { is: /^export \w+=/ },
   { is: /^\.\/terse docs$/, added: "pages" },
-  { is: /^(source <\()?\.\/terse (doctor|help|cost|config|completion|data prepare) ?/ },
+  { is: /^(source <\()?\.\/terse (doctor|help|cost|config|completion|data (prepare|look)) ?/ },
   { is: /^\.\/terse train .*--dry-run/ },
   {
     is: /^\.\/terse bench convergence --data/,
@@ -162,6 +162,12 @@ const ways: readonly Way[] = [
   { is: /--data\.name=tokens/, added: `${tiny} --out=runs/gpt2` },
   { is: /--init-from gpt2 .*TEXT$/, first: "./terse export runs/gpt2 --out gpt2", added: tiny },
   { is: /--init-from gpt2/, added: tiny },
+  {
+    is: /--init-from my\/model .*my\/rows/,
+    first: "./terse export runs/gpt2 --out my/model; cp chat_template.jinja my/model",
+    added: tiny,
+  },
+  { is: /--init-from my\/model/, added: tiny },
   {
     is: /--init-from vit-base/,
     first: `./terse train deit-tiny-cifar ${small} --model.width=48 --model.layers=1 --nproc-per-node=1 --out=runs/vit; ./terse export runs/vit --out vit-base`,
@@ -224,6 +230,16 @@ beforeAll(async () => {
     put(`MNLI/${part}.tsv`, `sentence1\tsentence2\tgold_label\n${pairs.join("").repeat(8)}`);
   for (const part of [...[1, 2, 3, 4, 5].map((i) => `data_batch_${i}`), "test_batch"])
     put(`data/cifar-10-batches-bin/${part}.bin`, new Uint8Array(8 * (1 + 3 * 32 * 32)));
+  const said = (role: string, content: string) => ({ role, content });
+  const messages = [said("user", "A fox?"), said("assistant", "It jumps.")];
+  const instructed = { instruction: "What does it do?", context: "The fox jumps.", response: "It jumps." };
+  for (const [file, row] of Object.entries({
+    "rows.jsonl": { messages },
+    "my/rows.jsonl": { messages },
+    "dolly.jsonl": instructed,
+  }))
+    put(file, `${JSON.stringify(row)}\n`.repeat(20));
+  put("chat_template.jinja", "{% for m in messages %}{{ m.role }}: {{ m.content }}\n{% endfor %}assistant: ");
   // The arguments that a test adds are behind the line's own, and win.
   put("terse", `${terse.join("\n")}\n`);
   chmodSync(join(folder, "terse"), 0o755);

@@ -52,17 +52,17 @@ export const chatEntry: SampledEntry = {
   },
   facts: ({ tokenizer, blockSize }: ChatOptions) => ({ vocabulary: vocabularyOf(tokenizer), length: blockSize }),
   inventory: async ({ path }: ChatOptions) => (await textFiles(path, "rows")).inventory,
-  async samples(given: ChatOptions, { length }) {
+  async samples(given: ChatOptions, { length, progress }) {
     const { path, packing, validationFraction } = given;
     const block = given.blockSize ?? length!;
     if (block < 2)
       throw new DataError(`data.blockSize is ${block}, and a row has 2 tokens or more; set it to 2 or more.`);
     const found = await textFiles(path, "rows");
     await using rows = await ChatRows.open(given);
-    const all = await rows.readAll(found.training, packing === "wrapped" ? Number.POSITIVE_INFINITY : block);
+    const all = await rows.readAll(found.training, packing === "wrapped" ? Number.POSITIVE_INFINITY : block, progress);
     const [training, validation] =
       found.heldOut.length > 0
-        ? [all, await rows.readAll(found.heldOut, block)]
+        ? [all, await rows.readAll(found.heldOut, block, progress)]
         : heldOutEvenly(all, Math.floor(all.length * validationFraction));
     const pack = { none: alone, "best-fit": packBestFit, wrapped: packWrapped }[packing];
     const samples = pack(training, block).filter((sample) => targetsOf(sample) > 0);

@@ -21,11 +21,12 @@ export async function chatPrompt(
   const renderer = new Renderer(chatTemplate(name, named), { date });
   try {
     const messages = [{ role: "user", content: message }];
+    const placeholder = crypto.randomUUID(); // a text that no template has
     const answered = [...messages, { role: "assistant", content: placeholder }];
     const beginnings = [{ count: 1, prompt: true }];
     const whole = await renderer.render({ messages: answered, beginnings }, "The prompt");
-    const behind = whole.text.slice(whole.text.lastIndexOf(placeholder) + placeholder.length).trim();
-    const { ids } = await tokenizer.encodeWhole(behind);
+    const [, behind = ""] = whole.text.split(placeholder);
+    const { ids } = await tokenizer.encodeWhole(behind.trim());
     const ending = tokenizer.added.has(ids[0]!) ? ids.subarray(0, 1) : ids;
     const ends = [[...ending], ...(tokenizer.end ? [[tokenizer.end.id]] : [])];
     return { text: whole.beginnings[0]!, ends: ends.filter((each) => each.length > 0) };
@@ -33,5 +34,3 @@ export async function chatPrompt(
     renderer.close();
   }
 }
-
-const placeholder = "answer";

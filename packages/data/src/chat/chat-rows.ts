@@ -62,7 +62,7 @@ export function rowForm(given: RowKeys, first: unknown, where: string): RowForm 
   if (has(prompt, completion)) return ofPrompts(prompt, completion);
   if (has(instruction, output)) return ofInstructions({ instruction, input, output });
   throw new DataError(
-    `${where} has no known form, only ${someNames(Object.keys(row))}: rows have messages, conversations, prompt and completion, or instruction, input and output; name their keys, such as data.prompt and data.completion, or data.instruction and data.output.`,
+    `${where} has no known form, only ${someNames(Object.keys(row))}: rows have messages, conversations, prompt and completion, or instruction, input and output; name their keys, such as data.prompt and data.completion, or data.instruction and data.output. Texts alone are read with data.name: text.`,
   );
 }
 

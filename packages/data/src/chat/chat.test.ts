@@ -207,6 +207,7 @@ describe("chat", () => {
     ]);
     expect(data.remarks).toEqual([
       "data: 5 rows of messages by the template chatml; the answers that it marks are learned",
+      "data: bytes has no tokens <|im_start|> and <|im_end|>, and writes each as several",
       "data: 2 rows of more than 60 tokens are cut at their end",
     ]);
     await expect(rowsOf([{ messages: [user("a")] }])).rejects.toThrow(/has no rows with an answer; give one or more/);
@@ -251,7 +252,10 @@ describe("chat", () => {
       { prompt: "a", completion: [assistant("b")] },
       /has a string in prompt and a list in completion; both are texts, or/,
     ],
-    [{ text: "a" }, /has no known form, only text: rows have messages, conversations, prompt and completion/],
+    [
+      { text: "a" },
+      /has no known form, only text: rows have messages, .* Texts alone are read with data\.name: text\./,
+    ],
     [{ instruction: "a", output: 3 }, /has a number in output, and no text; correct the row, or name another key/],
     ["text", /is a string and no object with keys/],
     [{ messages: [user("a")], tools: "{" }, /has tools that are no JSON/],
@@ -259,7 +263,13 @@ describe("chat", () => {
     await expect(rowsOf(file(lines([row]), "-1.jsonl"))).rejects.toThrow(message);
   });
 
-  it("refuses keys of two forms, and a date that is none", async () => {
+  it("refuses a row of a million letters", async () => {
+    await expect(rowsOf([{ prompt: "a".repeat(1 << 20), completion: "b" }])).rejects.toThrow(
+      /line 1 has 1048577 letters, and a row has at most 1048576; divide it, or remove it/,
+    );
+  });
+
+  it("refuses keys of two forms", async () => {
     const row = { messages: [user("a"), assistant("b")] };
     await expect(rowsOf([row], { messages: "a", output: "b" })).rejects.toThrow(
       /data\.messages and data\.output belong to different forms of rows; give data\.messages, or data\.prompt and/,

@@ -76,14 +76,23 @@ export class ChatRows implements AsyncDisposable {
     }
   }
 
-  /** All rows of files, in memory. Throws `DataError`. */
-  async readAll(files: readonly TextFile[], most: number): Promise<RowTokens[]> {
+  /** All rows of files, in memory. `progress` hears now and then how many. Throws `DataError`. */
+  async readAll(
+    files: readonly TextFile[],
+    most: number,
+    progress: (words: string) => void = () => {},
+  ): Promise<RowTokens[]> {
     const limit = largestInMemory();
-    const [rows, size]: [RowTokens[], { bytes: number }] = [[], { bytes: 0 }];
+    const rows: RowTokens[] = [];
+    let [bytes, told] = [0, performance.now()];
     for await (const row of this.read(files, most)) {
       rows.push(row);
-      size.bytes += 5 * row.ids.length + bytesOfRow;
-      if (size.bytes > limit)
+      bytes += 5 * row.ids.length + bytesOfRow;
+      if (performance.now() > told + 1000 * progressSeconds) {
+        told = performance.now();
+        progress(`${countText(rows.length, "row")} are tokenized`);
+      }
+      if (bytes > limit)
         throw new DataError(
           `The rows at ${this.#options.path} have more than ${Math.round(limit / 1e6)} MB of tokens, too many for memory; give fewer files.`,
         );
@@ -109,6 +118,9 @@ export class ChatRows implements AsyncDisposable {
           : "the answers are learned";
     return [
       `data: ${of} ${how}; ${learned}`,
+      ...(template?.source === "chatml" && ![...this.tokenizer.added.values()].includes("<|im_end|>")
+        ? [`data: ${this.#options.tokenizer} has no tokens <|im_start|> and <|im_end|>, and writes each as several`]
+        : []),
       ...(cut > 0
         ? [
             `data: ${countText(cut, "row")} of more than ${most} tokens ${cut === 1 ? "is cut at its" : "are cut at their"} end`,
@@ -175,6 +187,7 @@ export class ChatRows implements AsyncDisposable {
   }
 }
 
+const progressSeconds = 10;
 const bytesOfRow = 300; // of the objects that hold its tokens
 
 const countText = (count: number, what: string) => `${count.toLocaleString("en-US")} ${what}${count === 1 ? "" : "s"}`;

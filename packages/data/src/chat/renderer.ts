@@ -11,7 +11,7 @@ const program = new URL(
 );
 
 const mostMegabytes = 512;
-const mostLetters = 1 << 20; // of a row
+export const mostLetters = 1 << 20; // of a row
 
 export interface RendererOptions {
   readonly date?: string | undefined; // YYYY-MM-DD

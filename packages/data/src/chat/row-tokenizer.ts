@@ -9,7 +9,8 @@ import { fileOf } from "../tokenizers/tokenizers.ts";
 
 export interface RowTokenizer extends Pick<IsolatedTokenizer, "encodeWhole" | "decode"> {
   readonly vocabulary: number;
-  readonly added: ReadonlySet<number>; // ids of tokens that were added to the vocabulary, special ones among them
+  /** The tokens that were added to the vocabulary, special ones among them, by their ids. */
+  readonly added: ReadonlyMap<number, string>;
   readonly end?: { readonly id: number; readonly content: string } | undefined; // of a text
 }
 
@@ -33,7 +34,7 @@ export async function openRowTokenizer(name: string, named?: string): Promise<Ro
   await tokenizer.load();
   return {
     vocabulary: sizeOf(json),
-    added: new Set(added.map(([, id]) => id)),
+    added: new Map(added.map(([content, id]) => [id, content])),
     end: id === undefined ? undefined : { id, content: contentOf(json, id)! },
     decode: (ids, more) => tokenizer.decode(ids, more),
     encodeWhole: (text, more) => tokenizer.encodeWhole(text, more),

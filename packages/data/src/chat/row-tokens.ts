@@ -1,7 +1,8 @@
 /** The tokens of a row, and which of them are learned: as TRL's SFTTrainer prepares rows. */
+import { DataError } from "../data-error.ts";
 import type { MarkedTokens } from "../tokenizers/tokenizer-process.ts";
 import type { Continuation, Conversation } from "./chat-rows.ts";
-import type { Renderer } from "./renderer.ts";
+import { mostLetters, type Renderer } from "./renderer.ts";
 import type { RowTokenizer } from "./row-tokenizer.ts";
 
 export interface RowTokens {
@@ -31,6 +32,10 @@ export async function rowTokens(
     const { prompt, completion } = row;
     const end = tokenizer.end?.content ?? "";
     const whole = prompt + (completion.endsWith(end) ? completion : completion + end);
+    if (whole.length > mostLetters)
+      throw new DataError(
+        `${where} has ${whole.length} letters, and a row has at most ${mostLetters}; divide it, or remove it.`,
+      );
     const [before, ids] = await Promise.all([encode(prompt, true), encode(whole, true)]);
     return learning(ids, loss === "all" || completion === "" ? [] : [[commonLength(before, ids), ids.length]], loss);
   }
