@@ -84,10 +84,14 @@ function now(date: string | undefined, format: string): string {
   );
 }
 
+const longestRange = 100_000; // as in Jinja's sandbox
+
 /** Python's range. */
 function range(first: number, last?: number, step = 1): number[] {
   const [begin, end] = last === undefined ? [0, first] : [first, last];
-  return Array.from({ length: Math.max(0, Math.ceil((end - begin) / step)) }, (_, i) => begin + i * step);
+  const length = Math.max(0, Math.ceil((end - begin) / step));
+  if (!(length <= longestRange)) throw new Error(`a range has at most ${longestRange} numbers, and not ${length}`);
+  return Array.from({ length }, (_, i) => begin + i * step);
 }
 
 const reasoning = ["reasoning_content", "thinking", "reasoning"];

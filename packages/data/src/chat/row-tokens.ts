@@ -51,16 +51,16 @@ export async function rowTokens(
   const turns = given === undefined ? answersIn(messages) : messages.length > given ? [[given, messages.length]] : [];
   const beginnings = turns.flatMap(([from, to]) => [
     { count: from!, prompt: true },
-    { count: to!, prompt: false },
+    ...(to === messages.length ? [] : [{ count: to!, prompt: false }]), // where it ends the whole, that is known
   ]);
-  const rendered = await renderer.render({ messages, tools, beginnings }, where);
-  const [ids, ...others] = (await Promise.all([rendered.text, ...rendered.beginnings].map((text) => encode(text)))) as [
+  const { text, beginnings: texts } = await renderer.render({ messages, tools, beginnings }, where);
+  const [ids, ...others] = (await Promise.all([text, ...texts].map((each) => encode(each)))) as [
     Uint32Array,
     ...Uint32Array[],
   ];
   const spans = turns.map((_, i) => {
-    const begin = commonLength(others[2 * i]!, ids);
-    return [begin, commonLength(others[2 * i + 1]!, ids)] as const;
+    const [begin, end = ids] = others.slice(2 * i);
+    return [commonLength(begin!, ids), commonLength(end, ids)] as const;
   });
   const found = spans.filter(([begin, end]) => begin < end);
   return { ...learning(ids, found, loss), lost: spans.length - found.length };
