@@ -158,6 +158,11 @@ describe("chat", () => {
       ]);
     }
     expect((await rowsOf([{ prompt: "a ", completion: "b" }])).rows).toEqual([["a b", "·b·"]]);
+    const { data } = await rowsOf([{ prompt: "a ", completion: "b" }]);
+    expect(data.remarks).toEqual([
+      "data: 1 row of prompt and completion without a template, and with no token that ends a text; the answers are learned",
+      "data.template changes nothing: a prompt and its completion that are texts have none; write them as messages",
+    ]);
     expect((await rowsOf([{ q: "a ", a: "b" }], { prompt: "q", completion: "a" })).rows).toEqual([["a b", "·b·"]]);
   });
 

@@ -118,6 +118,11 @@ export class ChatRows implements AsyncDisposable {
           : "the answers are learned";
     return [
       `data: ${of} ${how}; ${learned}`,
+      ...(template === undefined && this.#options.template !== undefined
+        ? [
+            "data.template changes nothing: a prompt and its completion that are texts have none; write them as messages",
+          ]
+        : []),
       ...(template?.source === "chatml" && ![...this.tokenizer.added.values()].includes("<|im_end|>")
         ? [`data: ${this.#options.tokenizer} has no tokens <|im_start|> and <|im_end|>, and writes each as several`]
         : []),
