@@ -59,7 +59,8 @@ async function writtenSample(
   if (length === 0 || data.prompt === undefined || !continuesText(model)) return {};
   const tokenizer = await datasets[recipe.data.name].tokenizer?.(recipe.data);
   if (!tokenizer) return {};
-  const text = await continueText(model, tokenizer, data.prompt, { ...sampling, length, seed: recipe.seed });
+  const { prompt, ends = [] } = data;
+  const text = await continueText(model, tokenizer, prompt, { ...sampling, length, ends, seed: recipe.seed });
   run.log({ step: recipe.steps, "sample/prompt": data.prompt, "sample/text": text });
   return { [`sample after ${JSON.stringify(data.prompt)}`]: text };
 }

@@ -37,6 +37,8 @@ export interface SampleFacts {
   readonly classNames?: readonly string[] | undefined;
   /** The beginning of the held-out text. */
   readonly prompt?: string | undefined;
+  /** The tokens with which what follows the prompt ends: any of these. Absent where it goes on. */
+  readonly ends?: readonly (readonly number[])[] | undefined;
   /** The files that were found. Absent where the data has none. */
   readonly inventory?: Inventory | undefined;
   /** What the user should know of how the data is read, a line each. */

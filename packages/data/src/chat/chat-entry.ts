@@ -67,6 +67,7 @@ export const chatEntry: SampledEntry = {
     const pack = { none: alone, "best-fit": packBestFit, wrapped: packWrapped }[packing];
     const samples = pack(training, block).filter((sample) => targetsOf(sample) > 0);
     const passedOver = rows.passedOver(block);
+    const { text: prompt, ends } = await rows.prompt();
     return new ChatSamples({
       source: path,
       training: samples,
@@ -74,7 +75,8 @@ export const chatEntry: SampledEntry = {
       pad: rows.tokenizer.end?.id ?? 0,
       packed: packing !== "none",
       fingerprint: fingerprintOf([training, validation], `chat ${block} ${packing}`),
-      prompt: await rows.prompt(),
+      prompt,
+      ends,
       inventory: { ...found.inventory, ...(passedOver.length > 0 && { passedOver }) },
       remarks: [
         ...rows.remarks(block),

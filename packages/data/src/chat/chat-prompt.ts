@@ -1,6 +1,7 @@
 import { chatTemplate } from "./chat-template.ts";
+import type { Message } from "./render-chat.ts";
 import { Renderer } from "./renderer.ts";
-import { openRowTokenizer } from "./row-tokenizer.ts";
+import { openRowTokenizer, type RowTokenizer } from "./row-tokenizer.ts";
 
 export interface ChatPrompt {
   readonly text: string; // that asks for an answer
@@ -20,17 +21,26 @@ export async function chatPrompt(
   const tokenizer = await openRowTokenizer(name);
   const renderer = new Renderer(chatTemplate(name, named), { date });
   try {
-    const messages = [{ role: "user", content: message }];
-    const placeholder = crypto.randomUUID(); // a text that no template has
-    const answered = [...messages, { role: "assistant", content: placeholder }];
-    const beginnings = [{ count: 1, prompt: true }];
-    const whole = await renderer.render({ messages: answered, beginnings }, "The prompt");
-    const [, behind = ""] = whole.text.split(placeholder);
-    const { ids } = await tokenizer.encodeWhole(behind.trim());
-    const ending = tokenizer.added.has(ids[0]!) ? ids.subarray(0, 1) : ids;
-    const ends = [[...ending], ...(tokenizer.end ? [[tokenizer.end.id]] : [])];
-    return { text: whole.beginnings[0]!, ends: ends.filter((each) => each.length > 0) };
+    return await promptBy(renderer, tokenizer, { messages: [{ role: "user", content: message }] }, "The prompt");
   } finally {
     renderer.close();
   }
+}
+
+/** What asks for an answer to these messages. `where` names them in errors. Throws `DataError`. */
+export async function promptBy(
+  renderer: Renderer,
+  tokenizer: RowTokenizer,
+  { messages, tools }: { readonly messages: readonly Message[]; readonly tools?: unknown },
+  where: string,
+): Promise<ChatPrompt> {
+  const placeholder = crypto.randomUUID(); // a text that no template has
+  const answered = [...messages, { role: "assistant", content: placeholder }];
+  const beginnings = [{ count: messages.length, prompt: true }];
+  const whole = await renderer.render({ messages: answered, tools, beginnings }, where);
+  const [, behind = ""] = whole.text.split(placeholder);
+  const { ids } = await tokenizer.encodeWhole(behind.trim());
+  const ending = tokenizer.added.has(ids[0]!) ? ids.subarray(0, 1) : ids;
+  const ends = [[...ending], ...(tokenizer.end ? [[tokenizer.end.id]] : [])];
+  return { text: whole.beginnings[0]!, ends: ends.filter((each) => each.length > 0) };
 }

@@ -17,6 +17,7 @@ export interface ChatInput {
   readonly packed: boolean;
   readonly fingerprint: string;
   readonly prompt?: string | undefined;
+  readonly ends?: SampleFacts["ends"];
   readonly inventory: Inventory;
   readonly remarks: readonly string[];
 }
@@ -27,7 +28,7 @@ export class ChatSamples implements Samples {
 
   constructor(input: ChatInput) {
     this.#input = input;
-    const { source, training, validation, fingerprint, prompt, inventory, remarks } = input;
+    const { source, training, validation, fingerprint, prompt, ends, inventory, remarks } = input;
     const tokensIn = (samples: ChatInput["training"]) => samples.reduce((sum, rows) => sum + lengthOf(rows), 0);
     if (training.length === 0)
       throw new DataError(`${source} has no rows with an answer; give one or more to train on.`);
@@ -43,6 +44,7 @@ export class ChatSamples implements Samples {
       targets: { training: Uint32Array.from(training, targetsOf), validation: Uint32Array.from(validation, targetsOf) },
       fingerprint,
       prompt,
+      ends,
       inventory,
       remarks,
     };

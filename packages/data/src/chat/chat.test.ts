@@ -118,6 +118,17 @@ describe("chat", () => {
     );
   });
 
+  it("names what follows a prompt, and what ends an answer", async () => {
+    const messages = [user("hi"), assistant("yo"), user("?"), assistant("ok")];
+    const { data } = await rowsOf([{ messages }]);
+    expect([data.prompt, data.ends]).toEqual([
+      "<|im_start|>user\nhi<|im_end|>\n<|im_start|>assistant\n",
+      [[...Buffer.from("<|im_end|>")]],
+    ]);
+    const texts = await rowsOf([{ prompt: "a ", completion: "b" }], { endOfText: ";" });
+    expect([texts.rows[0], texts.data.prompt, texts.data.ends]).toEqual([["a b;", "·b;·"], "a ", [[59]]]);
+  });
+
   it("reads each form of rows, and keys that are given", async () => {
     const text = "<|im_start|>user\na\n\nb<|im_end|>\n<|im_start|>assistant\nc<|im_end|>\n";
     const forms: [row: object, more?: object][] = [

@@ -5,6 +5,7 @@ import type { DocumentRow } from "../documents/piece.ts";
 import { inTurn } from "../in-turn.ts";
 import type { TextFile } from "../text/text-files.ts";
 import { largestInMemory } from "../tokens/largest-in-memory.ts";
+import { type ChatPrompt, promptBy } from "./chat-prompt.ts";
 import {
   type Continuation,
   type Conversation,
@@ -149,15 +150,17 @@ export class ChatRows implements AsyncDisposable {
   }
 
   /** The first row up to its answer, as the model is to see it. Throws `DataError`. */
-  async prompt(): Promise<string | undefined> {
-    const { row, where } = this.#first ?? {};
-    if (row === undefined || where === undefined) return undefined;
-    if ("prompt" in row) return row.prompt;
-    const answer = row.given ?? row.messages.findIndex(({ role }) => role === "assistant");
-    if (answer < 1) return undefined;
-    const beginnings = [{ count: answer, prompt: true }];
-    const { messages, tools } = row;
-    return (await this.#opened().renderer.render({ messages, tools, beginnings }, where)).beginnings[0];
+  async prompt(): Promise<Partial<ChatPrompt>> {
+    if (this.#first === undefined) return {};
+    const { row, where } = this.#first;
+    if ("prompt" in row) {
+      const { end } = this.tokenizer;
+      return { text: row.prompt, ends: end ? [[end.id]] : [] };
+    }
+    const { messages, tools, given } = row;
+    const answer = given ?? messages.findIndex(({ role }) => role === "assistant");
+    if (answer < 1) return {};
+    return promptBy(this.#opened().renderer, this.tokenizer, { messages: messages.slice(0, answer), tools }, where);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
