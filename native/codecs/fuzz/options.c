@@ -157,9 +157,9 @@ void fuzz_options(const uint8_t *bytes, size_t size) {
     size_t length = 0;
     const size_t any_n = take(&from, 1) % 2 ? take(&from, 8) : some_number(&from);
     if (terse_codec_wire_bytes(first, any_n, &options, &length) == TERSE_CODEC_OK)
-        require(length / 12 <= any_n + options.segment_count + 8, "more bytes than so many floats can take", first);
+        require(length / 72 <= any_n + options.segment_count + 8, "more bytes than so many floats can take", first);
     if (terse_codec_wire_bytes(first, n, &options, &length) != TERSE_CODEC_OK) goto done;
-    require(length / 12 <= n + options.segment_count + 8, "more bytes than so many floats can take", first);
+    require(length / 72 <= n + options.segment_count + 8, "more bytes than so many floats can take", first);
 
     float *x = room_for(n * sizeof *x);
     uint8_t *wire = room_for(length);

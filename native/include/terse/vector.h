@@ -7,6 +7,7 @@
 //              LIMIT(x, most)              x, of at most this magnitude
 //              LOAD_F16 STORE_F16          from and to binary16
 //              LOOK_UP(TABLE(four), ints)  of four floats those that the lower two bits choose
+//              LOOK_UP_8(EIGHT_FLOATS(eight), ints)   of eight those that the lower three bits choose
 //   ints       LANES int32_t, with + - & | ^ << >>; (ints)x are the bits of x
 //              SPLAT_INTS MOST_INTS LEAST_INTS, LARGEST_INT of all lanes, ANY: whether a bit is 1
 //              LOAD_INT8 STORE_INT8 LOAD_UINT16 STORE_UINT16
@@ -23,6 +24,7 @@
 //              LOAD_WIDE (from floats) STORE_WIDE SPLAT_WIDE WIDE_ABS, WIDE_LIMIT(x, most): min(|x|, most)
 //              LOWER UPPER (of a vec) LOWER_INTS UPPER_INTS
 //              NARROW ROUND_WIDE           floats, and nearest whole numbers, of a lower and an upper half
+//              TRUNCATE_WIDE(lower, upper) ints, rounded towards 0
 //              WIDE_BELOW                  a wide_mask, for WIDE_CHOOSE
 //              WIDE_ABOVE(a, b, c, d)      a > c in the lower half of a mask, b > d in the upper
 //   longs      LANES / 2 uint64_t, with + - & | ^ << >>; (longs)x are the bits of x

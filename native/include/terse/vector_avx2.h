@@ -23,6 +23,9 @@ static inline vec TABLE(const float *four) {
     return _mm256_set_m128(half, half);
 }
 #define LOOK_UP(table, which) _mm256_permutevar_ps(table, (__m256i)(which))
+typedef __m256 eight_floats;
+#define EIGHT_FLOATS _mm256_loadu_ps
+#define LOOK_UP_8(eight, which) _mm256_permutevar8x32_ps(eight, (__m256i)(which))
 
 typedef int32_t ints __attribute__((vector_size(32)));
 #define SPLAT_INTS(value) ((ints)_mm256_set1_epi32(value))
@@ -78,6 +81,7 @@ typedef __m256d wide;
 #define UPPER_INTS(x) _mm256_cvtepi32_pd(_mm256_extracti128_si256((__m256i)(x), 1))
 #define NARROW(lower, upper) _mm256_set_m128(_mm256_cvtpd_ps(upper), _mm256_cvtpd_ps(lower))
 #define ROUND_WIDE(lower, upper) ((ints)_mm256_set_m128i(_mm256_cvtpd_epi32(upper), _mm256_cvtpd_epi32(lower)))
+#define TRUNCATE_WIDE(lower, upper) ((ints)_mm256_set_m128i(_mm256_cvttpd_epi32(upper), _mm256_cvttpd_epi32(lower)))
 
 typedef __m256d wide_mask;
 #define WIDE_BELOW(a, b) _mm256_cmp_pd(a, b, _CMP_LT_OQ)

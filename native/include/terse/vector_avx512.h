@@ -18,6 +18,9 @@ typedef __m512 vec;
 #define LIMIT(x, most) _mm512_range_ps(x, most, 2)  // the smaller magnitude, with the sign of x
 #define TABLE(four) _mm512_broadcast_f32x4(_mm_loadu_ps(four))
 #define LOOK_UP(table, which) _mm512_permutevar_ps(table, (__m512i)(which))
+typedef __m512 eight_floats;  // twice
+#define EIGHT_FLOATS(eight) _mm512_broadcast_f32x8(_mm256_loadu_ps(eight))
+#define LOOK_UP_8(eight, which) _mm512_permutexvar_ps((__m512i)(which), eight)
 
 typedef int32_t ints __attribute__((vector_size(64)));
 #define SPLAT_INTS(value) ((ints)_mm512_set1_epi32(value))
@@ -56,6 +59,7 @@ typedef __m512d wide;
 #define UPPER_INTS(x) _mm512_cvtepi32_pd(_mm512_extracti64x4_epi64((__m512i)(x), 1))
 #define NARROW(lower, upper) _mm512_insertf32x8(_mm512_castps256_ps512(_mm512_cvtpd_ps(lower)), _mm512_cvtpd_ps(upper), 1)
 #define ROUND_WIDE(lower, upper) ((ints)_mm512_inserti64x4(_mm512_castsi256_si512(_mm512_cvtpd_epi32(lower)), _mm512_cvtpd_epi32(upper), 1))
+#define TRUNCATE_WIDE(lower, upper) ((ints)_mm512_inserti64x4(_mm512_castsi256_si512(_mm512_cvttpd_epi32(lower)), _mm512_cvttpd_epi32(upper), 1))
 
 typedef __mmask8 wide_mask;
 #define WIDE_BELOW(a, b) _mm512_cmp_pd_mask(a, b, _CMP_LT_OQ)

@@ -24,6 +24,9 @@ typedef float32x4_t vec;
 typedef int32x4_t ints;
 // Float c of a table takes its bytes 4 c .. 4 c + 3.
 #define LOOK_UP(table, which) ((vec)vqtbl1q_u8((uint8x16_t)(table), (uint8x16_t)(((which) & 3) * 0x04040404 + 0x03020100)))
+typedef struct eight_floats { uint8x16x2_t bytes; } eight_floats;
+#define EIGHT_FLOATS(eight) ((eight_floats){{{(uint8x16_t)vld1q_f32(eight), (uint8x16_t)vld1q_f32((eight) + 4)}}})
+#define LOOK_UP_8(eight, which) ((vec)vqtbl2q_u8((eight).bytes, (uint8x16_t)(((which) & 7) * 0x04040404 + 0x03020100)))
 #define SPLAT_INTS(value) vdupq_n_s32(value)
 #define MOST_INTS vmaxq_s32
 #define LEAST_INTS vminq_s32
@@ -86,6 +89,7 @@ typedef float64x2_t wide;
 #define UPPER_INTS(x) vcvtq_f64_s64(vmovl_high_s32(x))
 #define NARROW(lower, upper) vcvt_high_f32_f64(vcvt_f32_f64(lower), upper)
 #define ROUND_WIDE(lower, upper) vcombine_s32(vmovn_s64(vcvtnq_s64_f64(lower)), vmovn_s64(vcvtnq_s64_f64(upper)))
+#define TRUNCATE_WIDE(lower, upper) vcombine_s32(vmovn_s64(vcvtq_s64_f64(lower)), vmovn_s64(vcvtq_s64_f64(upper)))
 
 typedef uint64x2_t wide_mask;
 #define WIDE_BELOW vcltq_f64

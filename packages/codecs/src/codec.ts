@@ -142,8 +142,8 @@ export interface DecodeOptions extends Units {
 export interface Layout {
   /** Bits of one element's field. */
   readonly fieldBits: number;
-  /** Whether one fp32 for each scale group comes before the fields. */
-  readonly scales: boolean;
+  /** How many fp32 each scale group has before the fields. */
+  readonly scales: number;
 }
 
 /**

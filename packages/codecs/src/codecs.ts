@@ -1,6 +1,7 @@
 import type { Parameters } from "@terse/native-codecs";
 import type { Codec, Definition, OfGradients } from "./codec.ts";
 import * as bf16 from "./codecs/bf16/bf16.ts";
+import * as binMeans from "./codecs/bin-means/bin-means.ts";
 import * as count from "./codecs/count/count.ts";
 import * as dctTopK from "./codecs/dct-top-k/dct-top-k.ts";
 import * as f16 from "./codecs/f16/f16.ts";
@@ -27,6 +28,7 @@ type Any = never;
 /** The registry. */
 const entries: readonly Entry[] = [
   { definition: bf16.definition, create: (parameters) => plain(bf16.bf16, parameters) },
+  { definition: binMeans.definition, create: binMeans.binMeans },
   {
     definition: count.definition,
     create: (parameters) => count.count({ ranks: 1, ...parameters } as count.CountParameters),

@@ -20,6 +20,7 @@ export {
   type Zeros,
 } from "./codec.ts";
 export { bf16 } from "./codecs/bf16/bf16.ts";
+export { type BinMeansParameters, binMeans } from "./codecs/bin-means/bin-means.ts";
 export { type CountParameters, count } from "./codecs/count/count.ts";
 export { dctTopK } from "./codecs/dct-top-k/dct-top-k.ts";
 export { f16 } from "./codecs/f16/f16.ts";

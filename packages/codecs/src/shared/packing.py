@@ -31,6 +31,27 @@ def scale_groups(n, parameters):
     return list(zip([0, *ends[:-1]], ends)) if ends else []
 
 
+def total(values):
+    """In the order of docs/wire-formats.md: 16 partial sums of each 64 Ki, folded in halves, then one after the other."""
+    values = np.asarray(values, np.float64)
+    whole = np.float64(0)
+    for begin in range(0, len(values), 1 << 16):
+        chunk = values[begin : begin + (1 << 16)]
+        rows = np.concatenate([chunk, np.zeros(-len(chunk) % 16)]).reshape(-1, 16)
+        partial = np.add.accumulate(rows, axis=0)[-1]
+        while len(partial) > 1:
+            partial = partial[: len(partial) // 2] + partial[len(partial) // 2 :]
+        whole = whole + partial[0]
+    return whole
+
+
+def means_of_bins(values, bins, of_empty):
+    """The mean of the values in each bin; of_empty[b] where bin b is empty."""
+    counts = [np.sum(bins == b) for b in range(len(of_empty))]
+    sums = [total(np.where(bins == b, values, 0)) for b in range(len(of_empty))]
+    return [sums[b] / counts[b] if counts[b] else of_empty[b] for b in range(len(of_empty))]
+
+
 def short_decimals(n, seed, zeros=0.2):
     """Normal numbers that are short in decimal and exact in fp32, some of them zeros of both signs."""
     rng = np.random.default_rng(seed)

@@ -279,10 +279,10 @@ export function codecContract({ definition, vectors, configurations }: CodecUnde
         const partWire = new Uint8Array(part.wireBytes(end - begin));
         if (whole.layout) {
           const { fieldBits, scales } = whole.layout;
-          const [first, count] = scales ? scaleGroupsWithin(whole.parameters, begin, end) : [0, 0];
+          const [first, count] = scaleGroupsWithin(whole.parameters, begin, end).map((groups) => 4 * scales * groups);
           const fields = wire.subarray(wire.length - Math.ceil((long * fieldBits) / 8));
-          partWire.set(wire.subarray(4 * first, 4 * (first + count)));
-          partWire.set(fields.subarray((begin * fieldBits) / 8, Math.ceil((end * fieldBits) / 8)), 4 * count);
+          partWire.set(wire.subarray(first, first! + count!));
+          partWire.set(fields.subarray((begin * fieldBits) / 8, Math.ceil((end * fieldBits) / 8)), count);
           const sum = new Float32Array(end - begin);
           part.decodeAdd(sum, partWire);
           expect(bits(sum)).toEqual(bits(expected.subarray(begin, end)));

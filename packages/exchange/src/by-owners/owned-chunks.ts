@@ -147,10 +147,11 @@ export class OwnedChunks {
     const [begin, end] = [this.starts[r]!, this.starts[r + 1]!];
     if (begin === end) return;
     const { fieldBits: bits, scales } = this.codec.layout!;
-    const [first, count] = scales ? scaleGroupsWithin(this.codec.parameters, begin, end) : [0, 0];
+    const [first, count] = scaleGroupsWithin(this.codec.parameters, begin, end);
+    const ofGroup = 4 * scales; // bytes
     const fields = whole.subarray(whole.length - Math.ceil((this.n * bits) / 8));
-    into.set(whole.subarray(4 * first, 4 * (first + count)));
-    into.set(fields.subarray((begin * bits) / 8, Math.ceil((end * bits) / 8)), 4 * count);
+    into.set(whole.subarray(ofGroup * first, ofGroup * (first + count)));
+    into.set(fields.subarray((begin * bits) / 8, Math.ceil((end * bits) / 8)), ofGroup * count);
   }
 }
 

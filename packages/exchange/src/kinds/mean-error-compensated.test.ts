@@ -1,4 +1,4 @@
-import { type Codec, dctTopK, f16, int8, l1, linf, qsgd, scaledSign, terngrad, topK } from "@terse/codecs";
+import { binMeans, type Codec, dctTopK, f16, int8, l1, linf, qsgd, scaledSign, terngrad, topK } from "@terse/codecs";
 import { describe, expect, it } from "vitest";
 import { dense, openExchange, ownedElements, ownedRange, StepRefusedError } from "../index.ts";
 import { meanErrorCompensated, meanErrorCompensatedCost } from "../testing/alone.ts";
@@ -159,6 +159,8 @@ describe("the error-compensated mean", () => {
     blocks: scaledSign({ block: 40 }) as Codec,
     segments: scaledSign({ segments: [7, 0, 90, 203] }) as Codec,
     "8 bits": int8({ block: 20 }),
+    "means of bins": binMeans(),
+    "means of bins of segments": binMeans({ bits: 2, segments: [7, 0, 90, 203] }),
     "3 bits": l1({ bits: 3, segments: [150, 150] }),
     "4 bits, drawn": linf({ bits: 4 }) as Codec,
     qsgd: qsgd({ bits: 5, block: 30 }) as Codec,

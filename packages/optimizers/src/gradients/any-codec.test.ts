@@ -9,6 +9,8 @@ type Options = Parameters<typeof anyCodec>[0];
 const withFeedback: Options[] = [
   { codec: "int8" },
   { codec: "l1", bits: 4 },
+  { codec: "bin-means" },
+  { codec: "bin-means", bits: 2, block: 64 },
   { codec: "linf", bits: 5, block: 64 },
   { codec: "bf16" },
   { codec: "scaled-sign" },

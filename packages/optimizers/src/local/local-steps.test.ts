@@ -202,6 +202,7 @@ describe("a round of local steps", () => {
       codecOf("scaled-sign"),
       codecOf("int8"),
       codecOf("l1", { bits: 4 }),
+      codecOf("bin-means"),
       codecOf("top-k", { ratio: 0.1 }),
     ];
     for (const algorithm of outers)

@@ -19,7 +19,7 @@ export const definition: Definition = {
   name: "count",
   implementation: "typescript",
   takes: { zero: true },
-  layout: (parameters) => ({ fieldBits: widthOf(parameters), scales: false }),
+  layout: (parameters) => ({ fieldBits: widthOf(parameters), scales: 0 }),
   wireBytes: (n, parameters) => fieldBytes(n, widthOf(parameters)),
 
   encode(wire, x, parameters, { zero }) {

@@ -15,7 +15,7 @@ size_t terse_int8_prepare(const terse_reductions *reductions, uint8_t *wire, con
 }
 
 size_t terse_int8_scales(const terse_reductions *reductions, uint8_t *scales, const float *x, size_t n, const terse_codec_options *o) {
-    return terse_compute_scales(scale_of_group, reductions, scales, x, n, o);
+    return terse_compute_scales(scale_of_group, reductions, 1, scales, x, n, o);
 }
 
 size_t terse_int8_encode(const terse_reductions *reductions, terse_int8_writing *write, uint8_t *wire, const float *x, size_t n, const terse_codec_options *o, size_t begin, size_t end) {

@@ -26,7 +26,7 @@ export const definition: Definition = {
   implementation: "typescript",
   takes: {},
   gradients: { chosen: { block: { means: "the elements that share a scale" } } },
-  layout: () => ({ fieldBits: 8, scales: true }),
+  layout: () => ({ fieldBits: 8, scales: 1 }),
   summable: (parameters) => summableLevels(8, 1, parameters, l1),
   wireBytes: (n, parameters) => 4 * scaleGroupCount(n, parameters) + n,
 

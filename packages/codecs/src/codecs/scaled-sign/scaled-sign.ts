@@ -27,7 +27,7 @@ export const definition: Definition = {
   implementation: "typescript",
   takes: { zero: true, hold: true },
   gradients: { chosen: { block: { means: "the elements that share a scale" } } },
-  layout: () => ({ fieldBits: 1, scales: true }),
+  layout: () => ({ fieldBits: 1, scales: 1 }),
   wireBytes: (n, parameters) => 4 * scaleGroupCount(n, parameters) + Math.ceil(n / 8),
 
   encode(wire, x, parameters, call) {

@@ -75,7 +75,7 @@ static inline size_t terse_scaled_sign_scale(const void *by, const float *x, siz
 
 static inline size_t terse_scaled_sign_prepare(const terse_reductions *reductions, uint8_t *wire, const float *x, size_t n, const terse_codec_options *o) {
     const terse_scaled_sign_preparing p = {reductions, terse_scaled_sign_at_once(n, o) ? wire + 4 * terse_scale_group_count(n, o) : NULL};
-    return terse_compute_scales(terse_scaled_sign_scale, &p, wire, x, n, o);
+    return terse_compute_scales(terse_scaled_sign_scale, &p, 1, wire, x, n, o);
 }
 
 static inline void terse_clear_bits(uint8_t *bits, size_t begin, size_t end) {

@@ -14,7 +14,7 @@ export const definition: Definition = {
   implementation: "typescript",
   takes: { zero: true, hold: true },
   gradients: { noFeedback: () => "sends no magnitude" },
-  layout: () => ({ fieldBits: 1, scales: false }),
+  layout: () => ({ fieldBits: 1, scales: 0 }),
   wireBytes: (n) => Math.ceil(n / 8),
 
   encode(wire, x, _, { zero, hold }) {

@@ -22,7 +22,7 @@ static size_t scale_of_group(const void *reductions, const float *x, size_t begi
 }
 
 size_t terse_terngrad_prepare(const terse_reductions *reductions, uint8_t *wire, const float *x, size_t n, const terse_codec_options *o) {
-    return terse_compute_scales(scale_of_group, reductions, wire, x, n, o);
+    return terse_compute_scales(scale_of_group, reductions, 1, wire, x, n, o);
 }
 
 static unsigned code_of(const float *x, size_t i, const uint8_t *wire, const terse_codec_options *o) {

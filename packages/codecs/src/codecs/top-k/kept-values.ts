@@ -14,6 +14,7 @@
  * of its bins lies around μ, where no kept value is, and the bins differ on both sides of μ; here they do not.
  */
 import { field, fieldBytes, setField } from "../../shared/fields/fields.ts";
+import { meansOfBins } from "../../shared/means-of-bins/means-of-bins.ts";
 import { deviation, sumOfMagnitudes, sumOfValues } from "../../shared/reductions/reductions.ts";
 import { definition as f16 } from "../f16/f16.ts";
 
@@ -59,11 +60,8 @@ const forms: Readonly<Record<"f32" | "f16" | "2bit" | "sign", Form>> = {
       const borders = [μ - 1.5 * σ, μ, μ + 1.5 * σ];
       const bins = Array.from(kept, (c) => borders.filter((border) => c >= border).length);
       for (const [j, q] of bins.entries()) setField(values, j, 2, q);
-      for (let q = 0; q < 4; q++) {
-        const count = bins.filter((bin) => bin === q).length;
-        const sum = sumOfValues(kept.map((c, j) => (bins[j] === q ? c : 0)));
-        table.setFloat32(4 * q, count === 0 ? 0 : sum / count, true);
-      }
+      const means = meansOfBins(kept, bins, 4, () => 0);
+      for (const [q, mean] of means.entries()) table.setFloat32(4 * q, mean, true);
       return kept.length;
     },
     read: (values, table, k) => Float32Array.from({ length: k }, (_, j) => table[field(values, j, 2)]!),

@@ -1,5 +1,5 @@
 import numpy as np
-from packing import pack, pack_fields, short_decimals, unpack, unpack_fields
+from packing import means_of_bins, pack, pack_fields, short_decimals, total, unpack, unpack_fields
 
 
 def width_of(n):
@@ -42,20 +42,6 @@ def read_indices(wire, k, n, coding):
     return ((ones - np.arange(k)) << low) + lower, (bits + 7) // 8
 
 
-def total(values):
-    """In the order of docs/wire-formats.md: 16 partial sums of each 64 Ki, folded in halves, then one after the other."""
-    values = np.asarray(values, np.float64)
-    whole = np.float64(0)
-    for begin in range(0, len(values), 1 << 16):
-        chunk = values[begin : begin + (1 << 16)]
-        rows = np.concatenate([chunk, np.zeros(-len(chunk) % 16)]).reshape(-1, 16)
-        partial = np.add.accumulate(rows, axis=0)[-1]
-        while len(partial) > 1:
-            partial = partial[: len(partial) // 2] + partial[len(partial) // 2 :]
-        whole = whole + partial[0]
-    return whole
-
-
 def write_values(c, coding):
     """The table, and the values."""
     if coding == "f32":
@@ -68,8 +54,7 @@ def write_values(c, coding):
     mean = total(exact) / k
     deviation = np.sqrt(total((exact - mean) ** 2) / k)
     bins = np.digitize(exact, [mean - 1.5 * deviation, mean, mean + 1.5 * deviation])
-    means = [total(np.where(bins == q, exact, 0)) / max(1, np.sum(bins == q)) for q in range(4)]
-    return np.array(means, "<f4").tobytes(), pack_fields(bins, 2).tobytes()
+    return np.array(means_of_bins(exact, bins, [0] * 4), "<f4").tobytes(), pack_fields(bins, 2).tobytes()
 
 
 def read_values(table, wire, k, coding):

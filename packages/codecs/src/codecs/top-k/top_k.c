@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "../../shared/fields/fields.h"
+#include "../../shared/means-of-bins/means_of_bins.h"
 #include "../../shared/reductions/reductions.h"
 #include "../f16/f16.h"
 #include "../sign/sign.h"
@@ -315,7 +316,7 @@ static double total(block_sum *s) { return s->all + terse_reductions_fold(s->par
 #define EACH_BLOCK for (size_t at = 0, count; count = k - at < BLOCK ? k - at : BLOCK, at < k; at += count)
 
 static void write_two_bits(uint8_t *table, uint8_t *values, kept_values *kept, size_t k) {
-    block_sum sum = {0}, squares = {0}, of_bins[4] = {{0}};
+    block_sum sum = {0}, squares = {0};
     EACH_BLOCK {
         const float *c = next_block(kept, at, count);
         for (size_t i = 0; i < count; i++) sum.partial[i % 16] += (double)c[i];
@@ -328,19 +329,19 @@ static void write_two_bits(uint8_t *table, uint8_t *values, kept_values *kept, s
         end_block(&squares, at, count);
     }
     const double reach = 1.5 * sqrt(total(&squares) / (double)k), low = mean - reach, high = mean + reach;
-    size_t counts[4] = {0};
+    terse_bins bins = {{0}, {0}};
+    terse_chunk_bins chunk = {0};
     EACH_BLOCK {
         const float *c = next_block(kept, at, count);
         for (size_t i = 0; i < count; i++) {
             const unsigned bin = (unsigned)(c[i] >= low) + (unsigned)(c[i] >= mean) + (unsigned)(c[i] >= high);
             terse_set_field(values, at + i, 2, bin);
-            of_bins[bin].partial[i % 16] += (double)c[i];
-            counts[bin]++;
+            terse_add_to_bin(&chunk, bin, i % 16, c[i]);
         }
-        for (int bin = 0; bin < 4; bin++) end_block(&of_bins[bin], at, count);
+        if ((at + count) % TERSE_REDUCTION_CHUNK == 0 || at + count == k) terse_end_chunk_of_bins(&bins, &chunk, 4);
     }
-    for (int bin = 0; bin < 4; bin++) {
-        const float of_bin = counts[bin] ? (float)(total(&of_bins[bin]) / (double)counts[bin]) : 0.0f;
+    for (unsigned bin = 0; bin < 4; bin++) {
+        const float of_bin = (float)terse_mean_of_bin(&bins, bin, 0.0);
         memcpy(table + 4 * bin, &of_bin, 4);
     }
 }

@@ -50,6 +50,13 @@ static inline void terse_change_field(uint8_t *fields, size_t i, unsigned width,
     if (shift + width > 8) fields[at + 1] = (uint8_t)(fields[at + 1] ^ change >> 8);
 }
 
+// How many of n fields rounds of vectors may read: the last read of a round must not reach beyond the last byte.
+static inline size_t terse_readable_fields(size_t n, unsigned width, size_t read_bytes, size_t read_fields) {
+    const size_t bytes = terse_field_bytes(n, width);
+    return bytes < read_bytes ? 0 : (bytes - read_bytes) * 8 / width / 8 * 8 + read_fields;
+}
+#define TERSE_READABLE_FIELDS(n, width) terse_readable_fields(n, width, TERSE_READ_BYTES, TERSE_READ_FIELDS)
+
 // The prefetch distance in elements. A processor's own prefetching ends at the end of a page.
 static inline size_t terse_fields_ahead(size_t run) { return run < TERSE_WALK_GROUP ? 512 : TERSE_WALK_GROUP; }
 

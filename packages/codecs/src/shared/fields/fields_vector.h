@@ -23,9 +23,7 @@ TERSE_ROUND_FUNCTION add_round(void *context, size_t i) {
 }
 
 void TERSE_NAMED(terse_fields_add)(float *sum, const uint8_t *fields, size_t n, const terse_field_meaning *m, float scale, size_t from, size_t to) {
-    // The last read of a round must not reach beyond the last byte.
-    const size_t bytes = terse_field_bytes(n, m->width);
-    const size_t readable = bytes < TERSE_READ_BYTES ? 0 : (bytes - TERSE_READ_BYTES) * 8 / m->width / 8 * 8 + TERSE_READ_FIELDS;
+    const size_t readable = TERSE_READABLE_FIELDS(n, m->width);
     const size_t first = (from + 7) / 8 * 8, last = to < readable ? to : readable;
     size_t done = from;
     if (first < last) {

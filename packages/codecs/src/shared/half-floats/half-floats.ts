@@ -40,7 +40,7 @@ export function halves({ name, fraction, least }: HalfFormat): Definition {
     implementation: "typescript",
     takes: {},
     gradients: {},
-    layout: () => ({ fieldBits: 16, scales: false }),
+    layout: () => ({ fieldBits: 16, scales: 0 }),
     wireBytes: (n) => 2 * n,
 
     encode(wire, x) {

@@ -46,7 +46,7 @@ size_t terse_levels_prepare(const terse_levels_codec *codec, uint8_t *wire, cons
 }
 
 size_t terse_levels_scales(const terse_levels_codec *codec, uint8_t *scales, const float *x, size_t n, const terse_codec_options *o) {
-    return terse_compute_scales(scale_of_group, codec, scales, x, n, o);
+    return terse_compute_scales(scale_of_group, codec, 1, scales, x, n, o);
 }
 
 typedef struct writing {

@@ -47,7 +47,7 @@ export function levels({ name, takes, gradients, reach, summable, scaleOf, quant
     implementation: "typescript",
     takes,
     gradients,
-    layout: (parameters) => ({ fieldBits: widthOf(parameters), scales: !parameters.unscaled }),
+    layout: (parameters) => ({ fieldBits: widthOf(parameters), scales: parameters.unscaled ? 0 : 1 }),
     summable,
 
     wireBytes(n, parameters) {

@@ -42,13 +42,15 @@ static inline float terse_scale_at(const uint8_t *wire, size_t r) {
 
 static inline void terse_set_scale(uint8_t *wire, size_t r, float scale) { memcpy(wire + 4 * r, &scale, 4); }
 
-// Computes the scale of one scale group: sets *scale and returns end, or returns the index of the element in [begin,
-// end) that it refuses.
+enum { TERSE_MOST_SCALES = 16 };  // fp32 a scale group
+
+// Computes the scale of one scale group, one fp32 or several: sets them and returns end, or returns the index of the
+// element in [begin, end) that it refuses.
 typedef size_t terse_compute_scale(const void *by, const float *x, size_t begin, size_t end, const terse_codec_options *options, float *scale);
 
-// Sets the scale of every scale group, on several threads: a thread computes many small scale groups, and all threads
-// share a large one. Returns n, or the index of the first element that is refused.
-size_t terse_compute_scales(terse_compute_scale *of_group, const void *by, uint8_t *scales, const float *x, size_t n, const terse_codec_options *options);
+// Sets the scale of every scale group, `each` fp32, on several threads: a thread computes many small scale groups, and
+// all threads share a large one. Returns n, or the index of the first element that is refused.
+size_t terse_compute_scales(terse_compute_scale *of_group, const void *by, size_t each, uint8_t *scales, const float *x, size_t n, const terse_codec_options *options);
 
 // Whether all scales are finite and not negative, as encoders write them. Call this before anything is added.
 static inline int terse_scales_are_good(const uint8_t *wire, size_t groups) {

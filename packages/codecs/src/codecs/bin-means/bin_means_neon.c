@@ -1,0 +1,5 @@
+#include "../../shared/fields/fields_neon.h"
+
+#include "bin_means_vector.h"
+
+TERSE_BIN_MEANS(kernel, neon)
