@@ -60,6 +60,7 @@ export const chatEntry: SampledEntry = {
     const found = await textFiles(path, "rows");
     await using rows = await ChatRows.open(given);
     const all = await rows.readAll(found.training, packing === "wrapped" ? Number.POSITIVE_INFINITY : block, progress);
+    if (all.length === 0) throw rows.noAnswers();
     const [training, validation] =
       found.heldOut.length > 0
         ? [all, await rows.readAll(found.heldOut, block, progress)]

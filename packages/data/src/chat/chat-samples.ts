@@ -2,7 +2,6 @@
  * Rows of conversations. A sample is one row, or several that are packed into one; what an answer does not predict has
  * the next token −100, which a cross entropy ignores. Rows are padded at their end, to the longest of a batch.
  */
-import { DataError } from "../data-error.ts";
 import type { Inventory } from "../inventory.ts";
 import { notPredicted } from "../masked-text/masking.ts";
 import type { Arrays, Row, SampleFacts, Samples } from "../samples.ts";
@@ -30,15 +29,14 @@ export class ChatSamples implements Samples {
     this.#input = input;
     const { source, training, validation, fingerprint, prompt, ends, inventory, remarks } = input;
     const tokensIn = (samples: ChatInput["training"]) => samples.reduce((sum, rows) => sum + lengthOf(rows), 0);
-    if (training.length === 0)
-      throw new DataError(`${source} has no rows with an answer; give one or more to train on.`);
+    const any = training.length > 0 ? training : validation;
     this.facts = {
       source,
       unit: "token",
       trainingUnits: tokensIn(training),
       validationUnits: tokensIn(validation),
       item: "token",
-      itemsPerRow: tokensIn(training) / training.length,
+      itemsPerRow: tokensIn(any) / any.length,
       trainingSamples: training.length,
       validationSamples: validation.length,
       targets: { training: Uint32Array.from(training, targetsOf), validation: Uint32Array.from(validation, targetsOf) },

@@ -96,7 +96,7 @@ describe("chat", () => {
 
   it("finds the answers where a template marks none: from what asks for one to what ends with it", async () => {
     const template = file(
-      "{% for m in messages %}[{{ m.role[0] }}]{{ m.content }}{{ eos_token }};{% endfor %}{% if add_generation_prompt %}[a]{% endif %}",
+      "{# no {% generation %} #}{% for m in messages %}[{{ m.role[0] }}]{{ m.content }}{{ eos_token }};{% endfor %}{% if add_generation_prompt %}[a]{% endif %}",
       ".jinja",
     );
     const messages = [user("hi"), assistant("yo"), user("?"), assistant("ok")];
@@ -226,7 +226,13 @@ describe("chat", () => {
       "data: bytes has no tokens <|im_start|> and <|im_end|>, and writes each as several",
       "data: 2 rows of more than 60 tokens are cut at their end",
     ]);
-    await expect(rowsOf([{ messages: [user("a")] }])).rejects.toThrow(/has no rows with an answer; give one or more/);
+    await expect(rowsOf([{ messages: [user("a")] }])).rejects.toThrow(
+      /has no rows with an answer to train on; the roles of messages are user, and an answer's is assistant\.$/,
+    );
+    const bot = [user("a"), { role: "bot", content: "b" }];
+    await expect(rowsOf([{ messages: bot }])).rejects.toThrow(
+      /the roles of messages are user, bot, and an answer's is/,
+    );
   });
 
   it("weighs batches by what they predict, so that a step's mean is that of all its tokens on any number of ranks", async () => {

@@ -2,6 +2,7 @@
 import { DataError } from "../data-error.ts";
 import { documentRows } from "../documents/documents.ts";
 import type { DocumentRow } from "../documents/piece.ts";
+import { someNames } from "../documents/some-names.ts";
 import { inTurn } from "../in-turn.ts";
 import type { TextFile } from "../text/text-files.ts";
 import { largestInMemory } from "../tokens/largest-in-memory.ts";
@@ -45,6 +46,7 @@ export class ChatRows implements AsyncDisposable {
   #template: OpenedTemplate | undefined;
   #first: Read | undefined;
   /** Rows that were left out, and answers that are not learned, by the reason. */
+  readonly #roles = new Set<string>();
   readonly #counts = { unanswered: 0, cut: 0, cutBeforeAnswer: 0, lost: 0, read: 0 };
 
   private constructor(options: ChatRowOptions, tokenizer: RowTokenizer) {
@@ -140,6 +142,16 @@ export class ChatRows implements AsyncDisposable {
     ];
   }
 
+  /** The error where no row has an answer. */
+  noAnswers(): DataError {
+    const { path } = this.#options;
+    const roles =
+      this.#roles.size === 0
+        ? ""
+        : `; the roles of messages are ${someNames([...this.#roles])}, and an answer's is assistant`;
+    return new DataError(`${path} has no rows with an answer to train on${roles}.`);
+  }
+
   /** What was left out, a few words each. */
   passedOver(most: number): string[] {
     const { unanswered, cutBeforeAnswer } = this.#counts;
@@ -172,6 +184,8 @@ export class ChatRows implements AsyncDisposable {
       this.#form ??= rowForm(this.#options, each.value, each.where);
       const read = { ...each, row: this.#form.read(each.value, each.where) };
       this.#first ??= read;
+      if ("messages" in read.row && this.#roles.size < mostRoles)
+        for (const { role } of read.row.messages) this.#roles.add(role as string);
       yield read;
     }
   }
@@ -195,6 +209,7 @@ export class ChatRows implements AsyncDisposable {
   }
 }
 
+const mostRoles = 8;
 const progressSeconds = 10;
 const bytesOfRow = 300; // of the objects that hold its tokens
 

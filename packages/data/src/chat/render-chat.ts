@@ -23,7 +23,7 @@ const blanks = { lstrip_blocks: true, trim_blocks: true };
 const block = /\{%(-?)\s*(end)?generation\s*(-?)%\}/g;
 
 /** Whether a template marks what an assistant has written: {% generation %} … {% endgeneration %}. */
-export const marksAnswers = (template: string): boolean => template.search(block) >= 0;
+export const marksAnswers = (template: string): boolean => template.replaceAll(/\{#[^]*?#\}/g, "").search(block) >= 0; // a comment marks nothing
 
 /**
  * Compiles a template. Throws what the library says of one that it cannot read; so does the result, of messages that
