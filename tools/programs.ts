@@ -25,6 +25,7 @@ export const programs: Readonly<Record<string, Program>> = {
   completion: aboutRuns,
   config: aboutRuns,
   export: aboutRuns,
+  sweep: { needs: toRun, file: "apps/train/src/sweep/main.ts" },
   data: { needs: toRun, file: "apps/train/src/data/main.ts" },
   page: { needs: ["packages"], file: "apps/page/src/main.ts" },
   bench: { needs: toCompare, file: "apps/bench/src/main.ts" },

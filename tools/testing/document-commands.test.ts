@@ -134,6 +134,12 @@ const ways: readonly Way[] = [
     is: /^\.\/terse compare runs\/A/,
     first: "for run in A C; do cp -rT runs/dense runs/$run; done; cp -rT runs/one-bit runs/B",
   },
+  {
+    is: /^\.\/terse sweep .*--resume /,
+    first: `./terse sweep gpt-small-adamw ${oneRank} --optimizer.lr=1e-3,2e-3 --out runs/rates`,
+  },
+  { is: /^\.\/terse sweep .*--dry-run/ },
+  { is: /^\.\/terse sweep/, never: "many runs", by: ["test-e2e/runs/sweep.test.ts", "--seeds=2", "--optimizer.lr="] },
   { is: /^\.\/terse advise$/, first: "cp -r runs/first runs/newest" }, // a run of two steps has measured no network
   { is: /^\.\/terse (advise|compare|export)/ },
   {

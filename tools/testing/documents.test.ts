@@ -3,6 +3,7 @@ import { basename, dirname, join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { readArguments } from "../../apps/train/src/arguments.ts";
 import { defaultRecipe, readRecipe } from "../../apps/train/src/recipe.ts";
+import { readSweepArguments } from "../../apps/train/src/sweep/sweep-arguments.ts";
 import { root } from "../toolchain.ts";
 import { commandsIn } from "./commands-in.ts";
 
@@ -19,6 +20,7 @@ const helps: Record<string, string> = Object.fromEntries(
     "tools/help.txt": ["test", "check", "build", "release", "docs", "doctor", "setup", "env", "help", "--version"],
     "apps/train/src/help.txt": ["train", "sample"],
     "apps/train/src/commands/help.txt": ["advise", "compare", "completion", "config", "export"],
+    "apps/train/src/sweep/help.txt": ["sweep"],
     "apps/train/src/data/help.txt": ["data"],
     "apps/page/src/help.txt": ["page"],
     "apps/bench/src/help.txt": ["bench"],
@@ -45,6 +47,13 @@ function problemOf([command = "", ...args]: readonly string[]): string | undefin
       return String((error as Error).message);
     }
   }
+  if (command === "sweep")
+    try {
+      readSweepArguments(args);
+      return undefined;
+    } catch (error) {
+      return String((error as Error).message);
+    }
   const unknown = args
     .filter((word) => /^--\w/.test(word))
     .map((word) => word.split("=")[0]!)

@@ -5,7 +5,7 @@ import { type Address, parseAddress } from "@terse/page/address";
 import { launcherFlags, launcherFlagsIn, type Place, placeOf } from "./launcher/flags.ts";
 import { recipeKeys, recipeSchema } from "./recipe-schema.ts";
 
-const trainFlags = {
+export const trainFlags = {
   ...launcherFlags,
   recipe: String, // file
   data: String, // the same as --data.path=PATH

@@ -527,6 +527,7 @@ describe("shell completion", () => {
     );
     const flags = (command: string) => all.get(command)!.flags.map(({ name }) => name);
     expect(flags("train")).toEqual(expect.arrayContaining(["recipe", "trace", "dashboard", ...keys]));
+    expect(flags("sweep")).toEqual(expect.arrayContaining(["seeds", "jobs", "resume", "init-from", ...keys]));
     expect(flags("advise")).toEqual(["link", "json"]);
     expect(flags("export")).toContain("out");
     expect(flags("cost")).toEqual(expect.arrayContaining(["alpha", "beta"]));

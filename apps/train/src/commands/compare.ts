@@ -10,7 +10,9 @@ import { bytesText, durationText } from "../format.ts";
 import {
   differingKeys,
   groupsOf,
+  jsonOf,
   lossText,
+  meansOf,
   type RunFiles,
   type RunGroup,
   statisticOf,
@@ -118,40 +120,6 @@ function ofGroups(groups: readonly RunGroup[], { json }: Form): string[] {
     ];
   });
   return [...textTable([[...heads, "ms a step", "waiting", "time", "sent"], ...rows], 2), ...below];
-}
-
-const quantities = [
-  "ranks",
-  "steps",
-  "train",
-  "validation",
-  "best",
-  "stepSeconds",
-  "exposed",
-  "seconds",
-  "bytes",
-] as const;
-
-type Means = { readonly [Quantity in (typeof quantities)[number]]: number | undefined };
-
-function meansOf(group: RunGroup): Means {
-  const means = quantities.map((quantity) => [quantity, statisticOf(group, quantity)?.mean] as const);
-  return Object.fromEntries(means) as Means;
-}
-
-/** A group as a run has it, with means for values. */
-function jsonOf(group: RunGroup, keys: ReadonlyMap<string, string>) {
-  const deviations = quantities.map((quantity) => [quantity, statisticOf(group, quantity)?.deviation] as const);
-  const names = group.runs.map(({ run }) => run);
-  return {
-    run: names.join(", "),
-    runs: names,
-    seeds: group.runs.map(({ recipe }) => recipe.seed),
-    method: group.results[0]!.method,
-    ...meansOf(group),
-    deviations: Object.fromEntries(deviations),
-    differs: Object.fromEntries([...keys].map(([key, value]) => [key, JSON.parse(value) as unknown])),
-  };
 }
 
 /** A, B, …, Z, AA, AB, … */

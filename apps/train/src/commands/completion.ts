@@ -31,6 +31,7 @@ export function completions(): Map<string, Completions> {
     ...sectionsOf(all),
     ...sectionsOf(read("help.txt")),
     ...{ train, sample },
+    sweep: read("../sweep/help.txt"),
     data: read("../data/help.txt"),
     page: read("../../../page/src/help.txt"),
     bench: read("../../../bench/src/help.txt"),
@@ -40,26 +41,30 @@ export function completions(): Map<string, Completions> {
   const options = listOptions(recipeSchema);
   const keys = [...new Set(options.map(({ name }) => name))];
   const [, suites] = helps["bench"]!.split("\nsuites") as [string, string];
+  const recipes = readdirSync(fileURLToPath(new URL("../../recipes", import.meta.url)))
+    .filter((name) => name.endsWith(".yaml"))
+    .map((name) => name.slice(0, -".yaml".length));
   const words: Record<string, readonly string[]> = {
-    train: readdirSync(fileURLToPath(new URL("../../recipes", import.meta.url)))
-      .filter((name) => name.endsWith(".yaml"))
-      .map((name) => name.slice(0, -".yaml".length)),
+    train: recipes,
+    sweep: recipes,
     bench: [...suites.matchAll(/^ {2}([a-z-]+) {2,}/gm)].map(([, name]) => name!),
     completion: shells,
     config: ["explain", "schema"],
     data: ["prepare"],
   };
+  const ofRuns = new Map([
+    ["--recipe", recipes],
+    ["--engine", engineNames],
+    ["--nproc-per-node", ["auto", "cpu", "gpu"]],
+    ["--device", ["cpu", "cuda"]],
+    ...keys.flatMap((key) => {
+      const choices = new Set(options.flatMap(({ name, takes }) => (name === key ? choicesOf(takes) : [])));
+      return choices.size === 0 ? [] : [[`--${key}`, [...choices]] as const];
+    }),
+  ]);
   const values: Record<string, Map<string, readonly string[]>> = {
-    train: new Map([
-      ["--recipe", words["train"]!],
-      ["--engine", engineNames],
-      ["--nproc-per-node", ["auto", "cpu", "gpu"]],
-      ["--device", ["cpu", "cuda"]],
-      ...keys.flatMap((key) => {
-        const choices = new Set(options.flatMap(({ name, takes }) => (name === key ? choicesOf(takes) : [])));
-        return choices.size === 0 ? [] : [[`--${key}`, [...choices]] as const];
-      }),
-    ]),
+    train: ofRuns,
+    sweep: ofRuns,
     config: new Map([["explain", keys]]),
   };
   const ofKeys = keys.map((name) => ({ name, takes: true }));
@@ -67,7 +72,7 @@ export function completions(): Map<string, Completions> {
     [...names].map((name) => [
       name,
       {
-        flags: [...flagsIn(helps[name] ?? ""), ...(name === "train" ? ofKeys : [])],
+        flags: [...flagsIn(helps[name] ?? ""), ...(name === "train" || name === "sweep" ? ofKeys : [])],
         values: values[name] ?? new Map(),
         words: words[name] ?? [],
       },

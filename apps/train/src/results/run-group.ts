@@ -86,3 +86,37 @@ export function stepsText({ results }: Pick<RunGroup, "results">): string {
   const { least, most } = spreadOf(results.map(({ steps }) => steps));
   return least === most ? String(most) : `${least} to ${most}`;
 }
+
+const quantities = [
+  "ranks",
+  "steps",
+  "train",
+  "validation",
+  "best",
+  "stepSeconds",
+  "exposed",
+  "seconds",
+  "bytes",
+] as const;
+
+export type Means = { readonly [Quantity in (typeof quantities)[number]]: number | undefined };
+
+export function meansOf(group: RunGroup): Means {
+  const means = quantities.map((quantity) => [quantity, statisticOf(group, quantity)?.mean] as const);
+  return Object.fromEntries(means) as Means;
+}
+
+/** A group as a run has it, with means for values. `keys`: what differs, values as JSON. */
+export function jsonOf(group: RunGroup, keys: ReadonlyMap<string, string>) {
+  const deviations = quantities.map((quantity) => [quantity, statisticOf(group, quantity)?.deviation] as const);
+  const names = group.runs.map(({ run }) => run);
+  return {
+    run: names.join(", "),
+    runs: names,
+    seeds: group.runs.map(({ recipe }) => recipe.seed),
+    method: group.results[0]?.method,
+    ...meansOf(group),
+    deviations: Object.fromEntries(deviations),
+    differs: Object.fromEntries([...keys].map(([key, value]) => [key, JSON.parse(value) as unknown])),
+  };
+}

@@ -24,7 +24,7 @@ export function printResume(exitCode: number): void {
  * A word of a shell's command line. In bash and zsh $'…' can hold control characters without sending them to the
  * terminal.
  */
-function quotedForShell(path: string): string {
+export function quotedForShell(path: string): string {
   if (/^[\w./-]+$/.test(path)) return path;
   if (printableLine(path) === path) return `'${path.replaceAll("'", "'\\''")}'`;
   const bytes = [...Buffer.from(path)].map((byte) => `\\x${byte.toString(16).padStart(2, "0")}`);

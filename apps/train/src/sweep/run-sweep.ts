@@ -1,0 +1,115 @@
+/** Runs what is left of a sweep, several runs side by side, and says how far it is. */
+import { existsSync } from "node:fs";
+import { join } from "node:path";
+import { printable, printableLine } from "@terse/options";
+import { AppendedFile } from "../appended-file.ts";
+import { durationText } from "../format.ts";
+import { exitCodeOf, signals } from "../interruption.ts";
+import { RunProcess } from "./run-process.ts";
+import { endedPath, finishedRuns } from "./sweep-folder.ts";
+import type { PlannedRun, SweepPlan } from "./sweep-plan.ts";
+import { timeLeft } from "./time-left.ts";
+
+export interface SweepOutcome {
+  /** The runs that failed, with their exit codes. */
+  readonly failed: readonly { readonly run: PlannedRun; readonly code: number }[];
+  /** The exit code of the signal that ended the sweep. */
+  readonly interrupted: number | undefined;
+}
+
+export interface RunSweepOptions {
+  readonly jobs: number;
+  readonly threads: number | undefined;
+  /** Where progress is printed. */
+  readonly out: NodeJS.WriteStream;
+}
+
+/** Resolves when all runs have ended, or after a signal. */
+export async function runSweep(
+  folder: string,
+  plan: SweepPlan,
+  { jobs, threads, out }: RunSweepOptions,
+): Promise<SweepOutcome> {
+  const finished = finishedRuns(folder);
+  const waiting = plan.runs.filter(({ name }) => !finished.has(name));
+  const running = new Set<RunProcess>();
+  const seconds: number[] = []; // of the runs that this process has ended, and begun
+  const failed: { run: PlannedRun; code: number }[] = [];
+  let signal: (typeof signals)[number] | undefined;
+  const line = new MovingLine(out);
+  using ended = new AppendedFile({ path: endedPath(folder), piece: "line", say: (text) => line.say(text) });
+  const count = () => `${plan.runs.length - waiting.length - running.size}/${plan.runs.length} runs`;
+  const left = () => {
+    const times = [...running].map(({ began, steps }) => ({ seconds: (performance.now() - began) / 1000, steps }));
+    const found = timeLeft({ ended: seconds, running: times, waiting: waiting.length }, jobs);
+    return found === undefined ? "" : `, ${durationText(found)} left`;
+  };
+  const forward = (name: (typeof signals)[number]) => {
+    if (signal === undefined) line.say(`${name}: the runs save and end; a second signal ends them at once`);
+    signal ??= name;
+    for (const each of running) each.kill(name);
+  };
+  const closed = ({ code }: NodeJS.ErrnoException) => {
+    if (code === "EPIPE" && signal === undefined) forward("SIGTERM");
+  };
+  for (const name of signals) process.on(name, forward);
+  process.stdout.on("error", closed);
+  const timer = setInterval(() => line.show(`${count()}, ${running.size} under way${left()}`), 1000);
+
+  const one = async (run: PlannedRun) => {
+    const goesOn = existsSync(join(folder, run.name));
+    line.say(`${run.name} ${goesOn ? "goes on" : "begins"}`);
+    const child = new RunProcess(run, { folder, plan, threads, say: (text) => line.say(text) });
+    running.add(child);
+    const code = await child.ended;
+    running.delete(child);
+    const took = (performance.now() - child.began) / 1000;
+    if (code !== 0 && signal !== undefined) return; // it has been saved
+    ended.append(`${JSON.stringify({ run: run.name, code, seconds: took })}\n`);
+    if (code === 0) {
+      if (!goesOn) seconds.push(took);
+      line.say(`${run.name} has ended after ${durationText(took)}: ${count()}${left()}`);
+      return;
+    }
+    failed.push({ run, code });
+    line.say(`${run.name} failed with exit code ${code}; the others go on. Its last lines, of ${run.name}.log:`);
+    for (const each of child.lastLines) line.say(`  ${each}`);
+  };
+  const worker = async () => {
+    for (let run = waiting.shift(); run !== undefined && signal === undefined; run = waiting.shift()) await one(run);
+  };
+  try {
+    if (finished.size > 0) line.say(`${finished.size} of ${plan.runs.length} runs have ended before, and stay`);
+    await Promise.all(Array.from({ length: jobs }, worker));
+  } finally {
+    clearInterval(timer);
+    line.show("");
+    process.stdout.off("error", closed);
+    for (const name of signals) process.off(name, forward);
+  }
+  return { failed, interrupted: signal === undefined ? undefined : exitCodeOf(signal) };
+}
+
+/** Lines, and on a terminal one below them that changes. */
+class MovingLine {
+  readonly #out: NodeJS.WriteStream;
+  #shown = "";
+
+  constructor(out: NodeJS.WriteStream) {
+    this.#out = out;
+  }
+
+  say(text: string): void {
+    const below = this.#shown;
+    this.show("");
+    this.#out.write(`${printable(text)}\n`);
+    this.show(below);
+  }
+
+  show(text: string): void {
+    if (!this.#out.isTTY || text === this.#shown) return;
+    const cut = printableLine(text).slice(0, (this.#out.columns || 80) - 1);
+    this.#out.write(`${this.#shown === "" ? "" : "\r\x1b[2K"}${cut}`);
+    this.#shown = cut;
+  }
+}

@@ -1,0 +1,126 @@
+/**
+ * The folder of a sweep:
+ *
+ *   plan.json           all runs, and the command line that they share
+ *   base-recipe.json    the recipe as it was when the sweep began, with those that it extends
+ *   ended.jsonl         how each run ended: a line when it does
+ *   NAME/  NAME.log     a run's folder, and what the run has printed
+ *   table.txt loss.svg  what all runs have reached
+ *   lock.json           who runs it, while somebody does
+ */
+import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { basename, join, resolve } from "node:path";
+import { atomicWriteText, CheckpointError, makeFolder, readRegularText, reasonOf } from "@terse/checkpoint";
+import { OptionsError } from "@terse/options";
+import { isTree, type Tree } from "../recipe-tree.ts";
+import { lockFile } from "../saves/folder-lock.ts";
+import { runsFolder } from "../saves/save-folder.ts";
+import type { SweepPlan } from "./sweep-plan.ts";
+
+const planFile = "plan.json";
+export const baseRecipeFile = "base-recipe.json";
+const endedFile = "ended.jsonl";
+const mostBytes = 1 << 26;
+
+/** How a run ended. */
+export interface EndedRun {
+  readonly run: string;
+  readonly code: number;
+  readonly seconds: number;
+}
+
+export const endedPath = (folder: string): string => join(folder, endedFile);
+
+/** A sweep of this plan may write to the folder: a new one, an empty one, or that of the same sweep with fewer runs. */
+export async function claimSweepFolder(out: string | undefined, plan: SweepPlan, base: Tree): Promise<string> {
+  const folder = out === undefined ? newFolder(plan.recipe) : resolve(out);
+  makeFolder(folder);
+  const there = readdirSync(folder).filter((name) => name !== lockFile);
+  if (there.length > 0) {
+    if (!there.includes(planFile))
+      throw new CheckpointError(
+        `${folder} is not empty, and a sweep needs its own folder: choose another --out, or continue the sweep in it with --resume`,
+      );
+    const changed = changeOf(readPlan(folder), plan, readBase(folder), base);
+    if (changed !== undefined)
+      throw new OptionsError([
+        `--out ${out}: has a sweep with other ${changed}: choose another folder, or continue that sweep with --resume ${out}`,
+      ]);
+  }
+  await atomicWriteText(join(folder, baseRecipeFile), `${JSON.stringify(base, undefined, 2)}\n`);
+  await atomicWriteText(join(folder, planFile), `${JSON.stringify(plan, undefined, 2)}\n`);
+  return folder;
+}
+
+/** What of the old sweep the new one does not keep. Runs may be added. */
+function changeOf(old: SweepPlan, plan: SweepPlan, oldBase: Tree, base: Tree): string | undefined {
+  const same = (a: unknown, b: unknown) => JSON.stringify(a) === JSON.stringify(b);
+  if (!same(oldBase, base)) return "recipe";
+  if (!same(old.flags, plan.flags) || old.ranks !== plan.ranks) return "flags";
+  if (!same(old.overrides, plan.overrides)) return "values of keys that are not swept";
+  const now = new Map(plan.runs.map((run) => [run.name, JSON.stringify(run)]));
+  return old.runs.every((run) => now.get(run.name) === JSON.stringify(run)) ? undefined : "runs";
+}
+
+function newFolder(recipe: string): string {
+  const time = new Date().toISOString().slice(0, 19).replace("T", "-").replaceAll(":", "");
+  const name = `sweep-${basename(recipe).replace(/\.(ya?ml|json)$/, "")}-${time}`;
+  for (let i = 1; ; i++) {
+    const folder = resolve(runsFolder, i > 1 ? `${name}-${i}` : name);
+    if (!existsSync(folder)) return folder;
+  }
+}
+
+/** The plan of a sweep's folder. Throws `CheckpointError`. */
+export function readPlan(folder: string): SweepPlan {
+  const path = join(folder, planFile);
+  const plan = readJson(path, `${folder} has no ${planFile}: name the folder of a sweep`) as Partial<SweepPlan>;
+  const isList = (value: unknown) => Array.isArray(value) && value.every((each) => typeof each === "string");
+  const isRun = (run: unknown) =>
+    isTree(run) && /^[\w.+-]+$/.test(String(run["name"])) && Number.isInteger(run["seed"]) && isTree(run["values"]);
+  const isRight =
+    plan.format === 1 &&
+    isList(plan.flags) &&
+    isList(plan.overrides) &&
+    isList(plan.keys) &&
+    Number.isInteger(plan.ranks) &&
+    typeof plan.directory === "string" &&
+    typeof plan.recipe === "string" &&
+    Array.isArray(plan.runs) &&
+    plan.runs.every(isRun);
+  if (!isRight) throw new CheckpointError(`${path} is no plan of a sweep by this version of terse.`);
+  return plan as SweepPlan;
+}
+
+export const isSweep = (folder: string): boolean => existsSync(join(folder, planFile));
+
+const readBase = (folder: string): Tree => {
+  const path = join(folder, baseRecipeFile);
+  return readJson(path, `${folder} has no ${baseRecipeFile}, so its sweep cannot go on`);
+};
+
+function readJson(path: string, absent: string): Tree {
+  if (!existsSync(path)) throw new CheckpointError(absent);
+  try {
+    const value: unknown = JSON.parse(readRegularText(path, mostBytes));
+    if (isTree(value)) return value;
+  } catch (error) {
+    throw new CheckpointError(`Cannot read ${path}: ${reasonOf(error) ?? (error as Error).message}.`, { cause: error });
+  }
+  throw new CheckpointError(`${path}: expected an object.`);
+}
+
+/** The names of the runs that have ended well, and whose files are there. */
+export function finishedRuns(folder: string): Set<string> {
+  const path = endedPath(folder);
+  const lines = existsSync(path) ? readFileSync(path, "utf8").split("\n") : [];
+  const well = lines.flatMap((line) => {
+    try {
+      const { run, code } = JSON.parse(line) as EndedRun;
+      return code === 0 && existsSync(join(folder, run, "metrics.jsonl")) ? [run] : [];
+    } catch {
+      return []; // the last line may be cut short
+    }
+  });
+  return new Set(well);
+}

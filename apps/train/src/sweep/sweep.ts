@@ -1,0 +1,108 @@
+/** `./terse sweep`: every combination of values and seeds, each a run, and what they have reached. */
+import { randomBytes } from "node:crypto";
+import { existsSync } from "node:fs";
+import { join, relative, resolve } from "node:path";
+import { atomicWriteText } from "@terse/checkpoint";
+import { OptionsError, parseYamlValue, print } from "@terse/options";
+import { bytesText } from "../format.ts";
+import { defaultRecipe } from "../recipe.ts";
+import { readTree } from "../recipe-tree.ts";
+import { lockFolder } from "../saves/folder-lock.ts";
+import { quotedForShell } from "../saves/resume-command.ts";
+import { type CheckedRuns, checkRuns } from "./check-runs.ts";
+import { defaultJobs, thisMachine, threadsOf } from "./jobs.ts";
+import { runSweep } from "./run-sweep.ts";
+import type { SweepArguments } from "./sweep-arguments.ts";
+import { baseRecipeFile, claimSweepFolder, finishedRuns, readPlan } from "./sweep-folder.ts";
+import { combinationsOf, combinationText, plannedRuns, type SweepPlan } from "./sweep-plan.ts";
+import { resultsOf, sweepJson, sweepPicture, sweepTable } from "./sweep-results.ts";
+
+/** Resolves to the exit code: 1 where a run failed. */
+export async function sweep(args: SweepArguments): Promise<number> {
+  const here = process.cwd();
+  const resumed = args.resume === undefined ? undefined : resolve(args.resume);
+  const shown = (folder: string) => (relative(here, folder).startsWith("..") ? folder : relative(here, folder) || ".");
+  const plan = resumed === undefined ? newPlan(args) : readPlan(resumed);
+  if (existsSync(plan.directory)) process.chdir(plan.directory); // paths of the recipe and of flags belong there
+  const recipe = resumed === undefined ? args.recipe : join(resumed, baseRecipeFile);
+  const checked = await checkRuns(recipe, plan);
+  const machine = thisMachine();
+  const { device } = [...checked.recipes.values()][0]!;
+  const jobs = Math.min(
+    plan.runs.length,
+    args.jobs ?? defaultJobs({ ranks: plan.ranks, bytesPerRank: checked.bytesPerRank, device }, machine),
+  );
+  if (args.dryRun) {
+    print([...planText(plan, checked, jobs), ...namesOf(plan, resumed)].join("\n"));
+    return 0;
+  }
+  const folder = resumed ?? (await claimSweepFolder(args.out, plan, readTree(args.recipe ?? defaultRecipe).tree));
+  const out = args.json ? process.stderr : process.stdout;
+  using _ = await lockFolder(folder, { start: randomBytes(8).toString("hex"), rank: 0 }, (why) =>
+    print(why, process.stderr),
+  );
+  print([...planText(plan, checked, jobs), `sweep ${folder}`].join("\n"), out);
+  const threads = threadsOf(jobs, plan.ranks, machine);
+  const { failed, interrupted } = await runSweep(folder, plan, { jobs, threads, out });
+
+  const combinations = await resultsOf(folder, plan, finishedRuns(folder));
+  const table = sweepTable(plan, combinations);
+  const picture = sweepPicture(plan, combinations);
+  await atomicWriteText(join(folder, "table.txt"), `${table.join("\n")}\n`);
+  if (picture !== undefined) await atomicWriteText(join(folder, "loss.svg"), picture);
+  print(["", ...table].join("\n"), out);
+  if (args.json) print(sweepJson(plan, combinations));
+  if (picture !== undefined) print(`losses by steps, bytes and seconds: ${join(folder, "loss.svg")}`, out);
+  for (const { run, code } of failed)
+    print(`failed: ${run.name}, exit code ${code}: see ${run.name}.log`, process.stderr);
+  if (interrupted !== undefined || failed.length > 0)
+    process.stderr.write(`resume: ./terse sweep --resume ${quotedForShell(shown(folder))}\n`);
+  return interrupted ?? (failed.length > 0 ? 1 : 0);
+}
+
+/** The plan that the command line asks for. Throws `OptionsError`. */
+function newPlan({ recipe, given, seeds, ranks, flags }: SweepArguments): SweepPlan {
+  const { fixed, swept } = combinationsOf(given);
+  const { tree } = readTree(recipe ?? defaultRecipe);
+  const isSeed = (override: string) => override.startsWith("seed=");
+  const named = swept.get("seed") ?? fixed.filter(isSeed).map((override) => override.slice("seed=".length));
+  const known = named.length > 0 ? named.map((text) => parseYamlValue(text, "seed")) : [tree["seed"] ?? 0];
+  if (!known.every((seed) => Number.isSafeInteger(seed) && (seed as number) >= 0))
+    throw new OptionsError([`seed: expected whole numbers ≥ 0, got ${known.join(", ")}`]);
+  const [first, ...more] = known as [number, ...number[]];
+  const others = new Map([...swept].filter(([key]) => key !== "seed"));
+  return {
+    format: 1,
+    recipe: recipe ?? "gpt-small",
+    directory: process.cwd(),
+    ranks,
+    flags,
+    overrides: fixed.filter((override) => !isSeed(override)),
+    keys: [...others.keys()],
+    runs: plannedRuns(
+      others,
+      more.length > 0 ? [first, ...more] : Array.from({ length: seeds ?? 1 }, (_, i) => first + i),
+    ),
+  };
+}
+
+/** The lines that a user reads before the first run. */
+function planText(plan: SweepPlan, { bytesPerRank }: CheckedRuns, jobs: number): string[] {
+  const combinations = new Set(plan.runs.map(combinationText)).size;
+  const seeds = plan.runs.length / combinations;
+  const some = (count: number, what: string) => `${count} ${what}${count === 1 ? "" : "s"}`;
+  return [
+    `sweep of ${plan.recipe}: ${some(plan.runs.length, "run")} (${some(combinations, "combination")}, ${some(seeds, "seed")}), ${some(plan.ranks, "rank")} each, ${jobs} at once`,
+    `memory of a rank, without activations: at most ${bytesText(bytesPerRank)}`,
+  ];
+}
+
+/** A line for each run. */
+function namesOf(plan: SweepPlan, folder: string | undefined): string[] {
+  const finished = folder === undefined ? new Set<string>() : finishedRuns(folder);
+  const width = Math.max(...plan.runs.map(({ name }) => name.length));
+  return plan.runs.map((run) => {
+    const state = finished.has(run.name) ? "  has ended" : "";
+    return `  ${run.name.padEnd(width)}  ${[combinationText(run), `seed=${run.seed}`].join(" ").trim()}${state}`;
+  });
+}

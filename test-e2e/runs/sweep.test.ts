@@ -1,0 +1,95 @@
+/** `./terse sweep` as users run it: every combination in a process, cut off and gone on with, and what fails. */
+import { spawn, spawnSync } from "node:child_process";
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { describe, expect, it } from "vitest";
+import { nodeFlags } from "../../tools/programs.ts";
+import { trainingFolder } from "./terse.ts";
+
+const main = fileURLToPath(new URL("../../apps/train/src/sweep/main.ts", import.meta.url));
+const { folder, text } = trainingFolder("sweep");
+const small = ["gpt-small-adamw", "--model.preset=nano", "--data", text, "--nproc-per-node=1"];
+const short = [...small, "--evaluate.windows=2", "--sample.bytes=0", "--schedule.warmup=1", "--logEvery=1"];
+const argv = (...args: string[]) => [...nodeFlags, main, ...args];
+const sweep = (...args: string[]) => spawnSync(process.execPath, argv(...args), { cwd: folder, encoding: "utf8" });
+const endedIn = (out: string) =>
+  readFileSync(join(folder, out, "ended.jsonl"), "utf8")
+    .trimEnd()
+    .split("\n")
+    .map((line) => JSON.parse(line) as { run: string; code: number });
+
+describe("a sweep", () => {
+  it("runs all combinations, says which one fails, and goes on without those that have ended", () => {
+    const command = [...short, "--steps=2", "--optimizer.lr=1e-3,1e30", "--seeds=2", "--jobs=2", "--out=one"];
+    const { status, stdout, stderr } = sweep(...command);
+    expect(status, stdout + stderr).toBe(1);
+    expect(stdout).toMatch(
+      /lr-1e30-seed-0 failed with exit code 1; the others go on\. .*\n( {2}.*\n)* {2}error: the step/,
+    );
+    expect(stderr).toContain("failed: lr-1e30-seed-1, exit code 1");
+    expect(stderr).toContain("resume: ./terse sweep --resume one");
+    expect(stdout).toMatch(/^lr +runs +steps +validation +best +loss +sent +time\n1e-3 +2 +2 +\d\.\d{4} ± /m);
+    for (const file of ["loss.svg", "table.txt", "lr-1e-3-seed-1/step-2/manifest.json", "lr-1e30-seed-0.log"])
+      expect(existsSync(join(folder, "one", file)), file).toBe(true);
+
+    const more = sweep(...command.with(command.indexOf("--seeds=2"), "--seeds=3"), "--json");
+    expect(more.stderr).toContain("2 of 6 runs have ended before, and stay");
+    const [best] = JSON.parse(more.stdout) as { runs: string[]; finished: number }[];
+    expect(best).toMatchObject({ runs: ["lr-1e-3-seed-0", "lr-1e-3-seed-1", "lr-1e-3-seed-2"], finished: 3 });
+    expect(endedIn("one").filter(({ run }) => run === "lr-1e-3-seed-0")).toHaveLength(1);
+
+    const other = sweep(...short, "--steps=3", "--optimizer.lr=1e-3,1e30", "--out=one");
+    expect(other.stderr).toMatch(/^error: --out one: has a sweep with other values of keys that are not swept/);
+  });
+
+  it("saves at a signal, and goes on from there with the recipe that it began with", async () => {
+    const recipe = join(folder, "mine.yaml");
+    writeFileSync(recipe, "extends: gpt-small-adamw\n");
+    const args = ["mine.yaml", ...short.slice(1), "--steps=4000", "--optimizer.lr=1e-3,2e-3", "--jobs=1", "--out=two"];
+    const child = spawn(process.execPath, argv(...args), { cwd: folder });
+    let printed = "";
+    for (const stream of [child.stdout, child.stderr]) stream.on("data", (text: Buffer) => (printed += String(text)));
+    const log = join(folder, "two", "lr-1e-3-seed-0.log");
+    while (!existsSync(log) || !readFileSync(log, "utf8").includes("step: 5/4000"))
+      await new Promise((done) => setTimeout(done, 50));
+    child.kill("SIGINT");
+    const code = await new Promise((done) => child.on("close", done));
+    expect(code, printed).toBe(130);
+    expect(printed).toContain("SIGINT: the runs save and end");
+    expect(printed).toMatch(/\nresume: \.\/terse sweep --resume two\n$/);
+    expect(printed).not.toContain("failed");
+
+    const saved = /ends after (\d+) steps/.exec(readFileSync(log, "utf8"))![1]!;
+    writeFileSync(recipe, "stepz: 1\n"); // of no account
+    const plan = join(folder, "two", "plan.json");
+    writeFileSync(plan, readFileSync(plan, "utf8").replace("steps=4000", `steps=${Number(saved) + 2}`));
+    const again = sweep("--resume=two", "--jobs=1");
+    expect(again.status, again.stdout + again.stderr).toBe(0);
+    expect(again.stdout).toContain("lr-1e-3-seed-0 goes on");
+    const steps = readFileSync(join(folder, "two", "lr-1e-3-seed-0", "metrics.jsonl"), "utf8")
+      .trimEnd()
+      .split("\n")
+      .map((line) => JSON.parse(line) as { step: number; "train/loss"?: number })
+      .filter((line) => line["train/loss"] !== undefined)
+      .map(({ step }) => step);
+    expect(steps).toEqual(Array.from({ length: Number(saved) + 2 }, (_, step) => step));
+  });
+
+  it("finds what cannot run before the first run, a line each, and a typo with the near key", () => {
+    const wrong = sweep(...short, "--optimizer.name=lion-cub,adamw", "--optimizer.bits=1,2", "--out=three");
+    expect(wrong.status).toBe(1);
+    expect(wrong.stderr).toMatch(
+      /^error: optimizer\.name=adamw optimizer\.bits=1: optimizer\.bits: unknown option.*\noptimizer\.name=adamw optimizer\.bits=2: optimizer\.bits: unknown option.*\n$/,
+    );
+    expect(existsSync(join(folder, "three"))).toBe(false);
+    expect(sweep(...short, "--optimizer.lrr=1,2").stderr).toMatch(
+      /^error: optimizer\.lrr: unknown option; did you mean lr\?/,
+    );
+    const dry = sweep(...short, "--optimizer.lr=1e-3,2e-3", "--dry-run", "--out=three");
+    expect(dry.stdout).toMatch(
+      /: 2 runs \(2 combinations, 1 seed\), 1 rank each, \d+ at once\n(.*\n)* {2}lr-2e-3-seed-0 +/,
+    );
+    expect(existsSync(join(folder, "three"))).toBe(false);
+  });
+});
