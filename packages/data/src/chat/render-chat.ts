@@ -22,8 +22,8 @@ export type Render = (messages: readonly Message[], more: { prompt: boolean; too
 const blanks = { lstrip_blocks: true, trim_blocks: true };
 const block = /\{%(-?)\s*(end)?generation\s*(-?)%\}/g;
 
-/** Whether a template marks what an assistant has written: {% generation %} … {% endgeneration %}. */
-export const marksAnswers = (template: string): boolean => template.replaceAll(/\{#[^]*?#\}/g, "").search(block) >= 0; // a comment marks nothing
+/** Whether a template marks what an assistant has written: {% generation %} … {% endgeneration %}, in no comment. */
+export const marksAnswers = (template: string): boolean => template.replaceAll(/\{#.*?#\}/gs, "").search(block) >= 0;
 
 /**
  * Compiles a template. Throws what the library says of one that it cannot read; so does the result, of messages that
