@@ -10,7 +10,6 @@ export function adviceText({ measured, network, rows, leftOut }: Advice, name: s
   const { step, exposed, computing, sentBytes } = measured;
   const { alpha, beta } = network.link;
   const share = Math.round((100 * exposed) / step);
-  const best = rows[0];
   const dense = rows.find((row) => row.name.endsWith("dense f32"));
   const width = Math.max(`this run: ${name}`.length, ...rows.map((row) => row.name.length));
   const line = (label: string, bytes: number, seconds: number, waiting: number, how: string) =>
@@ -22,14 +21,20 @@ export function adviceText({ measured, network, rows, leftOut }: Advice, name: s
     line(`this run: ${name}`, sentBytes, step, exposed, "measured"),
     ...rows.map((row) => line(row.name, row.bytes, row.step, row.exposed, "predicted")),
     ...leftOut,
-    ...(best ? [verdict(step, best, dense)] : []),
+    ...verdicts(step, rows, dense),
   ];
 }
 
-function verdict(step: number, best: Advice["rows"][number], dense: Advice["rows"][number] | undefined): string {
+function verdicts(step: number, rows: Advice["rows"], dense: Advice["rows"][number] | undefined): string[] {
+  const [best] = rows;
+  if (!best) return [];
   if (dense && dense.step <= 1.05 * best.step)
-    return "dense is fast here: no method is predicted to be more than 5% faster than 32-bit data parallel";
-  const times = step / best.step;
-  if (times < 1.1) return "this run is about as fast as any of them";
-  return `${best.name} would be about ${times.toFixed(1)} times as fast as this run; whether it trains as well, a short run shows`;
+    return ["dense is fast here: no method is predicted to be more than 5% faster than 32-bit data parallel"];
+  if (step < 1.1 * best.step) return ["this run is about as fast as any of them"];
+  const other = best.everyStep ? undefined : rows.find(({ everyStep }) => everyStep);
+  const times = (row: Advice["rows"][number]) => (step / row.step).toFixed(1);
+  return [
+    `${best.name} would be about ${times(best)} times as fast as this run; whether it trains as well, a short run shows`,
+    ...(other ? [`of those that send in every step, ${other.name} is the fastest: ${times(other)} times`] : []),
+  ];
 }

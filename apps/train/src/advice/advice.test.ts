@@ -5,7 +5,8 @@ import { adviceText } from "./advice-text.ts";
 import { advise, type MeasuredSteps, measuredSteps, networkOf } from "./advise.ts";
 import { candidates, recipeOfCandidate } from "./candidates.ts";
 
-const recipe = readRecipe(defaultRecipe, ["model.preset=nano", "optimizer.name=lion-cub", "optimizer.clip=0"]);
+const nano = ["model.preset=nano", "optimizer.name=lion-cub", "optimizer.clip=0"];
+const recipe = readRecipe(defaultRecipe, nano);
 
 /** A network with this rate, in bits a second, and no latency; codecs take no time. */
 function network(rate: number): Measured {
@@ -77,11 +78,32 @@ describe("advice", () => {
     const slow = adviceText(await advise(recipe, measured, network(1e6)), "adamw");
     expect(slow[0]).toBe("advice: of 500 ms a step, 100 ms are computing, and 400 ms (80%) waiting for messages");
     expect(slow[1]).toBe("network: α 0 ms, 1/β 1mbit");
+    expect(slow.at(-2)).toMatch(/^\w+, every \d+ steps .* would be about \d+\.\d times as fast as this run/);
     expect(slow.at(-1)).toMatch(
-      /^(lion-cub, 1 bit.*|distributed-lion|one-bit-\w+|zero-one-adam) would be about \d+\.\d times as fast as this run/,
+      /^of those that send in every step, (lion-cub, 1 bit.*|distributed-lion|one-bit-\w+|zero-one-adam) is the fastest/,
     );
     const fast = await advise(recipe, { ...measured, computing: 10, step: 10 }, network(100e9));
     expect(adviceText(fast, "adamw").at(-1)).toMatch(/^dense is fast here/);
+  });
+
+  it("shares the bytes and the waiting of a round among its steps, and hides it behind those it may be late", async () => {
+    const { rows } = await advise(recipe, measured, network(1e5));
+    const row = (name: string) => rows.find((row) => row.name === name)!;
+    const [late, atOnce] = [row("muon, every 30 steps 4 bits"), row("adamw, every 10 steps 4 bits")];
+    // Two ranks: half of 4 bits an element goes to the other owner, and half comes back as results.
+    const parameters = row("adamw, dense f32").bytes / 4;
+    expect(atOnce.bytes / (parameters / 2 / 10)).toBeCloseTo(1, 1);
+    expect(late.bytes / (parameters / 2 / 30)).toBeCloseTo(1, 1);
+    expect(atOnce.exposed).toBeCloseTo((atOnce.bytes * 8) / 1e5, 3);
+    const hidden = (3 / 30) * measured.computing; // one step of each fragment's round, which takes longer
+    expect(late.exposed).toBeCloseTo((late.bytes * 8) / 1e5 - hidden, 3);
+  });
+
+  it("is for runs with local steps too, whose other methods send in every step or after other steps", async () => {
+    const local = readRecipe(defaultRecipe, [...nano, "local.syncEvery=5", "overlap=auto"]);
+    const { rows } = await advise(local, measured, network(20e6));
+    expect(rows.map(({ name }) => name)).toContain("lion-cub, 1 bit, all-to-all");
+    expect(rows.filter(({ everyStep }) => !everyStep).length).toBe(3);
   });
 
   it.each(candidates)("has a recipe that can be read for $name", (candidate) => {

@@ -17,7 +17,7 @@ import { absentRanks } from "../dry-run/absent-ranks.ts";
 import { lastSteps, meanOf } from "../dry-run/last-steps.ts";
 import { noTime } from "../dry-run/measured-of.ts";
 import { shapesOf } from "../dry-run/plan.ts";
-import { hidingSeconds, timeOfMessages } from "../dry-run/step-time.ts";
+import { timeOf } from "../dry-run/step-time.ts";
 import { parts } from "../measures/step-parts.ts";
 import type { Line } from "../monitoring/numbers-of.ts";
 import type { Recipe } from "../recipe.ts";
@@ -46,6 +46,7 @@ export interface Row {
   readonly bytes: number; // a rank's payload
   readonly step: number; // seconds, predicted
   readonly exposed: number;
+  readonly everyStep: boolean; // it sends in every step, and not after local steps
 }
 
 /** Means over the second half of a run, in which warm-ups have ended; undefined where no step was measured. */
@@ -125,11 +126,12 @@ async function predictCandidate(
 ): Promise<Row> {
   const chosen = recipeOfCandidate({ ...recipe, device: "cpu" }, candidate);
   const { optimizer, model } = shapesOf(chosen, absentRanks(ranks), network);
-  const steps = lastSteps(optimizer, recipe.steps);
+  const steps = lastSteps(optimizer, chosen);
   const measured = { ...network, codec: noTime }; // codecs are local work
-  const hiding = { ranks, measured, backward: hidingSeconds(optimizer, chosen, backward) };
-  const exposed = meanOf(steps, (step) => timeOfMessages(optimizer, step, hiding).exposed);
+  const how = { ranks, measured, computing, backward };
+  const exposed = meanOf(steps, (step) => timeOf(step, optimizer, chosen, how).exposed);
   const bytes = meanOf(steps, ({ bytes }) => bytes);
   const local = slower * (await localWork(chosen, { ranks, threads })) * model.parameterCount();
-  return { name: candidate.name, bytes, exposed, step: computing + local + exposed };
+  const everyStep = candidate.local === undefined;
+  return { name: candidate.name, everyStep, bytes, exposed, step: computing + local + exposed };
 }

@@ -26,10 +26,6 @@ export async function adviseAtEnd(
   if (group.rank === 0)
     for (const each of settledLayers(recipe, await readMetrics(run.folder))) note(settledText(each));
   if (group.size === 1) return note("no advice: one rank sends nothing");
-  if (recipe.local)
-    return note(
-      "no advice: it compares steps that send, and with local steps only rounds do; ./terse train --dry-run plans them",
-    );
   const logged = Float64Array.of(group.rank === 0 ? stepsLogged(await readMetrics(run.folder), recipe.logEvery) : 0);
   await group.broadcast(logged, 0); // only rank 0 has metrics.jsonl
   if (logged[0]! < leastSteps)

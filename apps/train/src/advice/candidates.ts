@@ -10,7 +10,12 @@ export interface Candidate {
   readonly name: string;
   readonly optimizer: { readonly name: string; readonly [option: string]: unknown };
   readonly exchange?: { readonly [option: string]: unknown };
+  readonly local?: { readonly syncEvery: number; readonly [option: string]: unknown };
 }
+
+const adamwForVectors = [{ roles: ["embedding", "head", "norm", "vector"], name: "adamw" }];
+const fourBits = { gradient: { name: "codec", codec: "l1", bits: 4 } };
+const mean = { name: "sgd", lr: 1 }; // of what the ranks have found
 
 /** The methods after their warm-ups, which no step time here includes. */
 export const candidates: readonly Candidate[] = [
@@ -39,9 +44,29 @@ export const candidates: readonly Candidate[] = [
   { name: "zero-one-adam", optimizer: { name: "zero-one-adam", freeze: 1, doubling: 1 } },
   {
     name: "dion, rank 1/4",
-    optimizer: { name: "dion", groups: [{ roles: ["embedding", "head", "norm", "vector"], name: "adamw" }] },
+    optimizer: { name: "dion", groups: adamwForVectors },
   },
   { name: "demo", optimizer: { name: "demo" } },
+  {
+    name: "adamw, every 10 steps 4 bits",
+    optimizer: { name: "adamw" },
+    exchange: fourBits,
+    local: { syncEvery: 10, optimizer: mean },
+  },
+  {
+    name: "muon, every 30 steps 4 bits",
+    optimizer: { name: "muon", groups: adamwForVectors },
+    exchange: fourBits,
+    local: { syncEvery: 30, fragments: 3, delay: 1, optimizer: mean },
+  },
+  {
+    name: "adamw, every 30 steps top-k 1/64",
+    optimizer: { name: "adamw" },
+    exchange: {
+      gradient: { name: "codec", codec: "top-k", ratio: 1 / 64, indices: "elias-fano", values: "2bit" },
+    },
+    local: { syncEvery: 30, optimizer: mean },
+  },
 ];
 
 /**
@@ -50,15 +75,16 @@ export const candidates: readonly Candidate[] = [
  */
 export function recipeOfCandidate(
   recipe: Recipe,
-  { optimizer, exchange = {} }: Candidate,
+  { optimizer, exchange = {}, local }: Candidate,
   ranksPerHost = recipe.exchange.ranksPerHost,
 ): Recipe {
   const { lr, clip, clipBy } = recipe.optimizer;
-  const { bucket: _, local: __, ...rest } = recipe; // each sends in every step
+  const { bucket: _, local: __, ...rest } = recipe;
   return parseOptions(
     recipeSchema,
     {
       ...rest,
+      ...(local && { local }),
       overlap: recipe.overlap === "off" ? "off" : "auto",
       optimizer: { lr, clip, clipBy, ...optimizer },
       exchange: exchange["vote"] === "hierarchical" ? { ...exchange, ranksPerHost } : exchange,

@@ -9,7 +9,7 @@ import type { Recipe } from "../recipe.ts";
 const [layers, width, warmUp, steps] = [2, 512, 3, 7];
 const mostRanks = 4; // that measure a codec; an owner reads n elements of wires in all, with any number of ranks
 
-const known = new Map<string, Promise<number>>();
+const measurements = new Map<string, Promise<number>>();
 
 export interface RanksOfRun {
   readonly ranks: number;
@@ -18,14 +18,23 @@ export interface RanksOfRun {
 }
 
 /**
- * Seconds an element of the parameters: the least of a few steps, because other work only adds to it. Measured once for
- * each method.
+ * Seconds an element of the parameters, a step: the least of a few steps, because other work only adds to it. Measured
+ * once for each method. Of local steps it is a rank's own work and its share of a round's.
  */
-export function localWork(recipe: Recipe, run: RanksOfRun): Promise<number> {
+export async function localWork(recipe: Recipe, run: RanksOfRun): Promise<number> {
+  const { local } = recipe;
+  if (!local) return await known(recipe, run);
+  const every = (syncEvery: number) =>
+    known({ ...recipe, local: { ...local, syncEvery, fragments: 1, delay: 0 } }, run);
+  const own = await every(warmUp + steps + 1); // no round is due
+  return own + ((await every(1)) - own) / local.syncEvery;
+}
+
+function known(recipe: Recipe, run: RanksOfRun): Promise<number> {
   const { lr: _, ...method } = recipe.optimizer;
-  const key = JSON.stringify([method, recipe.exchange, run]);
-  const work = known.get(key) ?? measure(recipe, run);
-  known.set(key, work);
+  const key = JSON.stringify([method, recipe.exchange, recipe.local, run]);
+  const work = measurements.get(key) ?? measure(recipe, run);
+  measurements.set(key, work);
   return work;
 }
 

@@ -36,10 +36,6 @@ export async function adviseCommand(argv: readonly string[]): Promise<void> {
     throw new OptionsError([
       `${run} had one rank, which sends nothing; train with --nproc-per-node 2 or more, or plan with ./terse train --dry-run --world-size N --link LINK`,
     ]);
-  if (recipe.local)
-    throw new OptionsError([
-      `${run} has local steps, and advice compares steps that send: plan with ./terse train --dry-run --link LINK`,
-    ]);
   if (problem !== undefined) print(problem, process.stderr);
   const network = flags.link ? await measuredOf(flags.link) : networkOf(lines);
   if (network === undefined)

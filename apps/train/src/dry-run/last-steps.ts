@@ -1,16 +1,17 @@
 import type { TrainingOptimizer } from "@terse/optimizers";
+import type { Recipe } from "../recipe.ts";
 
 const stepsAtEnd = 16; // the most between two synchronisations of 0/1 Adam
 
 /**
  * Some of the last steps of a run, in which warm-ups have ended: one for each number of bytes, because steps that
- * synchronise take turns with others.
+ * synchronise take turns with others. With local steps they are those in which each parameter is shared once.
  */
 export function lastSteps(
   optimizer: TrainingOptimizer,
-  steps: number,
+  { steps, local }: Pick<Recipe, "steps" | "local">,
 ): { step: number; bytes: number; share: number }[] {
-  const last = Array.from({ length: Math.min(steps, stepsAtEnd) }, (_, i) => steps - 1 - i);
+  const last = Array.from({ length: Math.min(steps, local?.syncEvery ?? stepsAtEnd) }, (_, i) => steps - 1 - i);
   return [...Map.groupBy(last, (step) => optimizer.bytesSent(step))].map(([bytes, [step, ...others]]) => ({
     step: step!,
     bytes,

@@ -31,7 +31,7 @@ export async function methodsOf(
   const computing = phases[0]!.time?.computing; // the same for every method
   const planned = async (name: string, recipe: Recipe): Promise<MethodPlan> => {
     const { arena, optimizer } = shapesOf(recipe, absentRanks(ranks), measured);
-    const last = lastSteps(optimizer, recipe.steps);
+    const last = lastSteps(optimizer, recipe);
     const memory = await memoryOf(arena, optimizer, { ranks, steps: last.map(({ step }) => step) });
     const row = {
       name,

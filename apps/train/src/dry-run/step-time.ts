@@ -14,11 +14,16 @@ export function timeOf(
   step: { readonly step: number; readonly bytes: number },
   optimizer: TrainingOptimizer,
   recipe: Recipe,
-  { ranks, measured, computing }: { ranks: number; measured: Measured; computing: number },
+  {
+    ranks,
+    measured,
+    computing,
+    backward = (2 / 3) * computing, // forward takes the other third
+  }: { ranks: number; measured: Measured; computing: number; backward?: number },
 ): StepTime {
   if (recipe.local) return timeOfRound(step, optimizer, recipe.local, { ranks, measured, computing });
-  const backward = hidingSeconds(optimizer, recipe, (2 / 3) * computing); // forward takes the other third
-  return { computing, ...timeOfMessages(optimizer, step, { ranks, measured, backward }) };
+  const hiding = hidingSeconds(optimizer, recipe, backward);
+  return { computing, ...timeOfMessages(optimizer, step, { ranks, measured, backward: hiding }) };
 }
 
 /** A step that uses a round waits for what `delay` steps have not hidden. Other steps send nothing. */
@@ -37,7 +42,7 @@ function timeOfRound(
  * The seconds of a step's backward in which messages leave: those of the last micro-batch, if its method sends any
  * meanwhile.
  */
-export function hidingSeconds(optimizer: TrainingOptimizer, { overlap, accumulate }: Recipe, backward: number): number {
+function hidingSeconds(optimizer: TrainingOptimizer, { overlap, accumulate }: Recipe, backward: number): number {
   return overlap === "off" || optimizer.obstacle !== undefined ? 0 : backward / accumulate;
 }
 
@@ -47,7 +52,7 @@ export function hidingSeconds(optimizer: TrainingOptimizer, { overlap, accumulat
  * answers go beside the next votes. Messages that depend on mean gradients, or belong to no bucket, come at the end.
  * `bytes`: all that rank 0 sends in the step.
  */
-export function timeOfMessages(
+function timeOfMessages(
   optimizer: TrainingOptimizer,
   { step: from, bytes }: { step: number; bytes: number },
   { ranks, measured, backward }: { ranks: number; measured: Measured; backward: number },

@@ -249,6 +249,28 @@ describe("the bits of local steps", () => {
     }
   });
 
+  it("show a watch the updates of all steps, and messages and votes of rounds alone", async () => {
+    const seen: [step: number, part: string][] = [];
+    let now = 0;
+    const watch = (rank: number) => ({
+      bucket: () => ({
+        wantsVotes: true,
+        saw: (part: string) => void (rank === 0 && seen.push([now, part])),
+        votes: () => void (rank === 0 && seen.push([now, "votes"])),
+      }),
+    });
+    const voting = { inner: { algorithm: lionCub() }, outer: { algorithm: lionCub() } };
+    const steps: GradientOf = (at) => {
+      if (at.rank === 0) now = at.step;
+      return wandering(at);
+    };
+    await trainLocally(2, { syncEvery: 3, ...voting }, steps, { steps: 6, looks: () => false, watch });
+    const stepsWith = (part: string) => [...new Set(seen.flatMap(([step, each]) => (each === part ? [step] : [])))];
+    expect(stepsWith("update")).toEqual([0, 1, 2, 3, 4, 5]);
+    expect(stepsWith("wire")).toEqual([2, 5]);
+    expect(stepsWith("votes")).toEqual([2, 5]);
+  });
+
   it("are the same from a save after any step, also between a round's leaving and its use", async () => {
     const whole = await trainLocally(3, given, wandering, run);
     for (const at of [1, 2, 3, 4, 5, 6, 7, 8]) {

@@ -16,7 +16,7 @@
  * do not depend on the clock. θ̄ has the same bits on every rank.
  */
 import { type Group, loopback } from "@terse/collectives";
-import { type RefusalReason, reasonOf, StepRefusedError } from "@terse/exchange";
+import { type RefusalReason, reasonOf, StepRefusedError, watched } from "@terse/exchange";
 import { keep, noGrad, scope, type Tensor, zeros } from "@terse/tensor";
 import type { Rounds } from "../accounting.ts";
 import { compareRanks } from "../fingerprint.ts";
@@ -69,6 +69,7 @@ export class LocalSteps implements TrainingOptimizer {
   readonly #schedule: RoundSchedule;
   readonly #outerLr: number;
   readonly #alpha: number;
+  #watch: StepWatch | undefined;
   #taken = false; // θ̄ is that of the ranks
   #underWay: UnderWay | undefined;
   #refusal: RefusalReason | undefined; // of this rank's own steps; the others hear of it in the next round
@@ -111,11 +112,13 @@ export class LocalSteps implements TrainingOptimizer {
   }
 
   set watch(watch: StepWatch | undefined) {
+    this.#watch = watch;
+    this.#inner.watch = watch && ownParts(watch);
     for (const outer of this.#outers) outer.watch = watch;
   }
 
   get watch(): StepWatch | undefined {
-    return this.#outers[0]!.watch;
+    return this.#watch;
   }
 
   /** Nothing leaves during backward. */
@@ -158,7 +161,7 @@ export class LocalSteps implements TrainingOptimizer {
   #leave(loss: number): void {
     if (this.#underWay) this.#mix();
     const fragment = this.#schedule.fragmentAt(this.steps);
-    const drift = this.#copies[fragment]!.subtract();
+    const drift = this.#update(() => this.#copies[fragment]!.subtract());
     const refusal = this.#refusal;
     // A scope of its own: it lasts as long as the round, which may outlive the step that it leaves in.
     const round = scope(() => this.#outers[fragment]!.step({ lr: this.#outerLr, ...(refusal && { refusal }) }));
@@ -171,7 +174,12 @@ export class LocalSteps implements TrainingOptimizer {
   #mix(): void {
     const { fragment } = this.#underWay!;
     this.#underWay = undefined;
-    this.#copies[fragment]!.mix(this.#alpha);
+    this.#update(() => this.#copies[fragment]!.mix(this.#alpha));
+  }
+
+  /** Runs `body` as a part of the update. */
+  #update<T>(body: () => T): T {
+    return watched(this.#watch?.bucket(0), "update", body);
   }
 
   /** θ̄ ← θ, before anything else uses it. */
@@ -287,3 +295,16 @@ export class LocalSteps implements TrainingOptimizer {
 }
 
 const nothing = { bytes: 0, messages: 0, exposedSeconds: 0 };
+
+/** What a rank's own steps show: no messages, though they pass an exchange, and no votes, which nobody counts. */
+function ownParts(watch: StepWatch): StepWatch {
+  return {
+    bucket: (place) => ({
+      wantsVotes: false,
+      votes: () => {},
+      saw: (part, began, ended) => {
+        if (part !== "wire") watch.bucket(place).saw(part, began, ended);
+      },
+    }),
+  };
+}

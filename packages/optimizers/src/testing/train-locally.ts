@@ -1,7 +1,7 @@
 /** For tests: a model of scalars or vectors whose gradients the test gives, trained with local steps on some ranks. */
 import { StepRefusedError } from "@terse/exchange";
 import { Arena, fromTypedArray, Module, ModuleList, noGrad, Parameter } from "@terse/tensor";
-import { LocalSteps, type LocalStepsOptions, type StoredState, sgd } from "../index.ts";
+import { LocalSteps, type LocalStepsOptions, type StepWatch, type StoredState, sgd } from "../index.ts";
 import { onRanks } from "./on-ranks.ts";
 
 class Layer extends Module {
@@ -52,6 +52,8 @@ export interface LocalRun {
   readonly looks?: (step: number) => boolean;
   /** Milliseconds that a rank waits before a step. */
   readonly waits?: (rank: number, step: number) => number;
+  /** Looks on at a rank's steps. */
+  readonly watch?: (rank: number) => StepWatch;
 }
 
 export type Given = Partial<LocalStepsOptions> & Pick<LocalStepsOptions, "syncEvery">;
@@ -61,7 +63,7 @@ export function trainLocally(
   ranks: number,
   given: Given,
   gradient: GradientOf,
-  { steps, lr = 0.1, sizes = [1, 1], start = 1, from, looks = () => true, waits }: LocalRun,
+  { steps, lr = 0.1, sizes = [1, 1], start = 1, from, looks = () => true, waits, watch }: LocalRun,
 ): Promise<{ seen: Seen[]; save: StoredState; refused: Refused | undefined }[]> {
   return onRanks(ranks, async (base) => {
     const { rank } = base;
@@ -70,6 +72,7 @@ export function trainLocally(
     const plain = { algorithm: sgd() };
     const options = { inner: plain, outer: plain, outerLr: 1, ...given };
     await using optimizer = new LocalSteps(arena, (await base.split(0))!, options);
+    optimizer.watch = watch?.(rank);
     if (from) await optimizer.restore(from.at, from.saves(rank));
     const layersNow = async () => {
       const all = (await arena.parameters.toTypedArray()) as Float32Array;

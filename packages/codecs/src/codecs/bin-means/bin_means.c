@@ -113,15 +113,10 @@ size_t terse_bin_means_encode(const terse_bin_means_kernel *kernel, uint8_t *wir
     return end;
 }
 
-int terse_bin_means_is_good(const uint8_t *wire, size_t n, const terse_codec_options *o, size_t begin, size_t end) {
-    const terse_scale_group_range groups = terse_scale_groups_of(begin, end, n, o);
-    for (size_t at = groups.first << o->bits; at < groups.end << o->bits; at++)
-        if (!isfinite(terse_scale_at(wire, at))) return 0;
-    return 1;
-}
-
 terse_codec_status terse_bin_means_decode_add(const terse_bin_means_kernel *kernel, float *sum, const uint8_t *wire, size_t n, const terse_codec_options *o, size_t begin, size_t end) {
     const size_t tables = table_bytes(n, o), bytes = 4u << o->bits;
+    for (size_t at = 0; at < tables; at += 4)
+        if (!isfinite(terse_scale_at(wire, at / 4))) return TERSE_CODEC_BAD_WIRE;
     for (size_t i = begin, r = begin < end ? terse_scale_group_of(begin, o) : 0; i < end; r++) {
         const size_t group_end = terse_scale_group_begin(r + 1, n, o), to = group_end < end ? group_end : end;
         float values[TERSE_MOST_BINS] = {0};

@@ -46,7 +46,6 @@ terse_codec_status terse_bin_means_check(size_t n, const terse_codec_options *o)
 size_t terse_bin_means_wire_bytes(size_t n, const terse_codec_options *o);
 size_t terse_bin_means_prepare(const terse_bin_means_kernel *kernel, uint8_t *wire, const float *x, size_t n, const terse_codec_options *o);
 size_t terse_bin_means_encode(const terse_bin_means_kernel *kernel, uint8_t *wire, const float *x, size_t n, const terse_codec_options *o, size_t begin, size_t end);
-int terse_bin_means_is_good(const uint8_t *wire, size_t n, const terse_codec_options *o, size_t begin, size_t end);
 terse_codec_status terse_bin_means_decode_add(const terse_bin_means_kernel *kernel, float *sum, const uint8_t *wire, size_t n, const terse_codec_options *o, size_t begin, size_t end);
 
 // The table of one implementation, from its kernel.
@@ -62,8 +61,7 @@ terse_codec_status terse_bin_means_decode_add(const terse_bin_means_kernel *kern
     }                                                                                                                                     \
     const terse_codec terse_bin_means_##by = {                                                                                            \
         .name = "bin-means", .implementation = #by, .takes = TERSE_BIN_MEANS_TAKES, .check = terse_bin_means_check,                       \
-        .wire_bytes = terse_bin_means_wire_bytes, .prepare = prepare, .encode = encode, .is_good = terse_bin_means_is_good,               \
-        .decode_add = decode_add, .blocks_in_encode = TERSE_REDUCTION_CHUNK,                                                              \
+        .wire_bytes = terse_bin_means_wire_bytes, .prepare = prepare, .encode = encode, .decode_add = decode_add,                         \
     };
 
 #endif
