@@ -141,7 +141,7 @@ print(json.dumps([[[".".join(map(str, e.absolute_path)), e.message] for e in val
 
   ifThere(`reports one wrong value at its key, and nothing else of the recipe${orWhy}`, () => {
     const shipped = readdirSync(new URL("../../recipes/", import.meta.url)).map((name) => basename(name, ".yaml"));
-    const given = ["optimizer.momentumSync.segments={ role: head }", "bucket=auto", "save.every=3", "device=cuda:1"];
+    const given = ["optimizer.momentumSync.segments={ role: head }", "bucket=auto", "save.every=3", "device=cuda:1", "track={ wandb: offline, mlflow: auto, name: x }"];
     const recipes = [
       ...shipped.map((name) => readRecipe(name, [])), // with every optimizer and every compression of gradients
       readRecipe("gpt-small-muon", ["optimizer.nsCoefficients=[[1, 2, 3], [4, 5, 6]]"]),
