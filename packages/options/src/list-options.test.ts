@@ -58,3 +58,21 @@ it("shows the choice that may be left out as the default", () => {
   };
   expect(listOptions(schema)).toEqual([name, warmup]);
 });
+
+it("names the outer choice of a choice within it", () => {
+  const scaling = v.variant("name", [
+    v.object({ name: v.optional(v.literal("none"), "none") }),
+    v.object({ name: v.literal("linear"), factor: positive }),
+  ]);
+  const schema = v.object({
+    model: v.variant("name", [
+      v.object({ name: v.literal("gpt") }),
+      v.object({ name: v.literal("llama"), scaling: v.optional(scaling, { name: "none" }) }),
+    ]),
+  });
+  expect(listOptions(schema).map(({ only, name }) => [only, name])).toEqual([
+    [undefined, "model.name"],
+    ["model.name=llama", "model.scaling.name"],
+    ["model.scaling.name=linear", "model.scaling.factor"],
+  ]);
+});

@@ -12,7 +12,10 @@ export interface ListedOption {
   readonly required: boolean;
   /** Its default; undefined where it has none. */
   readonly fallback: unknown;
-  /** "optimizer.name=lion": only this choice has the option. Undefined: every choice has it, with the same default. */
+  /**
+   * "optimizer.name=lion": only this choice has the option, the innermost of several. Undefined: every choice has it,
+   * with the same default.
+   */
   readonly only: string | undefined;
 }
 
@@ -43,11 +46,11 @@ function listed(schema: AnySchema, place: Place): ListedOption[] {
     return Object.entries(schema.entries!).flatMap(([key, entry]) =>
       listed(entry, { path: [...path, key], optional: false, fallback: undefined, only }),
     );
-  if (schema.type === "variant") return choices(schema, path);
+  if (schema.type === "variant") return choices(schema, path, only);
   return [{ name: path.join("."), takes: wordsOf(schema), required: !optional, fallback: place.fallback, only }];
 }
 
-function choices({ key, options }: AnySchema, path: readonly string[]): ListedOption[] {
+function choices({ key, options }: AnySchema, path: readonly string[], only: string | undefined): ListedOption[] {
   const name = [...path, key].join(".");
   const branches = (options as readonly AnySchema[]).map((branch) => {
     const discriminator = branch.entries![key as string]!;
@@ -62,8 +65,8 @@ function choices({ key, options }: AnySchema, path: readonly string[]): ListedOp
   const takes = `one of ${branches.map(({ choice }) => choice).join(", ")}`;
   const fallback = branches.find(({ isDefault }) => isDefault)?.choice;
   return [
-    { name, takes, required: fallback === undefined, fallback, only: undefined },
-    ...common.map((option) => ({ ...option, only: undefined })),
+    { name, takes, required: fallback === undefined, fallback, only },
+    ...common.map((option) => ({ ...option, only })),
     ...branches.flatMap(({ all }) => all.filter((option) => !sameIn(common, option))),
   ];
 }
