@@ -1,5 +1,6 @@
-import { arange, empty } from "../factories.ts";
+import { empty } from "../factories.ts";
 import type { Tensor } from "../tensor.ts";
+import { causalMask } from "./causal-mask.ts";
 import { scaledDotProductAttention } from "./scaled-dot-product-attention.ts";
 
 /**
@@ -53,28 +54,25 @@ export class KeyValueCache implements Disposable {
 export interface CausalAttentionOptions {
   readonly dropout?: number;
   readonly cache?: KeyValueCache | undefined;
-  readonly mask?: Tensor | undefined; // (B, 1, T, T) bool; not beside a cache
+  /** What each position attends to, (…, T, all positions) bool; all up to itself if absent. */
+  readonly mask?: Tensor | undefined;
 }
 
 /**
- * Each position attends to itself and the ones before it:  q, k, v (B, h, T, e) → (B, h, T, e)
- * With a cache, the T positions follow those of the cache, attend to them too, and are appended. With a mask of
- * `packedMask`, each position sees its own text alone.
+ * Each position attends to itself and the ones before it:  q (B, h, T, e)   k, v (B, g, T, e)   → (B, h, T, e)
+ * With a cache, the T positions follow those of the cache, attend to them too, and are appended.
  */
 export function causalAttention(
   q: Tensor,
   k: Tensor,
   v: Tensor,
-  { dropout = 0, cache, mask: packed }: CausalAttentionOptions = {},
+  { dropout = 0, cache, mask }: CausalAttentionOptions = {},
 ): Tensor {
-  if (packed) return scaledDotProductAttention(q, k, v, { mask: packed, dropout });
   const past = cache?.length ?? 0;
   const [keys, values] = cache ? cache.append(k, v) : [k, v];
+  if (mask) return scaledDotProductAttention(q, keys, values, { mask, dropout });
   if (past === 0) return scaledDotProductAttention(q, k, v, { causal: true, dropout });
   const time = q.shape[2]!;
   if (time === 1) return scaledDotProductAttention(q, keys, values, { dropout }); // the last position sees all
-  const { device } = q;
-  const own = arange(past, past + time, 1, { dtype: "i64", device }).unsqueeze(1); // (T, 1)
-  const mask = arange(past + time, { dtype: "i64", device }).le(own); // (T, past + T)
-  return scaledDotProductAttention(q, keys, values, { mask, dropout });
+  return scaledDotProductAttention(q, keys, values, { mask: causalMask(past, time, q), dropout });
 }

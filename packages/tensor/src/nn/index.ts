@@ -8,6 +8,7 @@ export {
 } from "./batch-norm2d.ts";
 export { Buffer } from "./buffer.ts";
 export { causalAttention, KeyValueCache } from "./causal-attention.ts";
+export { causalMask } from "./causal-mask.ts";
 export { CausalSelfAttention } from "./causal-self-attention.ts";
 export { Conv2d, type ConvolutionLayerOptions, type ConvolutionOptions, conv2d } from "./conv2d.ts";
 export { createParameter } from "./create-parameter.ts";
@@ -35,6 +36,7 @@ export {
   type PoolingOptions,
 } from "./pooling.ts";
 export { RMSNorm, rmsNorm } from "./rms-norm.ts";
+export { type Rotation, rotate } from "./rotary-embedding.ts";
 export { type AttentionOptions, scaledDotProductAttention } from "./scaled-dot-product-attention.ts";
 export { type Layer, Sequential } from "./sequential.ts";
 export { swiglu } from "./swiglu.ts";

@@ -11,7 +11,11 @@ export interface AttentionOptions {
   scale?: number; // 1/√e by default
 }
 
-/** softmax(q kᵀ · scale) v:  q (…, T, e)   k (…, S, e)   v (…, S, f)   → (…, T, f) */
+/**
+ * softmax(q kᵀ · scale) v:  q (…, h, T, e)   k (…, g, S, e)   v (…, g, S, f)   → (…, h, T, f)
+ * With fewer heads of k and v, each serves h/g neighbouring heads of q: grouped-query attention, Ainslie et al. 2023,
+ * https://arxiv.org/abs/2305.13245
+ */
 export function scaledDotProductAttention(
   q: Tensor,
   k: Tensor,
@@ -28,6 +32,7 @@ export function scaledDotProductAttention(
       dropout,
       causal,
       scale,
+      q.shape.at(-3) !== k.shape.at(-3),
     ) as Handle,
   );
 }
