@@ -46,7 +46,7 @@ export function buildModel(recipe: Recipe): Model {
   if (recipe.activationCheckpointing) {
     if (model.activationCheckpointing === undefined)
       throw new OptionsError([
-        `activationCheckpointing: ${name} has no blocks that can be computed again; leave it out, or take gpt, gpt2, bert, bert-classifier or vit`,
+        `activationCheckpointing: ${name} has no blocks that can be computed again; leave it out, or take gpt, gpt2, llama, bert, bert-classifier or vit`,
       ]);
     model.activationCheckpointing = true;
   }

@@ -8,6 +8,9 @@ export { type GptOptions, type GptShape, gptOptions, gptPresets } from "./gpt/op
 export { Gpt2 } from "./gpt2/gpt2.ts";
 export { type Gpt2Options, type Gpt2Shape, gpt2Options, gpt2Presets } from "./gpt2/options.ts";
 export { labelsOf } from "./hugging-face-config.ts";
+export { Llama } from "./llama/llama.ts";
+export { type LlamaOptions, type LlamaShape, llamaOptions } from "./llama/options.ts";
+export { llamaPresets } from "./llama/presets.ts";
 export { continuesText, type DataFacts, type Model, type ModelEntry, type TextModel } from "./model.ts";
 export { countParameters, type ModelName, models, modelsFor, restoreModel } from "./models.ts";
 export { headOf, withNewHead } from "./new-head.ts";

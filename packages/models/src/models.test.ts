@@ -72,6 +72,7 @@ const text = { preset: "tiny", vocabulary: V, width: 16, heads: 2, layers: 1 };
 const small: Record<ModelName, { options: object; labels: Tensor }> = {
   gpt: { options: { ...text, preset: "nano" }, labels: zeros([0]) },
   gpt2: { options: { ...text, preset: "gpt2" }, labels: zeros([0]) },
+  llama: { options: { ...text, hidden: 32, keyValueHeads: 1, headWidth: 8 }, labels: zeros([0]) },
   bert: { options: { ...text, hidden: 32 }, labels: randint(0, V, [B, T]) },
   "bert-classifier": { options: { ...text, hidden: 32 }, labels: randint(0, K, [B]) },
   resnet: { options: { width: 4 }, labels: randint(0, K, [B]) },

@@ -2,6 +2,7 @@ import { choose, OptionsError } from "@terse/options";
 import { bertClassifierEntry, bertEntry } from "./bert/entries.ts";
 import { gptEntry } from "./gpt/entry.ts";
 import { gpt2Entry } from "./gpt2/entry.ts";
+import { llamaEntry } from "./llama/entry.ts";
 import type { Model, ModelEntry } from "./model.ts";
 import { resnetEntry } from "./resnet/entry.ts";
 import { vitEntry } from "./vit/entry.ts";
@@ -9,6 +10,7 @@ import { vitEntry } from "./vit/entry.ts";
 const entries = {
   gpt: gptEntry,
   gpt2: gpt2Entry,
+  llama: llamaEntry,
   bert: bertEntry,
   "bert-classifier": bertClassifierEntry,
   resnet: resnetEntry,
@@ -66,7 +68,8 @@ function entryOf(config: Config): ModelEntry {
   const types = Object.values(models).flatMap((entry) => entry.modelTypes.map((type) => [type, entry] as const));
   const entry = choose("model_type", model_type as string, { ...Object.fromEntries(types), ...models });
   const known = [...new Set(ofType(config).flatMap(([, each]) => each.architectures ?? []))];
-  if (known.length > 0)
+  const isOnlyOne = ofType(config).length === 1 && (architectures ?? undefined) === undefined;
+  if (known.length > 0 && !isOnlyOne)
     throw new OptionsError([
       `architectures: of ${model_type} only ${known.join(", ")} is known here, not ${JSON.stringify(architectures ?? [])}; use other weights`,
     ]);

@@ -13,6 +13,9 @@ const bert =
 const vit =
   "hidden_size=16, num_hidden_layers=2, num_attention_heads=2, intermediate_size=64, image_size=16, patch_size=8";
 
+const llama =
+  "vocab_size=61, max_position_embeddings=16, hidden_size=16, num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=2, intermediate_size=32, tie_word_embeddings=True, bos_token_id=None, eos_token_id=None";
+
 /**
  * transformers' class, its base class, what makes its config, and the names of a tied parameter's repetitions in files.
  */
@@ -24,6 +27,10 @@ const cases: Readonly<
     "GPT2Config(vocab_size=61, n_positions=16, n_embd=16, n_layer=2, n_head=2, bos_token_id=None, eos_token_id=None)",
     ["lm_head.weight", "transformer.wte.weight"],
   ],
+  LlamaForCausalLM: ["LlamaModel", `LlamaConfig(${llama})`, ["lm_head.weight", "model.embed_tokens.weight"]],
+  MistralForCausalLM: ["MistralModel", `MistralConfig(${llama})`],
+  Qwen2ForCausalLM: ["Qwen2Model", `Qwen2Config(${llama})`],
+  Qwen3ForCausalLM: ["Qwen3Model", `Qwen3Config(${llama}, head_dim=8)`],
   MegatronBertForPreTraining: [
     "MegatronBertModel",
     `MegatronBertConfig(${bert})`,

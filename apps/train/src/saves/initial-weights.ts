@@ -88,6 +88,7 @@ const sectionOf = (tree: Tree, key: string): Tree => {
 const dataOf: Record<ModelName, DatasetName> = {
   gpt: "text",
   gpt2: "text",
+  llama: "text",
   bert: "masked-text",
   "bert-classifier": "labelled-text",
   resnet: "image-folder",

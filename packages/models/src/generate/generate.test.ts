@@ -2,6 +2,7 @@ import { fromTypedArray, manualSeed, memory, noGrad, scope } from "@terse/tensor
 import { describe, expect, it } from "vitest";
 import { Gpt } from "../gpt/gpt.ts";
 import { Gpt2 } from "../gpt2/gpt2.ts";
+import { Llama } from "../llama/llama.ts";
 import type { TextModel } from "../model.ts";
 import { generate } from "./generate.ts";
 
@@ -9,6 +10,8 @@ const shape = { vocabulary: 61, context: 24, width: 48, heads: 4, layers: 2, tie
 const families: [string, () => TextModel][] = [
   ["gpt", () => new Gpt(shape)],
   ["gpt2", () => new Gpt2({ ...shape, dropout: 0.2 })],
+  ["llama", () => new Llama({ ...shape, heads: 6, keyValueHeads: 2, hidden: 64 })],
+  ["llama with a window", () => new Llama({ ...shape, architecture: "mistral", hidden: 64, window: 5 })],
 ];
 
 /** A model with random weights that are large enough to make some tokens much more likely than others. */

@@ -1,0 +1,29 @@
+import { oneOf, v } from "@terse/options";
+import type { DataFacts, ModelEntry } from "../model.ts";
+import { textShape } from "../text-shape.ts";
+import { baseClassesOfLlama, classesOfLlama, fromConfig } from "./config.ts";
+import { Llama } from "./llama.ts";
+import { type LlamaShape, llamaArchitectures, llamaOptions } from "./options.ts";
+import { llamaPresets } from "./presets.ts";
+
+const recipe = v.object({
+  preset: v.optional(oneOf(Object.keys(llamaPresets) as (keyof typeof llamaPresets)[]), "small"),
+  // Each of these overrides the preset.
+  ...v.partial(v.object(llamaOptions.entries)).entries,
+});
+
+export const llamaEntry = {
+  options: recipe,
+  presets: llamaPresets,
+  ofTraining: ["attentionDropout"],
+  modelTypes: llamaArchitectures,
+  architectures: classesOfLlama,
+  baseArchitectures: baseClassesOfLlama,
+  read: fromConfig,
+  fields: ["tokens", "next"],
+  create({ preset, ...given }: v.InferOutput<typeof recipe>, facts: DataFacts) {
+    return new Llama(textShape<LlamaShape>(llamaPresets[preset], given, facts));
+  },
+  count: (shape: LlamaShape) => Llama.countParameters(shape),
+  restore: (shape: LlamaShape) => new Llama(shape),
+} satisfies ModelEntry;
