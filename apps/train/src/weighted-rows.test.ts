@@ -25,7 +25,7 @@ afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 const open = (rank: number, ranks: number, batchSize: number, more: object = {}): Promise<Dataset> =>
   datasets.chat.open(
-    { path, tokenizer: "bytes", loss: "answers", blockSize: 64, validationFraction: 0, ...more },
+    { path, tokenizer: "bytes", loss: "answers", packing: "none", blockSize: 64, validationFraction: 0, ...more },
     { batchSize, seed: 1, rank, ranks },
   );
 
