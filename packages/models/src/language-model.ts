@@ -41,8 +41,8 @@ export abstract class LanguageModel extends Module implements TextModel {
       .flatten();
   }
 
-  createCaches(): KeyValueCache[] {
-    return Array.from({ length: this.shape.layers }, () => new KeyValueCache(this.context));
+  createCaches(positions = this.context): KeyValueCache[] {
+    return Array.from({ length: this.shape.layers }, () => new KeyValueCache(Math.min(positions, this.context)));
   }
 
   get context(): number {

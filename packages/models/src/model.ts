@@ -66,8 +66,8 @@ export interface TextModel extends Model {
   readonly vocabulary: number;
   /** Logits (V) of the token after `tokens` (1, T), T ≤ context. `caches` have what precedes the tokens. */
   nextLogits(tokens: Tensor, caches?: readonly KeyValueCache[]): Tensor;
-  /** Empty caches for `nextLogits`, for as many tokens as the context has. */
-  createCaches(): KeyValueCache[];
+  /** Empty caches for `nextLogits`, for so many tokens; for as many as the context has if not given. */
+  createCaches(positions?: number): KeyValueCache[];
 }
 
 /** Whether a model can continue a text, as `TextModel` does. */

@@ -28,7 +28,7 @@ export async function generate(
   if (prompt.length === 0) throw new RangeError("generate: the prompt is empty; give at least one token");
   const { training, context } = model;
   const ids = [...prompt];
-  let caches: KeyValueCache[] | undefined = cached ? model.createCaches() : undefined;
+  let caches: KeyValueCache[] | undefined = cached ? model.createCaches(prompt.length + length) : undefined;
   const forget = () => {
     for (const cache of caches ?? []) cache[Symbol.dispose]();
     caches = undefined;
