@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { configFile, saveModel } from "@terse/checkpoint";
-import { Bert, BertClassifier, Gpt, Gpt2, type Gpt2Options, type Model, ResNet, Vit } from "@terse/models";
+import { Bert, BertClassifier, Gpt, Gpt2, type Gpt2Options, Llama, type Model, ResNet, Vit } from "@terse/models";
 import { manualSeed, type Tensor } from "@terse/tensor";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import type { Recipe } from "../recipe.ts";
@@ -46,6 +46,13 @@ describe("the recipe of a run that begins with weights has their model", () => {
       { name: "text" },
     ],
     [
+      "llama",
+      () => new Llama({ ...ofText, architecture: "mistral", hidden: 8, window: 5, keyValueHeads: 1 }),
+      [],
+      { ...ofText, architecture: "mistral", hidden: 8, window: 5, keyValueHeads: 1, headWidth: 8 },
+      { name: "text" },
+    ],
+    [
       "bert",
       () => new Bert({ ...ofText, hidden: 8, eps: 1e-3, dropout: 0.2, attentionDropout: 0.3 }),
       [],
@@ -85,6 +92,17 @@ describe("the recipe of a run that begins with weights has their model", () => {
     const recipe = await recipeOf([...(overrides.includes("data.name=made-images") ? [] : [path]), ...overrides]);
     expect(recipe.model).toMatchObject({ name, ...model });
     expect(recipe.data).toMatchObject({ ...data, batchSize: 4 });
+  });
+
+  it("with rows of at most 1,024 tokens, unless their number is given", async () => {
+    const ropeScaling = { name: "linear", factor: 2 } as const;
+    await save(new Llama({ ...ofText, context: 4096, hidden: 8, ropeScaling }));
+    const recipe = await recipeOf([path]);
+    expect(recipe).toMatchObject({ data: { blockSize: 1024 }, model: { context: 4096, ropeScaling } });
+    const remarks = remarksOnWeights(await readInitialWeights(folder), recipe, "given").join("\n");
+    expect(remarks).toContain("rows have 1024 tokens, of the 4096 that the model can read: data.blockSize");
+    expect(remarks).toContain('ropeScaling {"name":"linear","factor":2}');
+    expect(await recipeOf([path, "data.blockSize=64"])).toMatchObject({ data: { blockSize: 64 } });
   });
 
   it("with the size, mean and deviation of its pictures", async () => {
@@ -192,7 +210,7 @@ it.each([
   [{ n_layer: 0 }, /config\.json describes no model that is known here: n_layer: /],
   [{ n_layer: 1e6 }, /config\.json describes a model of \d+ parameters, and model\.safetensors has \d+/],
   [{ activation_function: "relu" }, /activation_function: is "relu", and only "gelu_new" or/],
-  [{ model_type: "llama", architectures: ["LlamaForCausalLM"] }, /model_type: unknown name "llama"/],
+  [{ model_type: "gemma2", architectures: ["Gemma2ForCausalLM"] }, /model_type: unknown name "gemma2"/],
 ])("a config.json that the model here does not compute is refused by its key: %o", async (config, message) => {
   await save(new Gpt2(ofText), { config });
   await expect(readInitialWeights(folder)).rejects.toThrow(message);

@@ -171,6 +171,9 @@ function checkCommandLine({ file, copy }: InitialWeights, model: ModelName, opti
   if (problems.length > 0) throw new OptionsError(problems);
 }
 
+/** Tokens of a row where the weights' context has more and nobody says how many: such a row needs much memory. */
+const mostTokens = 1024;
+
 function dataSection(
   model: ModelName,
   options: Tree,
@@ -188,7 +191,9 @@ function dataSection(
     : (ofFile ?? dataOf[model]);
   const { entries } = datasets[name].options;
   const before = name === file["name"] ? file : {};
+  const { context } = options as { context?: number };
   const found: Tree = {
+    ...(context !== undefined && context > mostTokens && { blockSize: mostTokens }),
     ...(tokenizer !== undefined && { tokenizer }),
     ...(name === "labelled-text" && !newHead && { classes: options["classes"] }), // those of pictures are their folders
     ...(name === "image-folder" && { size: options["imageSize"] ?? 224, ...image, resize: true }),
@@ -208,9 +213,15 @@ export function remarksOnWeights(
   const { ofData = [], read } = models[model.name];
   const { name: _, preset: __, ...options } = model as Tree & { name: ModelName; preset: string };
   const known = Object.keys(read(config)).filter((key) => !ofData.includes(key) && key in options);
-  const text = known.map((key) => `${key} ${options[key]}`).join(", ");
+  const shown = (value: unknown) => (typeof value === "string" ? value : JSON.stringify(value));
+  const text = known.map((key) => `${key} ${shown(options[key])}`).join(", ");
+  const { blockSize } = data as { blockSize?: number };
+  const { context } = options as { context?: number };
   return [
     `the model is that of ${file}: ${model.name}, ${text}`,
+    ...(blockSize !== undefined && context !== undefined && blockSize < context
+      ? [`rows have ${blockSize} tokens, of the ${context} that the model can read: data.blockSize`]
+      : []),
     ...(copy === undefined ? [] : [untiedRemark(copy)]),
     ...tokenizerRemark(data as { tokenizer?: string }, tokenizer),
     ...(rate === "given" ? [] : rateRemark(optimizer)),
