@@ -113,7 +113,10 @@ terse_codec_status terse_codec_scales(const terse_codec *codec, float *scales, s
 
 void terse_codecs_use_threads(unsigned threads) { terse_parallel_use(threads); }
 
-enum { CUT = 4096 };  // elements: whole 64-bit words of signs, whole groups of terse/walk.h
+enum {
+    CUT = 4096,    // elements: whole 64-bit words of signs, whole groups of terse/walk.h
+    PIECE = 1024,  // of error feedback: so short that the next one is on its way from memory while this one is computed
+};
 
 typedef struct encoding {
     const terse_codec *codec;
@@ -192,45 +195,48 @@ static inline floats floats_at(const float *x) {
     return four;
 }
 
-typedef struct adding {
-    float *sum;
-    const float *x;
-    floats decay;
-    words seen[4];
-} adding;
-
-static inline floats sums_at(const adding *a, size_t i) { return a->decay * floats_at(a->sum + i) + floats_at(a->x + i); }
-
-// The exponent of NaN and infinity is all ones, and carries into bit 31.
-TERSE_ROUND_FUNCTION look_round(void *context, size_t i) {
-    adding *a = context;
-    terse_prefetch(a->sum + i + TERSE_WALK_GROUP);
-    terse_prefetch(a->x + i + TERSE_WALK_GROUP);
-#pragma GCC unroll 16
-    for (size_t k = 0; k < TERSE_ROUND / 4; k++)
-        a->seen[k % 4] |= ((words)sums_at(a, i + 4 * k) & 0x7f800000u) + 0x00800000u;
-}
-
-TERSE_ROUND_FUNCTION add_round(void *context, size_t i) {
-    const adding *a = context;
-#pragma GCC unroll 16
-    for (size_t k = i; k < i + TERSE_ROUND; k += 4) {
-        const floats sum = sums_at(a, k);
-        memcpy(a->sum + k, &sum, sizeof sum);
+// sum = decay * sum + x for 32 elements; returns 0, and changes nothing, if a sum would not be finite: a finite number
+// times 0 is 0, any other is NaN, whose bits are not those of a zero.
+static inline __attribute__((always_inline)) int add_32(float *sum, const float *x, floats decay, const int decays) {
+    floats sums[8];
+    words seen = {0};
+#pragma GCC unroll 8
+    for (size_t k = 0; k < 8; k++) {
+        const floats before = floats_at(sum + 4 * k);
+        sums[k] = (decays ? decay * before : before) + floats_at(x + 4 * k);
+        seen |= (words)(sums[k] * 0.0f);
     }
+    seen &= 0x7fffffffu;
+    if (seen[0] | seen[1] | seen[2] | seen[3]) return 0;
+#pragma GCC unroll 8
+    for (size_t k = 0; k < 8; k++) memcpy(sum + 4 * k, sums + k, sizeof sums[k]);
+    return 1;
 }
 
-// sum = decay * sum + x; returns n. If a sum would not be finite, its float would be lost: then nothing is added, and the index of
-// the first such element is returned. n is at most CUT, so the second pass over the elements finds them in the cache.
-static size_t add(float *sum, const float *x, float decay, size_t n) {
-    adding a = {sum, x, {decay, decay, decay, decay}, {{0}}};
-    const size_t rounds = terse_walk(n, look_round, &a);
-    const words seen = a.seen[0] | a.seen[1] | a.seen[2] | a.seen[3];
-    for (size_t i = (seen[0] | seen[1] | seen[2] | seen[3]) >> 31 ? 0 : rounds; i < n; i++)
-        if (!isfinite(decay * sum[i] + x[i])) return i;
-    terse_walk(rounds, add_round, &a);
-    for (size_t i = rounds; i < n; i++) sum[i] = decay * sum[i] + x[i];
+// sum = decay * sum + x; returns n. If a sum would not be finite, its float would be lost: then its index is returned,
+// and the elements from there on keep their values.
+static inline __attribute__((always_inline)) size_t add_all(float *sum, const float *x, float decay, size_t n, const int decays) {
+    const floats each = {decay, decay, decay, decay};
+    size_t i = 0;
+    for (; i + TERSE_ROUND <= n; i += TERSE_ROUND) {
+        terse_prefetch(sum + i + TERSE_WALK_GROUP);
+        terse_prefetch(x + i + TERSE_WALK_GROUP);
+        if (!add_32(sum + i, x + i, each, decays)) break;
+        if (!add_32(sum + i + 32, x + i + 32, each, decays)) {
+            i += 32;
+            break;
+        }
+    }
+    for (; i < n; i++) {
+        const float added = decay * sum[i] + x[i];
+        if (!isfinite(added)) return i;
+        sum[i] = added;
+    }
     return n;
+}
+
+static size_t add(float *sum, const float *x, float decay, size_t n) {
+    return decay == 1 ? add_all(sum, x, decay, n, 0) : add_all(sum, x, decay, n, 1);
 }
 
 typedef struct feedback {
@@ -238,12 +244,12 @@ typedef struct feedback {
     uint8_t *wire;
     const float *x;
     float *error;
-    size_t n;
+    size_t n, piece;  // piece: elements that one step of a walk processes
     const terse_codec_options *options;
-    int adds, encodes;  // whether this is done piece by piece
-    atomic_size_t refused;  // the first one; n: none
+    int adds, encodes;  // what a step does
+    atomic_size_t refused;  // the first element; n: none
     atomic_size_t parts;
-    struct { size_t begin, end; } done[TERSE_PARALLEL_MAX_PARTS];  // what each part has done
+    struct { size_t begin, added, encoded; } done[TERSE_PARALLEL_MAX_PARTS];  // the ends of what each part has done
 } feedback;
 
 static void lower(atomic_size_t *least, size_t to) {
@@ -251,16 +257,11 @@ static void lower(atomic_size_t *least, size_t to) {
     while (to < before && !atomic_compare_exchange_weak(least, &before, to)) {}
 }
 
-static void check_part(void *context, size_t begin, size_t end) {
-    feedback *f = context;
-    const size_t first = begin + terse_first_not_finite(f->x + begin, end - begin);
-    if (first < end) lower(&f->refused, first);
-}
-
-static void subtract_part(void *context, size_t begin, size_t end) {
-    const feedback *f = context;
+static void subtract(const feedback *f, size_t begin, size_t end) {
     for (size_t i = begin; i < end; i++) f->error[i] = (f->error[i] - f->x[i]) / f->options->decay;
 }
+
+static void subtract_part(void *context, size_t begin, size_t end) { subtract(context, begin, end); }
 
 static void take_away(const feedback *f, float times, size_t begin, size_t end) {
     terse_codec_options options = *f->options;
@@ -268,11 +269,13 @@ static void take_away(const feedback *f, float times, size_t begin, size_t end) 
     f->codec->decode_add(f->error, f->wire, f->n, &options, begin, end);
 }
 
-// The first refused element of a piece that has a sum which is not finite: that element, or an earlier one that the
+// The first refused element of a piece whose sums are finite up to `added`: that element, or an earlier one that the
 // codec cannot write.
-static __attribute__((noinline)) size_t first_refused(const feedback *f, size_t at, size_t to) {
+static __attribute__((noinline)) size_t first_refused(const feedback *f, size_t at, size_t added, size_t to) {
     float sum[CUT];
-    for (size_t i = at; i < to; i++) sum[i - at] = f->options->decay * f->error[i] + f->x[i];
+    if (to - at > CUT) return added;
+    memcpy(sum, f->error + at, (added - at) * sizeof *sum);
+    for (size_t i = added; i < to; i++) sum[i - at] = f->options->decay * f->error[i] + f->x[i];
     return f->codec->encode(f->wire, sum - at, f->n, f->options, at, to);
 }
 
@@ -280,39 +283,51 @@ static __attribute__((noinline)) size_t first_refused(const feedback *f, size_t 
 static void pieces_part(void *context, size_t begin, size_t end) {
     feedback *f = context;
     const size_t part = atomic_fetch_add(&f->parts, 1);
-    size_t at = begin;
-    while (at < end) {
-        const size_t to = end - at < CUT ? end : at + CUT;
-        size_t accepted = f->adds ? at + add(f->error + at, f->x + at, f->options->decay, to - at) : to;
-        if (accepted < to) {
-            lower(&f->refused, f->encodes ? first_refused(f, at, to) : accepted);
+    size_t added = begin, encoded = begin;
+    while (encoded < end) {
+        const size_t to = end - encoded < f->piece ? end : encoded + f->piece;
+        if (f->adds) added += add(f->error + added, f->x + added, f->options->decay, to - added);
+        else added = to;
+        if (added < to) {
+            lower(&f->refused, f->encodes ? first_refused(f, encoded, added, to) : added);
             break;
         }
         if (f->encodes) {
-            accepted = f->codec->encode(f->wire, f->error, f->n, f->options, at, to);
+            const size_t accepted = f->codec->encode(f->wire, f->error, f->n, f->options, encoded, to);
             if (accepted < to) {
-                if (f->adds) subtract_part(f, at, to);
                 lower(&f->refused, accepted);
                 break;
             }
-            take_away(f, 1.0f, at, to);
+            take_away(f, 1.0f, encoded, to);
         }
-        at = to;
+        encoded = to;
     }
-    f->done[part].begin = begin, f->done[part].end = at;
+    f->done[part].begin = begin, f->done[part].added = added, f->done[part].encoded = encoded;
 }
 
 // Returns n. If an element is refused, undoes its changes, and returns the index of the first such element.
 static size_t walk_pieces(feedback *f, int adds) {
     f->adds = adds;
     atomic_store(&f->parts, 0);
-    terse_parallel(f->n, CUT, pieces_part, f);
+    terse_parallel(f->n, f->piece, pieces_part, f);
     const size_t refused = atomic_load(&f->refused);
     for (size_t part = 0; refused < f->n && part < atomic_load(&f->parts); part++) {
-        if (f->encodes) take_away(f, -1.0f, f->done[part].begin, f->done[part].end);
-        if (adds) subtract_part(f, f->done[part].begin, f->done[part].end);
+        if (f->encodes) take_away(f, -1.0f, f->done[part].begin, f->done[part].encoded);
+        if (adds) subtract(f, f->done[part].begin, f->done[part].added);
     }
     return refused;
+}
+
+// The elements of a piece that shares no scale with another one; 0: there are no such pieces. A piece of small blocks
+// is a whole number of them, which begins at a multiple of 64.
+static size_t own_piece(const terse_codec *codec, const terse_codec_options *o) {
+    if (codec->whole || o->units) return 0;
+    if (!codec->prepare && !(codec->takes & TERSE_TAKES_BLOCK)) return PIECE;
+    if (!o->block || o->block > codec->blocks_in_encode) return 0;
+    size_t piece = o->block;
+    while (piece % 64) piece *= 2;
+    if (piece > codec->blocks_in_encode) return 0;
+    return piece < PIECE ? PIECE / piece * piece : piece;
 }
 
 terse_codec_status terse_codec_encode_with_feedback(const terse_codec *codec, uint8_t *wire, size_t wire_bytes, const float *x, float *error,
@@ -325,18 +340,13 @@ terse_codec_status terse_codec_encode_with_feedback(const terse_codec *codec, ui
     if (terse_overlap(error, n * sizeof(float), x, n * sizeof(float)) || terse_overlap(wire, wire_bytes, x, n * sizeof(float))) return TERSE_CODEC_OVERLAP;
     if (meets_options(error, n * sizeof(float), n, o)) return TERSE_CODEC_OVERLAP;
 
+    // If a piece shares no scale with another one, it is added, encoded and subtracted at once. If all elements share
+    // one scale, it is computed between the addition and the rest.
     feedback f = {.codec = codec, .wire = wire, .x = x, .error = error, .n = n, .options = o, .refused = n};
-    terse_parallel(n, CUT, check_part, &f);
-    size_t refused = atomic_load(&f.refused);
-    if (refused < n) {
-        if (bad) *bad = refused;
-        return TERSE_CODEC_NOT_FINITE;
-    }
-
-    // If elements share no scale, each piece is added, encoded and subtracted at once. If all share one scale, it is
-    // computed between the addition and the rest. With many scales decode_add runs once, because it checks all of them.
-    f.encodes = !codec->whole && !codec->prepare && !(codec->takes & TERSE_TAKES_BLOCK);
-    refused = walk_pieces(&f, 1);
+    const size_t own = own_piece(codec, o);
+    f.piece = own ? own : PIECE;
+    f.encodes = own != 0;
+    size_t refused = walk_pieces(&f, 1);
     if (refused == n && f.encodes) return TERSE_CODEC_OK;
     if (refused == n) {
         const int prepared = codec->prepare && !codec->whole && !o->unscaled && !o->block && !o->segments;
@@ -354,6 +364,9 @@ terse_codec_status terse_codec_encode_with_feedback(const terse_codec *codec, ui
         }
         terse_parallel(n, CUT, subtract_part, &f);
     }
+    // What is not finite in x is said first, wherever it is.
+    const size_t not_finite = terse_first_not_finite(x, n);
+    if (not_finite < n) refused = not_finite;
     if (bad) *bad = refused;
     return isfinite(o->decay * error[refused] + x[refused]) ? TERSE_CODEC_DOES_NOT_FIT : TERSE_CODEC_NOT_FINITE;
 }

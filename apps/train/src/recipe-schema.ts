@@ -122,6 +122,24 @@ const parallel = v.object({
   weight: v.optional(positiveInteger, 1), // shards of each matrix's state
 });
 
+/** Who else gets the numbers of a run: services that compare runs, by their own clients (monitoring/tracker.ts). */
+const track = v.object({
+  wandb: v.optional(oneOf(["offline", "online"])), // not tracked if absent
+  // A tracking URI or a folder; "auto": MLflow's own choice. Not tracked if absent.
+  mlflow: v.optional(
+    v.pipe(
+      text,
+      v.regex(
+        /^(?!.*:\/\/[^/]*@)\S+$/,
+        "must be a tracking URI without a password (which MLFLOW_TRACKING_USERNAME and MLFLOW_TRACKING_PASSWORD have), a folder, or auto",
+      ),
+      v.description("a tracking URI, a folder, or auto"),
+    ),
+  ),
+  project: v.optional(text, "terse"), // W&B's project and MLflow's experiment
+  name: v.optional(text), // the folder's if absent
+});
+
 export const recipeSchema = v.object({
   seed: v.optional(nonNegativeInteger, 0),
   steps: positiveInteger,
@@ -171,6 +189,7 @@ export const recipeSchema = v.object({
     }),
     {},
   ),
+  track: v.optional(track),
   // Say at the end what the network costs, and what other methods would cost; runs of 50 steps and more.
   advise: v.optional(flag, true),
   // Steps between two samples of how far the ranks agree (docs/metrics.md); 0: none.

@@ -70,7 +70,8 @@ async function takeSteps(run: Run, group: Group, args: TrainArguments, opened: A
   const journal = opened.use(new Journal(recipe, group, reported));
   if (args.dashboard && group.rank === 0)
     opened.use(openPage(run.folder, args.dashboard, journal, (url) => isShownElsewhere(url, args)));
-  if (group.rank === 0) opened.use(await openMonitors(args, run, (text) => journal.note(text)));
+  const monitors = group.rank > 0 ? undefined : await openMonitors(args, run, (text) => journal.note(text));
+  if (monitors) opened.use(monitors);
   const when = rounds ? "when the next round is used" : "after this step";
   const asked = (signal: string) => journal.note(`${signal}: saves ${when} and ends; a second signal ends at once`);
   const interruption = opened.use(new Interruption(group, run.step, asked));
@@ -102,6 +103,7 @@ async function takeSteps(run: Run, group: Group, args: TrainArguments, opened: A
         await saveAtEnd(step, run, journal);
       }
       await journal.stopped(step, signal);
+      monitors?.ended(exitCodeOf(signal));
       return exitCodeOf(signal);
     }
     run.checkFolder();
@@ -126,6 +128,7 @@ async function takeSteps(run: Run, group: Group, args: TrainArguments, opened: A
   await saveAtEnd(recipe.steps, run, journal, interruption);
   await optimizer.shared(() => journal.finish());
   await adviseAtEnd(run, group, (text) => journal.note(text));
+  monitors?.ended(0);
   return 0;
 }
 

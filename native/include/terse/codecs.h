@@ -162,6 +162,8 @@ typedef struct terse_codec {
     // prepare and encode in one call, on all threads, for an x that is one scale group with its own scale; returns what
     // they return. For codecs that then read memory less often. NULL: prepare, then encode.
     size_t (*encode_at_once)(uint8_t *wire, const float *x, size_t n, const terse_codec_options *options);
+    // Of blocks of at most so many elements encode computes the scales; prepare does nothing then.
+    size_t blocks_in_encode;
 } terse_codec;
 
 // The best implementation that this machine can run. `implementation` forces one. NULL: the one that the environment
@@ -185,8 +187,8 @@ TERSE_API terse_codec_status terse_codec_encode(const terse_codec *codec, uint8_
 
 // Error feedback (Seide et al. 2014; Karimireddy et al. 2019): error = decay * error + x, wire = encode(error),
 // error -= decode(wire). The product is rounded to fp32 before x is added; with a decay of 1 nothing is rounded.
-// On TERSE_CODEC_NOT_FINITE and TERSE_CODEC_DOES_NOT_FIT error keeps its old values: exactly, if an element of x is not
-// finite; up to the rounding of these operations and their inverses, if a sum is refused.
+// On TERSE_CODEC_NOT_FINITE and TERSE_CODEC_DOES_NOT_FIT error keeps its old values, up to the rounding of these
+// operations and their inverses: x and the error are read once, so elements before the refused one have been changed.
 TERSE_API terse_codec_status terse_codec_encode_with_feedback(const terse_codec *codec, uint8_t *wire, size_t wire_bytes, const float *x,
                                                               float *error, size_t n, const terse_codec_options *options, size_t *bad);
 

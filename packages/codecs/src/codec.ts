@@ -70,8 +70,9 @@ export interface Codec<Call extends EncodeCall = EncodeCall> {
   encode(wire: Uint8Array, x: Floats, ...call: CallOf<Call>): void;
   /**
    * Error feedback: error = decay · error + x, wire = encode(error), error −= decode(wire). `error` (n floats, zeros
-   * before the first step) keeps what was not sent. Errors as in `encode`; x is checked before `error` changes. Seide et
-   * al. 2014, "1-Bit Stochastic Gradient Descent"; Karimireddy et al. 2019, "Error Feedback Fixes SignSGD".
+   * before the first step) keeps what was not sent. Errors as in `encode`; after one `error` has its old values, up to
+   * rounding. Seide et al. 2014, "1-Bit Stochastic Gradient Descent"; Karimireddy et al. 2019, "Error Feedback Fixes
+   * SignSGD".
    */
   encodeWithFeedback(wire: Uint8Array, x: Floats, error: Floats, ...call: CallOf<Call & Decay>): void;
   /**

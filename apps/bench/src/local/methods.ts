@@ -22,10 +22,12 @@ const wires: Readonly<Record<string, readonly string[]>> = {
   f32: [],
   "8-bits": codec("int8"),
   "4-bits": codec("l1", "bits=4"),
+  "4-bits-of-means": codec("bin-means", "bits=4"),
+  "2-bits-of-means": codec("bin-means", "bits=2"),
   "1-bit": codec("scaled-sign"),
 };
 
-/** "muon-5-4-bits": Muon inside, a round every 5 steps, 4 bits an element both ways. */
+/** "muon-5-4-bits": Muon inside, a round every 5 steps, 4 bits an element both ways: l1's, or those of means of bins. */
 export const methods: Readonly<Record<string, LocalMethod>> = Object.fromEntries(
   [5, 10].flatMap((syncEvery) =>
     Object.entries(wires).flatMap(([name, wire]) => [

@@ -39,7 +39,8 @@ every step are those of convergence.md.
 | --- | --- | --- | --- | --- | --- |
 ${[...every, ...local].join("\n")}
 
-The wire is what the end of a name says: f32 means; or 8, 4 bits or one an element, both ways, with error feedback.
+The wire is what the end of a name says: f32 means; or 8, 4, 2 bits or one an element, both ways, with error feedback.
+4 bits are those of the codec l1; "of-means" are those of bin-means.
 Not measured yet: more than four workers, runs of 2,000 steps, intervals of 20 and 50 steps, seconds on links.
 
 All lines, those of the searches too: [local.jsonl](local.jsonl). Recorded: ${when}.

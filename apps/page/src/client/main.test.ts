@@ -47,6 +47,9 @@ const rare = {
   "momentum/quantiles": [0.5, 2, 5, 7, 40],
 };
 
+/** What a line of a run with local steps has besides. */
+const ofRound = { "local/round_bytes": 5000, "local/wait_seconds": 0.02, "local/drift": 1.5 };
+
 /** The card with this heading. */
 const card = (title: string) => `document.querySelector('[aria-label="${title}"]')`;
 
@@ -122,6 +125,34 @@ describe.skipIf(!browserPath)(`in a headless Chromium${whyNoBrowser}`, () => {
     ]);
     const chance = `${card("Agreement by layer")}.querySelector('svg line').getAttribute('x1')`;
     expect(await page.evaluate(chance)).toBe("62.5%");
+    expect(errors).toEqual([]);
+  });
+
+  it("shows the rounds of local steps, beside a run without them", async () => {
+    using local = temporaryRun("local", { steps: 20, local: { syncEvery: 10 } });
+    using other = temporaryRun("other", { steps: 20 });
+    local.add(trainingLine(9, ofRound), trainingLine(19, { ...ofRound, "local/drift": 2.5 }));
+    other.add(trainingLine(9), trainingLine(19));
+    await using server = await servePage(openRuns([other.folder, local.folder]), here);
+    const { page, errors } = await newPage();
+    await opened(server.url, page);
+    await until(page, `!${card("Drift of a round")}.hidden`);
+    const rows = (title: string) =>
+      page.evaluate(
+        `[...${card(title)}.querySelectorAll('tr')].map((row) => [...row.children].map((cell) => cell.textContent))`,
+      );
+    for (const [title, first, last] of [
+      ["Bytes of a round", "5.00 kB", "5.00 kB"],
+      ["Waiting for a round", "20.0 ms", "20.0 ms"],
+      ["Drift of a round", "1.50", "2.50"],
+    ] as const) {
+      await page.evaluate(`${card(title)}.querySelector('summary').click()`);
+      expect(await rows(title), title).toEqual([
+        ["steps", "local"],
+        ["10", first],
+        ["20", last],
+      ]);
+    }
     expect(errors).toEqual([]);
   });
 

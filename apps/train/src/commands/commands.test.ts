@@ -141,7 +141,13 @@ print(json.dumps([[[".".join(map(str, e.absolute_path)), e.message] for e in val
 
   ifThere(`reports one wrong value at its key, and nothing else of the recipe${orWhy}`, () => {
     const shipped = readdirSync(new URL("../../recipes/", import.meta.url)).map((name) => basename(name, ".yaml"));
-    const given = ["optimizer.momentumSync.segments={ role: head }", "bucket=auto", "save.every=3", "device=cuda:1"];
+    const given = [
+      "optimizer.momentumSync.segments={ role: head }",
+      "bucket=auto",
+      "save.every=3",
+      "device=cuda:1",
+      "track={ wandb: offline, mlflow: auto, name: x }",
+    ];
     const recipes = [
       ...shipped.map((name) => readRecipe(name, [])), // with every optimizer and every compression of gradients
       readRecipe("gpt-small-muon", ["optimizer.nsCoefficients=[[1, 2, 3], [4, 5, 6]]"]),
@@ -383,6 +389,22 @@ describe("compare", () => {
       bytes: 1000,
       differs: { "optimizer.lr": lr },
     });
+  });
+
+  it("takes a sweep for its runs that have begun", async () => {
+    const run = (name: string, seed: number) => ({ name, seed, values: {} });
+    const plan = { format: 1, recipe: "x", directory: "/", ranks: 1, flags: [], overrides: [], keys: [] };
+    const runs = [run("seed-0", 0), run("seed-1", 1), run("seed-2", 2), run("seed-3", 3)];
+    writeFileSync(join(folder, "plan.json"), JSON.stringify({ ...plan, runs }));
+    await expect(compareCommand([folder])).rejects.toThrow("has taken a step yet");
+    for (const { name, seed } of runs.slice(0, 3)) {
+      mkdirSync(join(folder, name));
+      writeFileSync(join(folder, name, "recipe.json"), JSON.stringify(readRecipe(defaultRecipe, [`seed=${seed}`])));
+      writeFileSync(join(folder, name, "metrics.jsonl"), `${JSON.stringify(lines[3])}\n`);
+    }
+    await compareCommand([folder]);
+    expect(printed).toMatch(/^A {2}adamw, terngrad +3 +– +0 +– +2\.5000 ± 0\.0000 /m);
+    expect(printed).toContain("\nA: seed-0, seed-1, seed-2\n");
   });
 
   it("shows the runs that it can read, with a line about each that it cannot, and one about a line that was cut short", async () => {

@@ -1,5 +1,5 @@
 /**
- * `./terse compare RUN…`: what runs have reached, in how many steps, seconds and bytes, side by side. Of three and more
+ * `./terse compare RUN…`: what runs, or those of sweeps, have reached, in how many steps, seconds and bytes, side by side. Of three and more
  * runs those that differ in their seed alone share a row.
  */
 import { CheckpointError } from "@terse/checkpoint";
@@ -21,13 +21,15 @@ import {
 import type { RunResult } from "../results/run-result.ts";
 import { textTable } from "../results/text-table.ts";
 import { changesOf } from "../resumed-recipe.ts";
+import { begunRuns, isSweep } from "../sweep/sweep-folder.ts";
 import { recipeOfRun } from "./recipe-of-run.ts";
 
 /** Compares the runs that are there. Throws afterwards where one is not. */
 export async function compareCommand(argv: readonly string[]): Promise<void> {
   const syntax = { command: "./terse compare", flags: { json: "switch" } as const };
-  const { flags, words } = parseArguments(argv, syntax);
-  if (words.length === 0) throw new OptionsError(["compare needs the folders of runs: ./terse compare runs/A runs/B"]);
+  const { flags, words: given } = parseArguments(argv, syntax);
+  const words = given.flatMap((word) => (isSweep(word) ? begunRuns(word) : [word]));
+  if (given.length === 0) throw new OptionsError(["compare needs the folders of runs: ./terse compare runs/A runs/B"]);
   const names = runNames(words);
   const problems: string[] = [];
   const absent: string[] = [];

@@ -25,7 +25,7 @@ const lines: readonly Line[] = [
 ];
 
 /** A run that only has what monitors use. */
-const runAt = (step: number) => ({ folder, step, reader: undefined as ((line: Line) => void) | undefined });
+const runAt = (step: number) => ({ folder, step, recipe: {}, reader: undefined as ((line: Line) => void) | undefined });
 
 const nothing = () => {};
 

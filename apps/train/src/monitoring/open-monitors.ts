@@ -7,10 +7,16 @@ import type { Run } from "../saves/run.ts";
 import type { Line } from "./numbers-of.ts";
 import { Prometheus } from "./prometheus.ts";
 import { tensorboard } from "./tensorboard.ts";
+import { Tracker, trackers } from "./tracker.ts";
 
 export interface MonitorArguments {
   readonly tensorboard?: true | undefined;
   readonly prometheus?: { readonly host: string; readonly port: number } | undefined;
+}
+
+/** The monitors of a run. Without `ended` they take it for dead when they are disposed. */
+export interface Monitors extends Disposable {
+  ended(code: number): void;
 }
 
 /** Opens the monitors that the arguments ask for, until the result is disposed. `note` prints a line. Never rejects. */
@@ -18,7 +24,7 @@ export async function openMonitors(
   { tensorboard: writesEvents, prometheus: address }: MonitorArguments,
   run: Run,
   note: (text: string) => void,
-): Promise<Disposable> {
+): Promise<Monitors> {
   const opened: { name: string; show: (line: Line) => void }[] = [];
   const resources = new DisposableStack();
   if (writesEvents)
@@ -40,6 +46,18 @@ export async function openMonitors(
       note(`prometheus: ${why}; the run goes on without it`);
     }
   }
+  const tracking: Tracker[] = [];
+  for (const name of trackers) {
+    const to = run.recipe.track?.[name];
+    if (to === undefined) continue;
+    try {
+      const tracker = resources.use(new Tracker(name, to, run, note));
+      tracking.push(tracker);
+      opened.push({ name: `track.${name}`, show: (line) => tracker.show(line) });
+    } catch (error) {
+      note(`track.${name}: ${sentence(error)}; the run goes on without it`);
+    }
+  }
   run.reader = (line) => {
     for (const each of [...opened])
       try {
@@ -49,5 +67,10 @@ export async function openMonitors(
         opened.splice(opened.indexOf(each), 1);
       }
   };
-  return resources;
+  return {
+    ended(code) {
+      for (const each of tracking) each.ended(code);
+    },
+    [Symbol.dispose]: () => resources.dispose(),
+  };
 }

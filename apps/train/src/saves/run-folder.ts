@@ -16,7 +16,9 @@ import type { Place } from "./write-save.ts";
 
 /** What a run has written before its first save. */
 const isBeforeFirstSave = (name: string) =>
-  isTraceFile(name) || name === initialFiles || /^(recipe\.json|metrics\.jsonl|tensorboard|\..*\.tmp)$/.test(name);
+  isTraceFile(name) ||
+  name === initialFiles ||
+  /^(recipe\.json|metrics\.jsonl|tensorboard|track\.json|(wandb|mlflow)\.log|wandb|\..*\.tmp)$/.test(name);
 
 /** Makes a new folder for this run. */
 export function claimFolder({ out, recipe, resume, logDir }: RunArguments): string {

@@ -92,7 +92,16 @@ export function readPlan(folder: string): SweepPlan {
   return plan as SweepPlan;
 }
 
+/** Whether a folder is that of a sweep. */
 export const isSweep = (folder: string): boolean => existsSync(join(folder, planFile));
+
+/** The folders of a sweep's runs that have written something. Throws `CheckpointError` where there is none. */
+export function begunRuns(folder: string): string[] {
+  const all = readPlan(folder).runs.map(({ name }) => join(folder, name));
+  const begun = all.filter((run) => existsSync(join(run, "metrics.jsonl")));
+  if (begun.length === 0) throw new CheckpointError(`no run of the sweep ${folder} has taken a step yet`);
+  return begun;
+}
 
 const readBase = (folder: string): Tree => {
   const path = join(folder, baseRecipeFile);

@@ -105,6 +105,18 @@ describe("chat", () => {
     ]);
   });
 
+  it("finds an answer that a template writes without its thoughts once more messages follow", async () => {
+    const template = file(
+      "{% for m in messages %}[{{ m.role[0] }}]{{ m.content if loop.last else m.content.split('>')[-1] }}.;{% endfor %}{% if add_generation_prompt %}[a]{% endif %}",
+      ".jinja",
+    );
+    const messages = [user("hi"), assistant("<hm>yo"), user("?"), assistant("<so>ok")];
+    const { rows, data } = await rowsOf([{ messages }], { template });
+    const text = "[u]hi.;[a]yo.;[u]?.;[a]<so>ok.;";
+    expect(rows).toEqual([[text, learnedIn(text, ["yo.;", "<so>ok.;"])]]);
+    expect(data.remarks!.filter((line) => line.includes("not learned"))).toEqual([]);
+  });
+
   it("says how many answers a template writes in another way where more follows, and does not learn them", async () => {
     const template = file(
       "{% for m in messages %}[{{ m.role[0] }}]{% if m.role == 'user' or loop.last %}{{ m.content }}{% else %}…{% endif %};{% endfor %}{% if add_generation_prompt %}[a]{% endif %}",

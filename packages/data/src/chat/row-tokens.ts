@@ -47,7 +47,8 @@ export async function rowTokens(
     return loss === "all" ? learning(ids, [], loss) : { ids, learned: marked };
   }
   // An answer begins where its conversation differs from one that asks for it, and ends where it differs from one that
-  // ends with it. What follows a prompt is the answer as a whole.
+  // ends with it. Some templates write an answer without its thoughts once more messages follow: then it is what both
+  // have of it at the end. What follows a prompt is the answer as a whole.
   const turns = given === undefined ? answersIn(messages) : messages.length > given ? [[given, messages.length]] : [];
   const beginnings = turns.flatMap(([from, to]) => [
     { count: from!, prompt: true },
@@ -60,7 +61,9 @@ export async function rowTokens(
   ];
   const spans = turns.map((_, i) => {
     const [begin, end = ids] = others.slice(2 * i);
-    return [commonLength(begin!, ids), commonLength(end, ids)] as const;
+    const from = commonLength(begin!, ids);
+    const alone = end.subarray(commonLength(begin!, end)); // the answer where nothing follows
+    return [from, Math.max(commonLength(end, ids), from + endAtBeginning(alone, ids.subarray(from)))] as const;
   });
   const found = spans.filter(([begin, end]) => begin < end);
   return { ...learning(ids, found, loss), lost: spans.length - found.length };
@@ -86,4 +89,11 @@ function commonLength(a: MarkedTokens["ids"], b: MarkedTokens["ids"]): number {
   let length = 0;
   while (length < a.length && length < b.length && a[length] === b[length]) length++;
   return length;
+}
+
+/** How many tokens at the end of a row are the beginning of another one: 0, or at least 2, because a newline may be. */
+function endAtBeginning(row: MarkedTokens["ids"], other: MarkedTokens["ids"]): number {
+  for (let length = Math.min(row.length, other.length); length > 1; length--)
+    if (commonLength(row.subarray(row.length - length), other) >= length) return length;
+  return 0;
 }

@@ -25,7 +25,8 @@ export const ofAllRuns: readonly Definition[] = [
   {
     title: "Loss",
     unit: "",
-    about: "Of training, the mean over the ranks; with points: on held-out data.",
+    about:
+      "Of training, the mean over the ranks; with points: on held-out data. Between rounds of local steps the first is that of each rank's own parameters, the second that of the ones they share.",
     lines: [
       { key: "train/loss", label: "training", faint: true },
       { key: "val/loss", label: "validation", points: true },
@@ -44,6 +45,24 @@ export const ofAllRuns: readonly Definition[] = [
     lines: [line("exposed_fraction", "waiting")],
   },
   { title: "Bytes", unit: "B", about: "Sent by rank 0 in a step, with headers.", lines: [line("sent_bytes", "sent")] },
+  {
+    title: "Bytes of a round",
+    unit: "B",
+    about: "Sent by rank 0 in a round of local steps, whose share in each step is among the bytes above.",
+    lines: [line("local/round_bytes", "sent")],
+  },
+  {
+    title: "Waiting for a round",
+    unit: "s",
+    about: "Where the round is used: what its delay has not hidden.",
+    lines: [line("local/wait_seconds", "waiting")],
+  },
+  {
+    title: "Drift of a round",
+    unit: "",
+    about: "Distance of a rank's own parameters from the shared ones when the round left, the mean over the ranks.",
+    lines: [line("local/drift", "drift")],
+  },
   {
     title: "Skew",
     unit: "s",

@@ -113,16 +113,21 @@ size_t terse_bin_means_encode(const terse_bin_means_kernel *kernel, uint8_t *wir
     return end;
 }
 
+int terse_bin_means_is_good(const uint8_t *wire, size_t n, const terse_codec_options *o, size_t begin, size_t end) {
+    const terse_scale_group_range groups = terse_scale_groups_of(begin, end, n, o);
+    for (size_t at = groups.first << o->bits; at < groups.end << o->bits; at++)
+        if (!isfinite(terse_scale_at(wire, at))) return 0;
+    return 1;
+}
+
 terse_codec_status terse_bin_means_decode_add(const terse_bin_means_kernel *kernel, float *sum, const uint8_t *wire, size_t n, const terse_codec_options *o, size_t begin, size_t end) {
     const size_t tables = table_bytes(n, o), bytes = 4u << o->bits;
-    for (size_t at = 0; at < tables; at += 4)
-        if (!isfinite(terse_scale_at(wire, at / 4))) return TERSE_CODEC_BAD_WIRE;
     for (size_t i = begin, r = begin < end ? terse_scale_group_of(begin, o) : 0; i < end; r++) {
         const size_t group_end = terse_scale_group_begin(r + 1, n, o), to = group_end < end ? group_end : end;
         float values[TERSE_MOST_BINS] = {0};
         memcpy(values, wire + r * bytes, bytes);
         for (int entry = 0; entry < TERSE_MOST_BINS; entry++) values[entry] *= o->scale;
-        kernel->add(sum, wire + tables, n, values, o->bits, i, to);
+        kernel->add(sum, wire + tables, n, o->bits, values, i, to);
         i = to;
     }
     return TERSE_CODEC_OK;
@@ -142,10 +147,5 @@ void terse_bin_means_write(uint8_t *fields, const float *x, const terse_midpoint
     for (size_t i = from; i < to; i++) terse_set_field(fields, i, bits, terse_nearest_entry(midpoints, x[i], bits));
 }
 
-void terse_bin_means_add(float *sum, const uint8_t *fields, size_t n, const float values[TERSE_MOST_BINS], unsigned bits, size_t from, size_t to) {
-    (void)n;
-    for (size_t i = from; i < to; i++) sum[i] += values[terse_field(fields, i, bits)];
-}
-
-static const terse_bin_means_kernel kernel = {&terse_reductions_scalar, sum_chunk, terse_bin_means_write, terse_bin_means_add};
+static const terse_bin_means_kernel kernel = {&terse_reductions_scalar, sum_chunk, terse_bin_means_write, terse_fields_look_up_scalar};
 TERSE_BIN_MEANS(kernel, scalar)

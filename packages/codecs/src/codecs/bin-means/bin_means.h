@@ -30,22 +30,21 @@ static inline unsigned terse_nearest_entry(const terse_midpoints *midpoints, flo
 
 typedef struct terse_bin_means_kernel {
     const terse_reductions *reductions;
-    // Adds the n elements of one chunk to the bins. |x| perFloat is less than 2^31, because |x| <= sqrt(n) rms.
+    // Adds the n elements of one chunk to the bins. |x| per_float is less than 2^31, because |x| <= sqrt(n) rms.
     void (*sum_chunk)(terse_bins *bins, const float *x, size_t n, unsigned bits, double per_float);
     // The fields of the elements [from, to), which share a table. x[0] and field 0 are those of the whole vector.
     void (*write)(uint8_t *fields, const float *x, const terse_midpoints *midpoints, unsigned bits, size_t from, size_t to);
-    // sum[i] += values[field i]. n: fields in all, which says how far may be read.
-    void (*add)(float *sum, const uint8_t *fields, size_t n, const float values[TERSE_MOST_BINS], unsigned bits, size_t from, size_t to);
+    terse_fields_look_up *add;
 } terse_bin_means_kernel;
 
 void terse_bin_means_write(uint8_t *fields, const float *x, const terse_midpoints *midpoints, unsigned bits, size_t from, size_t to);
-void terse_bin_means_add(float *sum, const uint8_t *fields, size_t n, const float values[TERSE_MOST_BINS], unsigned bits, size_t from, size_t to);
 
 // What all implementations share.
 terse_codec_status terse_bin_means_check(size_t n, const terse_codec_options *o);
 size_t terse_bin_means_wire_bytes(size_t n, const terse_codec_options *o);
 size_t terse_bin_means_prepare(const terse_bin_means_kernel *kernel, uint8_t *wire, const float *x, size_t n, const terse_codec_options *o);
 size_t terse_bin_means_encode(const terse_bin_means_kernel *kernel, uint8_t *wire, const float *x, size_t n, const terse_codec_options *o, size_t begin, size_t end);
+int terse_bin_means_is_good(const uint8_t *wire, size_t n, const terse_codec_options *o, size_t begin, size_t end);
 terse_codec_status terse_bin_means_decode_add(const terse_bin_means_kernel *kernel, float *sum, const uint8_t *wire, size_t n, const terse_codec_options *o, size_t begin, size_t end);
 
 // The table of one implementation, from its kernel.
@@ -61,7 +60,8 @@ terse_codec_status terse_bin_means_decode_add(const terse_bin_means_kernel *kern
     }                                                                                                                                     \
     const terse_codec terse_bin_means_##by = {                                                                                            \
         .name = "bin-means", .implementation = #by, .takes = TERSE_BIN_MEANS_TAKES, .check = terse_bin_means_check,                       \
-        .wire_bytes = terse_bin_means_wire_bytes, .prepare = prepare, .encode = encode, .decode_add = decode_add,                         \
+        .wire_bytes = terse_bin_means_wire_bytes, .prepare = prepare, .encode = encode, .is_good = terse_bin_means_is_good,               \
+        .decode_add = decode_add, .blocks_in_encode = TERSE_REDUCTION_CHUNK,                                                              \
     };
 
 #endif

@@ -76,40 +76,4 @@ static void write(uint8_t *fields, const float *x, const terse_midpoints *midpoi
     terse_bin_means_write(fields, x, midpoints, bits, done, to);
 }
 
-typedef struct adding {
-    float *sum;
-    const uint8_t *fields;
-    size_t ahead;
-    terse_unpacking unpacking;
-    eight_floats values[2];
-} adding;
-
-static inline __attribute__((always_inline)) void add_some(const adding *a, size_t i, const unsigned bits) {
-    terse_prefetch(a->sum + i + a->ahead);
-    EACH_VECTOR {
-        float *sum = a->sum + i + LANES * k;
-        const ints entry = terse_unpacked(&a->unpacking, a->fields, i, k);
-        vec value = LOOK_UP_8(a->values[0], entry);
-        if (bits == 4) value = CHOOSE(INTS_ABOVE(entry, SPLAT_INTS(7)), LOOK_UP_8(a->values[1], entry), value);
-        STORE(sum, LOAD(sum) + value);
-    }
-}
-
-TERSE_ROUND_FUNCTION add_few_bits(void *context, size_t i) { add_some(context, i, 3); }
-TERSE_ROUND_FUNCTION add_4_bits(void *context, size_t i) { add_some(context, i, 4); }
-
-static void add(float *sum, const uint8_t *fields, size_t n, const float values[TERSE_MOST_BINS], unsigned bits, size_t from, size_t to) {
-    const size_t readable = TERSE_READABLE_FIELDS(n, bits), first = (from + 7) / 8 * 8, last = to < readable ? to : readable;
-    size_t done = from;
-    if (first < last) {
-        terse_bin_means_add(sum, fields, n, values, bits, from, first);
-        adding a = {
-            sum + first, fields + first / 8 * bits, terse_fields_ahead(to - from), terse_unpacking_of(bits),
-            {EIGHT_FLOATS(values), EIGHT_FLOATS(values + 8)},
-        };
-        done = first + (bits == 4 ? terse_walk(last - first, add_4_bits, &a) : terse_walk(last - first, add_few_bits, &a));
-    }
-    terse_bin_means_add(sum, fields, n, values, bits, done, to);
-}
-
-static const terse_bin_means_kernel kernel = {&TERSE_NAMED(terse_reductions), sum_chunk, write, add};
+static const terse_bin_means_kernel kernel = {&TERSE_NAMED(terse_reductions), sum_chunk, write, TERSE_NAMED(terse_fields_look_up)};

@@ -37,18 +37,21 @@ size_t terse_int8_encode(const terse_reductions *reductions, terse_int8_writing 
 }
 
 // -128, which no encoder writes, overflows fp32 if the scale is near the largest float.
-static int beyond_fp32(const uint8_t *wire, size_t n, const terse_codec_options *o, size_t groups) {
-    for (size_t r = 0; r < groups; r++) {
+int terse_int8_is_good(const uint8_t *wire, size_t n, const terse_codec_options *o, size_t begin, size_t end) {
+    if (!terse_scales_are_good(wire, n, o, begin, end)) return 0;
+    const terse_scale_group_range groups = terse_scale_groups_of(begin, end, n, o);
+    const uint8_t *const bytes = wire + 4 * terse_scale_group_count(n, o);
+    for (size_t r = groups.first; r < groups.end; r++) {
         if (isfinite((float)(-128.0 * terse_int8_step(terse_scale_at(wire, r))))) continue;
-        const size_t begin = terse_scale_group_begin(r, n, o), end = terse_scale_group_begin(r + 1, n, o);
-        if (begin < end && memchr(wire + 4 * groups + begin, 0x80, end - begin)) return 1;
+        const size_t from = terse_scale_group_begin(r, n, o), to = terse_scale_group_begin(r + 1, n, o);
+        const size_t first = from > begin ? from : begin, last = to < end ? to : end;
+        if (first < last && memchr(bytes + first, 0x80, last - first)) return 0;
     }
-    return 0;
+    return 1;
 }
 
 terse_codec_status terse_int8_decode_add(terse_int8_reading *read, float *sum, const uint8_t *wire, size_t n, const terse_codec_options *o, size_t begin, size_t end) {
     const size_t groups = terse_scale_group_count(n, o);
-    if (!terse_scales_are_good(wire, groups) || beyond_fp32(wire, n, o, groups)) return TERSE_CODEC_BAD_WIRE;
     for (size_t i = begin, r = begin < end ? terse_scale_group_of(begin, o) : 0; i < end; r++) {
         const size_t behind = terse_scale_group_begin(r + 1, n, o), stop = behind < end ? behind : end;
         read(sum, wire + 4 * groups, i, stop, terse_int8_step(terse_scale_at(wire, r)), o->scale);

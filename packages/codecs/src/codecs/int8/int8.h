@@ -33,6 +33,7 @@ terse_int8_reading terse_int8_read;
 size_t terse_int8_prepare(const terse_reductions *reductions, uint8_t *wire, const float *x, size_t n, const terse_codec_options *o);
 size_t terse_int8_scales(const terse_reductions *reductions, uint8_t *scales, const float *x, size_t n, const terse_codec_options *o);
 size_t terse_int8_encode(const terse_reductions *reductions, terse_int8_writing *write, uint8_t *wire, const float *x, size_t n, const terse_codec_options *o, size_t begin, size_t end);
+int terse_int8_is_good(const uint8_t *wire, size_t n, const terse_codec_options *o, size_t begin, size_t end);
 terse_codec_status terse_int8_decode_add(terse_int8_reading *read, float *sum, const uint8_t *wire, size_t n, const terse_codec_options *o, size_t begin, size_t end);
 
 // The table of one implementation, from its reductions and its two loops.
@@ -51,7 +52,8 @@ terse_codec_status terse_int8_decode_add(terse_int8_reading *read, float *sum, c
     }                                                                                                                                     \
     const terse_codec terse_int8_##by = {                                                                                                 \
         .name = "int8", .implementation = #by, .takes = TERSE_INT8_TAKES,                                                                 \
-        .wire_bytes = terse_int8_wire_bytes, .prepare = prepare, .encode = encode, .decode_add = decode_add, .scales = scales_of,         \
+        .wire_bytes = terse_int8_wire_bytes, .prepare = prepare, .encode = encode, .is_good = terse_int8_is_good,                         \
+        .decode_add = decode_add, .scales = scales_of, .blocks_in_encode = TERSE_REDUCTION_CHUNK,                                         \
     };
 
 #endif

@@ -73,7 +73,11 @@ static inline size_t terse_scaled_sign_scale(const void *by, const float *x, siz
     return squares - squares == 0.0 ? end : begin + terse_first_not_finite(x + begin, end - begin);
 }
 
+// Whether encode computes the scales: if blocks fit the cache, so that memory is read once.
+static inline int terse_scaled_sign_in_encode(const terse_codec_options *o) { return o->block && o->block <= TERSE_REDUCTION_CHUNK; }
+
 static inline size_t terse_scaled_sign_prepare(const terse_reductions *reductions, uint8_t *wire, const float *x, size_t n, const terse_codec_options *o) {
+    if (terse_scaled_sign_in_encode(o)) return n;
     const terse_scaled_sign_preparing p = {reductions, terse_scaled_sign_at_once(n, o) ? wire + 4 * terse_scale_group_count(n, o) : NULL};
     return terse_compute_scales(terse_scaled_sign_scale, &p, 1, wire, x, n, o);
 }
@@ -84,22 +88,36 @@ static inline void terse_clear_bits(uint8_t *bits, size_t begin, size_t end) {
     memset(bits + begin / 8, 0, (end - begin) / 8);
 }
 
-static inline size_t terse_scaled_sign_encode(const terse_codec *sign, uint8_t *wire, const float *x, size_t n, const terse_codec_options *o, size_t begin, size_t end) {
-    uint8_t *bits = wire + 4 * terse_scale_group_count(n, o);
-    const size_t done = terse_scaled_sign_at_once(n, o) ? end : sign->encode(bits, x, n, o, begin, end);
+static inline size_t terse_scaled_sign_encode(const terse_reductions *reductions, const terse_codec *sign, uint8_t *wire, const float *x, size_t n,
+                                              const terse_codec_options *o, size_t begin, size_t end) {
+    uint8_t *const bits = wire + 4 * terse_scale_group_count(n, o);
+    const int at_once = terse_scaled_sign_at_once(n, o), in_encode = terse_scaled_sign_in_encode(o);
+    if (!at_once) {
+        const size_t done = sign->encode(bits, x, n, o, begin, end);
+        if (done < end) return done;
+    }
     for (size_t i = begin; i < end;) {
-        const size_t r = terse_scale_group_of(i, o), behind = terse_scale_group_begin(r + 1, n, o);
+        const size_t r = terse_scale_group_of(i, o), first = terse_scale_group_begin(r, n, o), behind = terse_scale_group_begin(r + 1, n, o);
         const size_t stop = behind < end ? behind : end;
-        if (terse_scale_at(wire, r) == 0.0f) terse_clear_bits(bits, i, stop);
+        float scale;
+        if (in_encode) {
+            // A block that reaches beyond this range may be another thread's to write.
+            const int mine = first >= begin && behind <= end;
+            const size_t accepted = terse_scaled_sign_scale(&(terse_scaled_sign_preparing){reductions, at_once && mine ? bits : NULL}, x, first, behind, o, &scale);
+            if (accepted < behind) return accepted;
+            if (at_once && !mine) sign->encode(bits, x, n, o, i, stop);
+            if (first >= begin) terse_set_scale(wire, r, scale);
+        } else {
+            scale = terse_scale_at(wire, r);
+        }
+        if (scale == 0.0f) terse_clear_bits(bits, i, stop);
         i = stop;
     }
-    return done;
+    return end;
 }
 
 static inline terse_codec_status terse_scaled_sign_decode_add(const terse_codec *sign, float *sum, const uint8_t *wire, size_t n, const terse_codec_options *o, size_t begin, size_t end) {
-    const size_t groups = terse_scale_group_count(n, o);
-    if (!terse_scales_are_good(wire, groups)) return TERSE_CODEC_BAD_WIRE;
-    const uint8_t *bits = wire + 4 * groups;
+    const uint8_t *bits = wire + 4 * terse_scale_group_count(n, o);
     terse_codec_options scaled = *o;
     for (size_t i = begin; i < end;) {
         const size_t r = terse_scale_group_of(i, o), behind = terse_scale_group_begin(r + 1, n, o);
@@ -118,14 +136,15 @@ static inline terse_codec_status terse_scaled_sign_decode_add(const terse_codec 
         return terse_scaled_sign_prepare(&terse_reductions_##by, wire, x, n, o);                                                          \
     }                                                                                                                                     \
     static size_t encode(uint8_t *wire, const float *x, size_t n, const terse_codec_options *o, size_t begin, size_t end) {               \
-        return terse_scaled_sign_encode(&terse_sign_##by, wire, x, n, o, begin, end);                                                     \
+        return terse_scaled_sign_encode(&terse_reductions_##by, &terse_sign_##by, wire, x, n, o, begin, end);                                                     \
     }                                                                                                                                     \
     static terse_codec_status decode_add(float *sum, const uint8_t *wire, size_t n, const terse_codec_options *o, size_t begin, size_t end) { \
         return terse_scaled_sign_decode_add(&terse_sign_##by, sum, wire, n, o, begin, end);                                               \
     }                                                                                                                                     \
     const terse_codec terse_scaled_sign_##by = {                                                                                          \
         .name = "scaled-sign", .implementation = #by, .takes = TERSE_SCALED_SIGN_TAKES,                                                   \
-        .wire_bytes = terse_scaled_sign_wire_bytes, .prepare = prepare, .encode = encode, .decode_add = decode_add,                       \
+        .wire_bytes = terse_scaled_sign_wire_bytes, .prepare = prepare, .encode = encode, .is_good = terse_scales_are_good,               \
+        .decode_add = decode_add, .blocks_in_encode = TERSE_REDUCTION_CHUNK,                                                              \
     };
 
 #endif

@@ -45,7 +45,7 @@ static size_t encode(uint8_t *wire, const float *x, size_t n, const terse_codec_
 
 static terse_codec_status decode_add(float *sum, const uint8_t *wire, size_t n, const terse_codec_options *o, size_t begin, size_t end) {
     const size_t groups = terse_scale_group_count(n, o), quarter = terse_terngrad_quarter(n);
-    if (!terse_scales_are_good(wire, groups)) return TERSE_CODEC_BAD_WIRE;
+    if (!terse_scales_are_good(wire, n, o, 0, n)) return TERSE_CODEC_BAD_WIRE;
     for (size_t j = begin / 4; j < terse_terngrad_byte(end, n); j++)
         for (size_t k = 0; k < 4 && k * quarter + j < n; k++) {
             const size_t i = k * quarter + j;

@@ -101,7 +101,7 @@ static void add(float *sum, const uint8_t *codes, size_t count, unsigned k, ters
 
 static terse_codec_status decode_add(float *sum, const uint8_t *wire, size_t n, const terse_codec_options *o, size_t begin, size_t end) {
     const size_t groups = terse_scale_group_count(n, o), quarter = terse_terngrad_quarter(n), stop = terse_terngrad_byte(end, n);
-    if (!terse_scales_are_good(wire, groups)) return TERSE_CODEC_BAD_WIRE;
+    if (!terse_scales_are_good(wire, n, o, 0, n)) return TERSE_CODEC_BAD_WIRE;
     const uint8_t *codes = wire + 4 * groups;
     for (size_t j = begin / 4; j < stop; j += CHUNK)
         for (unsigned k = 0; k < 4; k++) {

@@ -71,4 +71,12 @@ typedef struct terse_field_meaning {
 typedef void terse_fields_add(float *sum, const uint8_t *fields, size_t n, const terse_field_meaning *meaning, float scale, size_t from, size_t to);
 terse_fields_add terse_fields_add_scalar, terse_fields_add_avx2, terse_fields_add_avx512, terse_fields_add_neon;
 
+// sum[i] += values[field i]. width: 2 to 4.
+typedef void terse_fields_look_up(float *sum, const uint8_t *fields, size_t n, unsigned width, const float values[16], size_t from, size_t to);
+terse_fields_look_up terse_fields_look_up_scalar, terse_fields_look_up_avx2, terse_fields_look_up_avx512, terse_fields_look_up_neon;
+
+static inline float terse_field_value(uint32_t field, const terse_field_meaning *m) {
+    return (float)(((double)(field < m->most ? field : m->most) - m->offset) * m->unit);
+}
+
 #endif

@@ -101,10 +101,10 @@ size_t terse_levels_encode(const terse_levels_codec *codec, uint8_t *wire, const
     return end;
 }
 
-int terse_levels_scales_are_good(double reach, const uint8_t *wire, size_t n, const terse_codec_options *o) {
+int terse_levels_scales_are_good(double reach, const uint8_t *wire, size_t n, const terse_codec_options *o, size_t begin, size_t end) {
     if (o->unscaled) return 1;
-    const size_t groups = terse_scale_group_count(n, o);
-    for (size_t r = 0; r < groups; r++)
+    const terse_scale_group_range groups = terse_scale_groups_of(begin, end, n, o);
+    for (size_t r = groups.first; r < groups.end; r++)
         if (!terse_levels_can_be_a_scale(terse_scale_at(wire, r), reach)) return 0;
     return 1;
 }
@@ -130,7 +130,6 @@ static void add_logarithmic(float *sum, const uint8_t *fields, unsigned width, i
 }
 
 terse_codec_status terse_levels_decode_add(const terse_levels_codec *codec, float *sum, const uint8_t *wire, size_t n, const terse_codec_options *o, size_t begin, size_t end) {
-    if (!terse_levels_scales_are_good(codec->reach, wire, n, o)) return TERSE_CODEC_BAD_WIRE;
     const unsigned s = terse_levels_a_side(o), width = terse_field_width(o);
     const uint8_t *fields = terse_levels_fields((uint8_t *)wire, n, o);
     const double none = (double)terse_field_ranks(o) * s;

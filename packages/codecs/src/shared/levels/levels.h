@@ -54,8 +54,8 @@ terse_codec_status terse_levels_decode_add(const terse_levels_codec *codec, floa
 
 static inline int terse_levels_can_be_a_scale(double scale, double reach) { return scale >= 0 && scale * reach <= FLT_MAX; }
 
-// Whether an encoder can have written the scales of a wire.
-int terse_levels_scales_are_good(double reach, const uint8_t *wire, size_t n, const terse_codec_options *o);
+// Whether an encoder can have written the scales of the elements [begin, end).
+int terse_levels_scales_are_good(double reach, const uint8_t *wire, size_t n, const terse_codec_options *o, size_t begin, size_t end);
 
 // The table of a codec `named`, from its terse_levels_codec.
 #define TERSE_LEVELS_TABLE(codec, named, flags, by)                                                                                          \
@@ -71,12 +71,16 @@ int terse_levels_scales_are_good(double reach, const uint8_t *wire, size_t n, co
     static size_t encode_at_once(uint8_t *wire, const float *x, size_t n, const terse_codec_options *o) {                                    \
         return terse_levels_encode_at_once(&(codec), wire, x, n, o);                                                                         \
     }                                                                                                                                        \
+    static int is_good(const uint8_t *wire, size_t n, const terse_codec_options *o, size_t begin, size_t end) {                              \
+        return terse_levels_scales_are_good((codec).reach, wire, n, o, begin, end);                                                         \
+    }                                                                                                                                        \
     static terse_codec_status decode_add(float *sum, const uint8_t *wire, size_t n, const terse_codec_options *o, size_t begin, size_t end) { \
         return terse_levels_decode_add(&(codec), sum, wire, n, o, begin, end);                                                               \
     }                                                                                                                                        \
     const terse_codec terse_##named##_##by = {                                                                                               \
         .name = #named, .implementation = #by, .takes = (flags), .check = terse_levels_check, .wire_bytes = terse_levels_wire_bytes,         \
-        .prepare = prepare, .encode = encode, .decode_add = decode_add, .scales = scales_of, .encode_at_once = encode_at_once,               \
+        .prepare = prepare, .encode = encode, .is_good = is_good, .decode_add = decode_add, .scales = scales_of,                             \
+        .encode_at_once = encode_at_once, .blocks_in_encode = TERSE_REDUCTION_CHUNK,                                                         \
     };
 
 #endif

@@ -1,0 +1,156 @@
+import { execFileSync, spawnSync } from "node:child_process";
+import { chmodSync, existsSync, globSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { defaultRecipe, readRecipe } from "../recipe.ts";
+import type { Line } from "./numbers-of.ts";
+import { Tracker } from "./tracker.ts";
+
+const python = process.env["TERSE_PYTHON"] ?? "python3";
+const has = (module: string) => spawnSync(python, ["-c", `import ${module}`]).status === 0;
+const orWhy = (module: string, pip: string, isThere: boolean) =>
+  isThere ? "" : ` (skipped: the tests' Python has no ${module}; pip install ${pip})`;
+
+let folder: string;
+let notes: string[];
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), "terse-tracker-"));
+  notes = [];
+});
+afterEach(() => {
+  vi.unstubAllEnvs();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+const lines: readonly Line[] = [
+  { step: 0, "val/loss": 5.5 },
+  { step: 0, "train/loss": 5.25, "ranks/compute_seconds": [0.5, 0.75], emulated_link: "100 Mbit/s" },
+  { step: 300, "train/loss": 2.125, "layers/names": ["a.weight"], "layers/ties": [0.375], grad_norm: Number.NaN },
+];
+
+const recipeWith = (...overrides: string[]) => readRecipe(defaultRecipe, overrides);
+
+/** Hands lines to a tracker, and resolves when its process has ended. */
+async function tracked(
+  name: "wandb" | "mlflow",
+  to: string,
+  { shown = lines, code = 0, recipe = recipeWith("track.project=a b", "track.name=mine") } = {},
+): Promise<void> {
+  const tracker = new Tracker(name, to, { folder, recipe }, (text) => notes.push(text));
+  for (const line of shown) tracker.show(line);
+  if (code >= 0) tracker.ended(code);
+  tracker[Symbol.dispose]();
+  await tracker.left;
+}
+
+const read = (...args: string[]) =>
+  JSON.parse(
+    execFileSync(python, [fileURLToPath(new URL("testing/read-tracked.py", import.meta.url)), ...args], {
+      encoding: "utf8",
+    }),
+  ) as Record<string, unknown>;
+
+const hasWandb = has("wandb.proto.wandb_internal_pb2");
+describe.skipIf(!hasWandb)(`Weights & Biases${orWhy("wandb", "wandb", hasWandb)}`, () => {
+  it("has the numbers under their names, the recipe, and a resumed run under the same id, in files for wandb sync", async () => {
+    await tracked("wandb", "offline", { code: 130 });
+    await tracked("wandb", "offline", { shown: [{ step: 310, "train/loss": 1.5 }] });
+    const files = globSync(join(folder, "wandb", "offline-run-*", "run-*.wandb")).sort();
+    expect(notes).toEqual(files.map(() => expect.stringMatching(/^tracked by wandb: wandb sync .*offline-run-/)));
+    const { wandb: id } = JSON.parse(readFileSync(join(folder, "track.json"), "utf8")) as { wandb: string };
+    expect(files.length).toBeGreaterThan(0);
+    for (const file of files) expect(file).toContain(`run-${id}.wandb`);
+    const run = read("wandb", ...files) as { config: Record<string, object>; history: object[]; exits: number[] };
+    expect(run).toMatchObject({ id, project: "a b", name: "mine" });
+    expect(run.config).toMatchObject({ optimizer: { name: recipeWith().optimizer.name }, steps: recipeWith().steps });
+    expect(run.history).toMatchObject([
+      {
+        _step: 0,
+        "val/loss": 5.5,
+        "train/loss": 5.25,
+        "ranks/compute_seconds/0": 0.5,
+        "ranks/compute_seconds/1": 0.75,
+      },
+      { _step: 300, "train/loss": 2.125, "layers/ties/a.weight": 0.375 },
+      { _step: 310, "train/loss": 1.5 },
+    ]);
+    expect(run.exits).toEqual([130, 0]);
+  });
+});
+
+const hasMlflow = has("mlflow");
+describe.skipIf(!hasMlflow)(`MLflow${orWhy("mlflow", "mlflow-skinny", hasMlflow)}`, () => {
+  it("has the numbers under their names, the recipe as parameters, and a resumed run under the same id", async () => {
+    const store = join(folder, "store");
+    await tracked("mlflow", store, { code: -1 }); // it dies
+    const dead = read("mlflow", store, "a b");
+    expect(dead).toMatchObject({ name: "mine", status: "FAILED" });
+    const recipe = recipeWith("track.project=a b", "steps=77");
+    await tracked("mlflow", store, { shown: [{ step: 310, "train/loss": 1.5 }], recipe });
+    const run = read("mlflow", store, "a b");
+    expect(run).toMatchObject({
+      id: dead["id"],
+      status: "FINISHED",
+      metrics: {
+        "val/loss": [[0, 5.5]],
+        "train/loss": [
+          [0, 5.25],
+          [300, 2.125],
+          [310, 1.5],
+        ],
+        "ranks/compute_seconds/1": [[0, 0.75]],
+        "layers/ties/a.weight": [[300, 0.375]],
+      },
+      params: { "optimizer.name": recipe.optimizer.name, steps: String(recipeWith().steps) },
+      tags: { "resumed.steps": "77" },
+    });
+    expect(notes).toEqual([0, 1].map(() => `tracked by mlflow: run ${run["id"]} of the experiment a b`));
+  });
+
+  it("that does not answer costs one line, and no time of the run", async () => {
+    vi.stubEnv("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "0");
+    await tracked("mlflow", "http://127.0.0.1:9");
+    expect(notes).toEqual([expect.stringMatching(/^track\.mlflow: .*; the run goes on$/)]);
+    expect(readFileSync(join(folder, "mlflow.log"), "utf8")).toContain("127.0.0.1");
+  });
+});
+
+it("says in one line that there is no Python, or that it lacks the client", async () => {
+  vi.stubEnv("TERSE_PYTHON", join(folder, "none"));
+  await tracked("wandb", "offline");
+  expect(notes).toEqual([expect.stringMatching(/^track\.wandb: Python cannot be started: .*ENOENT; the run goes on$/)]);
+
+  notes = [];
+  const bare = join(folder, "bare");
+  writeFileSync(bare, `#!/bin/sh\nexec ${python} -S "$@"\n`); // -S: without installed packages
+  chmodSync(bare, 0o755);
+  vi.stubEnv("TERSE_PYTHON", bare);
+  vi.stubEnv("PYTHONPATH", "");
+  await tracked("mlflow", "auto");
+  expect(notes).toEqual([
+    expect.stringMatching(/^track\.mlflow: .* has no mlflow: pip install mlflow; the run goes on$/),
+  ]);
+});
+
+it("goes on where its process dies, and where the folder cannot be written to it throws", async () => {
+  const dies = join(folder, "dies");
+  writeFileSync(dies, "#!/bin/sh\nexit 3\n");
+  chmodSync(dies, 0o755);
+  vi.stubEnv("TERSE_PYTHON", dies);
+  await tracked("wandb", "offline");
+  expect(notes).toEqual([
+    "track.wandb: its process has ended (exit code 3); see wandb.log of the run; the run goes on",
+  ]);
+  expect(existsSync(join(folder, "track.json"))).toBe(false);
+  mkdirSync(join(folder, "mlflow.log"));
+  expect(() => new Tracker("mlflow", "auto", { folder, recipe: recipeWith("track.name=x") }, () => {})).toThrow(
+    "EISDIR",
+  );
+});
+
+it("takes no password in a recipe, and names a wrong word", () => {
+  expect(() => recipeWith("track.mlflow=https://me:secret@example.org")).toThrow(/MLFLOW_TRACKING_PASSWORD/);
+  expect(() => recipeWith("track.wandb=onlin")).toThrow(/did you mean online\?|online/);
+});
