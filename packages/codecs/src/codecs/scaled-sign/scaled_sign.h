@@ -103,7 +103,8 @@ static inline size_t terse_scaled_sign_encode(const terse_reductions *reductions
         if (in_encode) {
             // A block that reaches beyond this range may be another thread's to write.
             const int mine = first >= begin && behind <= end;
-            const size_t accepted = terse_scaled_sign_scale(&(terse_scaled_sign_preparing){reductions, at_once && mine ? bits : NULL}, x, first, behind, o, &scale);
+            const terse_scaled_sign_preparing p = {reductions, at_once && mine ? bits : NULL};
+            const size_t accepted = terse_scaled_sign_scale(&p, x, first, behind, o, &scale);
             if (accepted < behind) return accepted;
             if (at_once && !mine) sign->encode(bits, x, n, o, i, stop);
             if (first >= begin) terse_set_scale(wire, r, scale);
