@@ -219,6 +219,12 @@ export class Journal implements AsyncDisposable {
     if (this.#terminal) this.#parts.run.log({ step, stopped: signal, ...(text && { skipped: skipped.length }) });
   }
 
+  /** The run's section `stop` ends it after `step` steps, before its last one. */
+  endsEarly(step: number, { key, why }: { key: string; why: string }): void {
+    this.note(`ends after ${step} steps: ${why}; to go on, resume it with another ${key}`);
+    if (this.#terminal) this.#parts.run.log({ step, stopped: key });
+  }
+
   /** The save after `step` steps could not be made. */
   unsaved(step: number, why: string): void {
     this.note(`step ${step} could not be saved: ${why}; the run goes on, and tries again at the next save`);
@@ -235,20 +241,20 @@ export class Journal implements AsyncDisposable {
   }
 
   /**
-   * Runs `evaluate` and reports its metrics; does nothing where no data is held out. `isLogged`: whether
+   * Runs `evaluate`, and reports and returns its metrics; does nothing where no data is held out. `isLogged`: whether
    * metrics.jsonl gets a line; a resumed run is evaluated once more, and has that line already.
    */
   async evaluated(
     step: number,
     evaluate: () => Promise<Record<string, number>>,
     { isLogged = true } = {},
-  ): Promise<void> {
+  ): Promise<Record<string, number> | undefined> {
     const { data, model } = this.#parts;
-    if (data.validationUnits === 0) return;
+    if (data.validationUnits === 0) return undefined;
     const metrics = await this.aside(evaluate);
     this.#firstValidation ??= metrics;
     this.#lastValidation = metrics;
-    if (!this.#terminal) return;
+    if (!this.#terminal) return metrics;
     const values = Object.entries(metrics);
     const units = model.metricUnits(data.unit);
     if (isLogged)
@@ -257,17 +263,19 @@ export class Journal implements AsyncDisposable {
       { step, ...Object.fromEntries(values.map(([name, value]) => [`validation_${name}`, value.toFixed(4)])) },
       `validation ${values.map(([name, value]) => `${name} ${value.toFixed(4)} ${units[name]}`).join(", ")} after ${step} steps`,
     );
+    return metrics;
   }
 
   /**
-   * Prints the end of a run: its last metrics, its cost, a sample of the model's text, and the folder of its files. On
+   * Prints the end of a run after `step` steps: its last metrics, its cost, a sample of the model's text, and the folder of its files. On
    * every rank.
    */
-  async finish(): Promise<void> {
+  async finish(step: number): Promise<void> {
     const skipped = await skippedSamples(this.#parts.data, this.#group);
     if (!this.#terminal) return;
-    if (skipped.length > 0) this.#parts.run.log({ step: this.#recipe.steps, skipped: skipped.length });
+    if (skipped.length > 0) this.#parts.run.log({ step, skipped: skipped.length });
     const summary = await runSummary(this.#recipe, this.#group, this.#parts, this.#parts.run, {
+      step,
       seconds: (performance.now() - this.#began) / 1000,
       bytesSent: this.#sent.steps > 0 ? this.#sent.bytes / this.#sent.steps : undefined,
       validation: { first: this.#firstValidation ?? {}, last: this.#lastValidation },

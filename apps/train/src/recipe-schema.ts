@@ -4,6 +4,7 @@ import { denseTypes, type VoteSchemeName, voteSchemes } from "@terse/exchange";
 import { models } from "@terse/models";
 import { algorithms, clipBys, fragmentOrders, gradientCompressions } from "@terse/optimizers";
 import {
+  finite,
   flag,
   nonNegative,
   nonNegativeInteger,
@@ -168,8 +169,16 @@ export const recipeSchema = v.object({
       // Steps between saves; evaluate.every if absent, and 0 for none but the last.
       every: v.optional(nonNegativeInteger),
       keep: v.optional(positiveInteger, 2), // saves that stay
+      best: v.optional(v.boolean(), false), // one more stays: that of the lowest validation loss
     }),
     {},
+  ),
+  stop: v.optional(
+    v.object({
+      patience: v.optional(positiveInteger), // evaluations without a lower loss
+      minDelta: v.optional(nonNegative, 0), // by how much it must be lower
+      target: v.optional(finite), // a validation loss
+    }),
   ),
   sample: v.optional(
     v.object({

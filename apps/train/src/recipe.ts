@@ -3,6 +3,7 @@ import { datasets } from "@terse/data";
 import { models } from "@terse/models";
 import { algorithms, gradientCompressions } from "@terse/optimizers";
 import { lineOf, nearest, OptionsError, parseOptions } from "@terse/options";
+import { problemsOfStop } from "./best-so-far.ts";
 import { problemsOfLocal, remarksOnLocal } from "./local-steps.ts";
 import { methodsInRun } from "./methods-in-run.ts";
 import { checkGradients, problemsOfOptimizers } from "./parameter-groups.ts";
@@ -96,7 +97,7 @@ function problemsOfSections(tree: unknown): string[] {
  */
 export function checkedRecipe(read: Recipe): Recipe {
   const { sections, problems } = methodsInRun(read);
-  const all = [...problemsOfOptimizers(read), ...problems, ...problemsOfLocal(read)];
+  const all = [...problemsOfOptimizers(read), ...problems, ...problemsOfLocal(read), ...problemsOfStop(read)];
   if (all.length > 0) throw new OptionsError(all);
   const recipe = { ...read, ...sections };
   checkGradients(recipe);

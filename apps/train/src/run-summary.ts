@@ -10,6 +10,7 @@ import type { Run } from "./saves/run.ts";
 import { skippedText } from "./skipped-samples.ts";
 
 interface Measured {
+  readonly step: number;
   readonly seconds: number;
   /** A mean over the steps; undefined where there was none. */
   readonly bytesSent: number | undefined;
@@ -27,7 +28,7 @@ export async function runSummary(
   group: Group,
   { model, data, optimizer }: Parts,
   run: Run,
-  { seconds, bytesSent = optimizer.bytesSent(), validation: { first, last }, skipped }: Measured,
+  { step, seconds, bytesSent = optimizer.bytesSent(), validation: { first, last }, skipped }: Measured,
 ): Promise<Record<string, string>> {
   const units = model.metricUnits(data.unit);
   const validation = Object.entries(last).map(([name, value]) => [
@@ -45,7 +46,7 @@ export async function runSummary(
     time: `${durationText(seconds)}${link ? ` on an emulated link, ${link}` : ""}`,
     ...(skipped.length > 0 && { skipped: skippedText(skipped, data)! }),
     run: run.folder,
-    ...(await writtenSample(recipe, { model, data }, run)),
+    ...(await writtenSample(recipe, { model, data }, run, step)),
   };
 }
 
@@ -54,6 +55,7 @@ async function writtenSample(
   recipe: Recipe,
   { model, data }: Pick<Parts, "model" | "data">,
   run: Run,
+  step: number,
 ): Promise<Record<string, string>> {
   const { bytes: length, ...sampling } = recipe.sample;
   if (length === 0 || data.prompt === undefined || !continuesText(model)) return {};
@@ -61,6 +63,6 @@ async function writtenSample(
   if (!tokenizer) return {};
   const { prompt, ends = [] } = data;
   const text = await continueText(model, tokenizer, prompt, { ...sampling, length, ends, seed: recipe.seed });
-  run.log({ step: recipe.steps, "sample/prompt": data.prompt, "sample/text": text });
+  run.log({ step, "sample/prompt": data.prompt, "sample/text": text });
   return { [`sample after ${JSON.stringify(data.prompt)}`]: text };
 }

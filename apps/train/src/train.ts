@@ -3,6 +3,7 @@
  * send messages.
  */
 import type { Group } from "@terse/collectives";
+import { DataError } from "@terse/data";
 import { LocalSteps } from "@terse/optimizers";
 import { tokenVariable, withoutToken } from "@terse/page/access";
 import { openPage } from "@terse/page/open-page";
@@ -10,6 +11,7 @@ import { Arena, manualSeed } from "@terse/tensor";
 import { adviseAtEnd } from "./advice/at-end.ts";
 import type { TrainArguments } from "./arguments.ts";
 import { averageBuffers } from "./average-buffers.ts";
+import { BestSoFar } from "./best-so-far.ts";
 import { buildData, buildModel, buildOptimizer, remarksOnModel } from "./build.ts";
 import { endOthers } from "./end-others.ts";
 import { evaluate } from "./evaluate.ts";
@@ -92,10 +94,18 @@ async function takeSteps(run: Run, group: Group, args: TrainArguments, opened: A
   };
   const saveEvery = recipe.save.every ?? recipe.evaluate.every;
 
+  const best = new BestSoFar(recipe, run.validatedBefore);
+  run.validated = () => best.validated;
+  if (data.validationUnits === 0 && (recipe.save.best || recipe.stop))
+    throw new DataError(
+      `${recipe.stop ? "stop" : "save.best"} looks at the loss of held-out data, and nothing is held out; hold some out (data.validationFraction, or a folder val/), or leave ${recipe.stop ? "stop" : "save.best"} out`,
+    );
+
   await optimizer.compare(); // every rank begins with the same parameters …
   await checkSameData(data, group); // … and reads the same data
 
-  for (let step = run.step; step < recipe.steps; step++) {
+  let last = recipe.steps;
+  for (let step = run.step; step < last; step++) {
     const signal = rounds ? reasonOf(rounds.facts.latest?.signal ?? 0) : await interruption.before(step);
     if (signal !== undefined) {
       if (step > run.step) {
@@ -108,8 +118,15 @@ async function takeSteps(run: Run, group: Group, args: TrainArguments, opened: A
     }
     run.checkFolder();
     const isLogged = step === 0 || every(recipe.evaluate.every, step);
-    if (isLogged || step === run.step) await journal.evaluated(step, validate, { isLogged });
-    if (step > run.step && every(saveEvery, step)) {
+    const metrics = isLogged || step === run.step ? await journal.evaluated(step, validate, { isLogged }) : undefined;
+    const isBest = isLogged && metrics !== undefined && best.saw(step, metrics["loss"]!);
+    const reason = best.reasonToStop(recipe.stop);
+    if (reason) {
+      journal.endsEarly(step, reason);
+      last = step;
+      break;
+    }
+    if (step > run.step && (every(saveEvery, step) || (recipe.save.best && isBest))) {
       await share();
       await journal.aside(() => run.beginSave(step, ({ why }) => journal.unsaved(step, why)));
     }
@@ -124,10 +141,13 @@ async function takeSteps(run: Run, group: Group, args: TrainArguments, opened: A
   }
 
   await optimizer.compare();
-  await journal.evaluated(recipe.steps, validate);
-  await saveAtEnd(recipe.steps, run, journal, interruption);
-  await optimizer.shared(() => journal.finish());
-  await adviseAtEnd(run, group, (text) => journal.note(text));
+  if (last === recipe.steps) {
+    const metrics = await journal.evaluated(last, validate);
+    if (metrics) best.saw(last, metrics["loss"]!);
+  } else await share();
+  await saveAtEnd(last, run, journal, interruption);
+  await optimizer.shared(() => journal.finish(last));
+  await adviseAtEnd(run, group, last, (text) => journal.note(text));
   monitors?.ended(0);
   return 0;
 }

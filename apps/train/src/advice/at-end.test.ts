@@ -37,7 +37,7 @@ async function printed(ranks: number, ...overrides: string[]): Promise<string[]>
   const groups = loopback(ranks);
   await Promise.all(
     groups.map((group) =>
-      adviseAtEnd(run, group, (text) => {
+      adviseAtEnd(run, group, recipe.steps, (text) => {
         if (group.rank === 0) notes.push(text);
       }),
     ),

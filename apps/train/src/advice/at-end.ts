@@ -13,12 +13,13 @@ import { settledLayers, settledText } from "./warmup.ts";
 const leastSteps = 50; // of the run, also before it was resumed; fewer measure too little
 
 /**
- * Measures the network, writes it to metrics.jsonl, and prints advice, or why there is none. All ranks call it. `note`
+ * Measures the network after `step` steps, writes it to metrics.jsonl, and prints advice, or why there is none. All ranks call it. `note`
  * prints a line on rank 0.
  */
 export async function adviseAtEnd(
   run: Pick<Run, "recipe" | "folder" | "log">,
   group: Group,
+  step: number,
   note: (text: string) => void,
 ): Promise<void> {
   const { recipe } = run;
@@ -32,7 +33,7 @@ export async function adviseAtEnd(
     return note(`no advice: it takes ${leastSteps} measured steps, and metrics.jsonl has ${logged[0]}`);
   const network = await measureLink(group);
   if (group.rank !== 0) return;
-  run.log({ step: recipe.steps, network: { ...network, threads: numThreads() } });
+  run.log({ step, network: { ...network, threads: numThreads() } });
   const measured = measuredSteps(await readMetrics(run.folder))!;
   for (const line of adviceText(await advise(recipe, measured, network), methodName(recipe))) note(line);
 }

@@ -11,8 +11,8 @@ import { saveFolder, saveFoldersIn } from "./save-folder.ts";
 import type { Place } from "./write-save.ts";
 
 /**
- * Throws `CheckpointError` on all ranks alike where a disk cannot hold `save.keep` saves and the one that is being
- * written.
+ * Throws `CheckpointError` on all ranks alike where a disk cannot hold `save.keep` saves, the best one where it is
+ * kept, and the one that is being written.
  */
 export async function checkSpace(
   { run, recipe, lock }: Place,
@@ -31,12 +31,13 @@ export async function checkSpace(
   await onEveryRank(group, () => {
     if (lock.keeper !== group.rank) return;
     const save = shares.filter(({ keeper }) => keeper === group.rank).reduce((sum, { bytes }) => sum + bytes, 0);
-    const needed = (recipe.save.keep + 1) * save;
+    const { keep, best } = recipe.save;
+    const needed = (keep + Number(best) + 1) * save;
     const { bavail, bsize, blocks } = statfsSync(run);
     const available = bavail * bsize + bytesOfSaves(run);
     if (blocks > 0 && available < needed)
       throw new CheckpointError(
-        `the disk of ${run} has ${bytesText(available)} for saves, and they will take ${bytesText(needed)} (save.keep: ${recipe.save.keep}, and the one being written, ${bytesText(save)} each): free some, choose another --out, or keep fewer`,
+        `the disk of ${run} has ${bytesText(available)} for saves, and they will take ${bytesText(needed)} (save.keep: ${keep}, ${best ? "the best one, " : ""}and the one being written, ${bytesText(save)} each): free some, choose another --out, or keep fewer`,
       );
   });
 }

@@ -31,6 +31,8 @@ export async function resumeRun(
     return damaged(error);
   });
   const restore = (parts: Parts) => restoreSave(run, manifest, parts, { reader, group });
+  const { step, sums, validated } = manifest;
+  const kept = { step, sums, validated };
   const known = remarksOn(before);
   const remarks = remarksOn(recipe).filter((remark) => !known.includes(remark));
   const notes = [
@@ -40,7 +42,7 @@ export async function resumeRun(
     ...otherRanks({ ranks: manifest.ranks, saved }, recipe, group),
     ...otherRounds(saved, recipe),
   ];
-  return new Run(place, group, { step: manifest.step, sums: manifest.sums, notes, restore });
+  return new Run(place, group, { ...kept, notes, restore });
 }
 
 /** What becomes of the state where local steps begin or end. */

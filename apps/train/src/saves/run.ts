@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { atomicWriteText, CheckpointError, type Config } from "@terse/checkpoint";
 import type { Group } from "@terse/collectives";
 import { print } from "@terse/options";
+import type { Validated } from "../best-so-far.ts";
 import { sentence } from "../failure.ts";
 import type { Line } from "../monitoring/numbers-of.ts";
 import type { Parts } from "../parts.ts";
@@ -23,6 +24,7 @@ import { copyState, type Place, type SavedParts, writeCopy } from "./write-save.
 export interface Beginning {
   readonly step?: number; // of the save that it goes on from
   readonly sums?: Sums | undefined; // of that save
+  readonly validated?: Validated | undefined; // of that save
   readonly notes?: readonly string[];
   /** Resolves to what config.json says besides. */
   readonly restore?: (parts: Parts) => Promise<Config>;
@@ -39,10 +41,14 @@ export class Run implements AsyncDisposable {
   readonly recipe: Recipe;
   /** Steps that were taken before this process started. */
   readonly step: number;
+  /** What the save that it goes on from says of the evaluations before it. */
+  readonly validatedBefore: Validated | undefined;
   /** Is given each line of metrics.jsonl, on rank 0. */
   reader: ((line: Line) => void) | undefined;
   /** Prints a line of what cannot be written, on rank 0. */
   note: (text: string) => void = (text) => print(text, process.stderr);
+  /** Gives what a save says of the evaluations before it. */
+  validated: (() => Validated | undefined) | undefined;
   /** Gives what a save says of the steps before it, on rank 0. */
   sums: (() => Sums) | undefined;
   readonly #notes: readonly string[];
@@ -60,10 +66,15 @@ export class Run implements AsyncDisposable {
   #broken: unknown; // an error that is no failure of a save: the group's
   #savedStep: number | undefined;
 
-  constructor(place: Place, group: Group, { step, sums, notes = [], restore = async () => ({}) }: Beginning) {
+  constructor(
+    place: Place,
+    group: Group,
+    { step, sums, validated, notes = [], restore = async () => ({}) }: Beginning,
+  ) {
     this.folder = place.run;
     this.recipe = place.recipe;
     this.step = step ?? 0;
+    this.validatedBefore = validated;
     this.#notes = notes;
     this.#place = place;
     this.#group = group;
@@ -118,11 +129,11 @@ export class Run implements AsyncDisposable {
   async beginSave(step: number, failed: (failure: SaveFailure) => void): Promise<void> {
     await this.#complete();
     if (step === this.#savedStep) return;
-    const sums = this.sums?.();
+    const [validated, sums] = [this.validated?.(), this.sums?.()];
     const copy = await copyState(step, this.recipe, this.#parts!, this.#group.rank, this.#writer.spare);
     const write = async () => {
       try {
-        await writeCopy({ ...copy, sums }, this.#place, this.#beside!, this.#writer);
+        await writeCopy({ ...copy, validated, sums }, this.#place, this.#beside!, this.#writer);
         this.#savedStep = step;
         if (this.#group.rank === 0) tellLauncher({ saved: true });
         this.#offerResume(step);

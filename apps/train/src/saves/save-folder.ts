@@ -25,6 +25,7 @@ import {
   reasonOf,
 } from "@terse/checkpoint";
 import type { DatasetState } from "@terse/data";
+import type { Validated } from "../best-so-far.ts";
 import type { Recipe } from "../recipe.ts";
 import type { Sums } from "./metrics.ts";
 
@@ -33,6 +34,7 @@ export interface SaveManifest extends Manifest {
   readonly ranks: number;
   readonly recipe: Recipe;
   readonly data: DatasetState; // the position in the data
+  readonly validated?: Validated; // by the evaluations before it, and of its own step
   readonly sums?: Sums; // of the steps before it; without, those of the last line of metrics
   readonly files: readonly SavedFile[];
 }
@@ -50,11 +52,32 @@ export const saveFolder = (run: string, step: number) => join(run, `step-${step}
 /** A save that is being written. */
 export const unfinishedFolder = (run: string, step: number) => join(run, `.step-${step}.tmp`);
 
-/** The folder of a run, from its path or that of one of its saves, of which it also gives the step. */
+/**
+ * The folder of a run, from its path or that of one of its saves, of which it also gives the step. RUN/best names the
+ * best save. Throws `CheckpointError` where it is not known which that is.
+ */
 export function locateRun(path: string): { run: string; step: number | undefined } {
   const at = resolve(path);
+  if (basename(at) === "best" && !existsSync(at)) return { run: dirname(at), step: bestIn(dirname(at)) };
   const step = stepOfName(basename(at));
   return step === undefined ? { run: at, step } : { run: dirname(at), step };
+}
+
+/** The step of the best save of a run; undefined where the run has no saves on this disk. */
+function bestIn(run: string): number | undefined {
+  const saves = savesIn(run);
+  if (saves.length === 0) return undefined;
+  const { folder, manifest } = readSave(saveFolder(run, saves.at(-1)!));
+  const best = manifest.validated?.best;
+  if (best === undefined)
+    throw new CheckpointError(
+      `${folder} does not say which save is the best: the run has not been evaluated after a step, or nothing was held out; name a save, such as ${folder}`,
+    );
+  if (!saves.includes(best.step))
+    throw new CheckpointError(
+      `the best save of ${run}, after ${best.step} steps, is not there any more: set save.best to keep it, or name another save, such as ${folder}`,
+    );
+  return best.step;
 }
 
 const mostRecipeBytes = 1 << 24;
@@ -104,7 +127,7 @@ export function readSave(path: string, absent = noSave): { folder: string; manif
  */
 export function parseSave(text: string, path: string): SaveManifest {
   const manifest = parseManifest<SaveManifest>(text, path);
-  const { step, ranks, recipe, data, sums, files } = manifest as { [key in keyof SaveManifest]: unknown };
+  const { step, ranks, recipe, data, validated, sums, files } = manifest as { [key in keyof SaveManifest]: unknown };
   const isCount = (value: unknown, least: number) => Number.isSafeInteger(value) && (value as number) >= least;
   const isObject = (value: unknown) => typeof value === "object" && value !== null && !Array.isArray(value);
   const isFile = ({ rank, host }: { rank?: unknown; host?: unknown }) =>
@@ -114,6 +137,7 @@ export function parseSave(text: string, path: string): SaveManifest {
     ["ranks is not an integer ≥ 1", isCount(ranks, 1)],
     ["recipe is not an object", isObject(recipe)],
     ["data is not an object", isObject(data)],
+    ["validated is not an object", validated === undefined || isObject(validated)],
     ["sums is not an object", sums === undefined || isObject(sums)],
     ["files do not each have a rank below ranks, and a host", (files as object[]).every(isFile)],
   ];
@@ -137,15 +161,22 @@ export function removeLeftovers(run: string): void {
 }
 
 /**
- * Removes all saves but the last `keep` of `current`: the others are older, or belong to steps that were taken again.
- * What cannot be removed now is removed after a later save.
+ * Removes all saves but the last `keep` of `current`, and the `best` one: the others are older, or belong to steps that
+ * were taken again. What cannot be removed now is removed after a later save.
  */
-export async function removeOldSaves(run: string, current: ReadonlySet<number>, keep: number): Promise<void> {
+export async function removeOldSaves(
+  run: string,
+  current: ReadonlySet<number>,
+  keep: number,
+  best?: number,
+): Promise<void> {
   try {
     const steps = saveFoldersIn(run);
-    const kept = steps.filter((step) => current.has(step)).slice(-keep);
+    const own = steps.filter((step) => current.has(step));
+    const kept = own.slice(-keep);
     for (const step of steps)
-      if (!kept.includes(step)) await rm(saveFolder(run, step), { recursive: true, force: true }).catch(() => {});
+      if (!kept.includes(step) && !(step === best && own.includes(step)))
+        await rm(saveFolder(run, step), { recursive: true, force: true }).catch(() => {});
   } catch {
     // the folder cannot be read now
   }

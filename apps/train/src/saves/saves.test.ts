@@ -484,7 +484,7 @@ describe("a save", () => {
     const run = disk("run");
     await onRanks([run], async ({ place, parts, group }) => {
       await checkSpace(place, parts, group);
-      const greedy = { ...place, recipe: { ...place.recipe, save: { keep: 1e9 } } };
+      const greedy = { ...place, recipe: { ...place.recipe, save: { keep: 1e9, best: false } } };
       await expect(checkSpace(greedy, parts, group)).rejects.toThrow(
         /^the disk of .* has \S+ [kMGT]?B for saves, and they will take/,
       );
@@ -620,7 +620,12 @@ describe("a save that is written beside the steps", () => {
       for (let last = 0, ended = true; ended; last++) {
         const run = join(folder, `ended-${last}`);
         cpSync(before, run, { recursive: true });
-        const place = { ...rank.place, run, saves: new Set([1]), recipe: { ...recipe(), save: { every: 1, keep: 1 } } };
+        const place = {
+          ...rank.place,
+          run,
+          saves: new Set([1]),
+          recipe: { ...recipe(), save: { every: 1, keep: 1, best: false } },
+        };
         ended = await endAtOperation(last, () => writeCopy(copy, place, rank.group, onThisThread));
         removeLeftovers(run);
         const { manifest } = await findSave(run, rank.group);

@@ -3,6 +3,7 @@ import { type Config, renameFolder, type StoredTensor, writeManifest } from "@te
 import type { Group } from "@terse/collectives";
 import type { DatasetState } from "@terse/data";
 import { randomState, scope, type Tensor, type TypedArray } from "@terse/tensor";
+import type { Validated } from "../best-so-far.ts";
 import type { Parts } from "../parts.ts";
 import type { Recipe } from "../recipe.ts";
 import type { FolderLock } from "./folder-lock.ts";
@@ -37,6 +38,7 @@ export interface Place {
 export interface StateCopy {
   readonly step: number;
   readonly data: DatasetState;
+  readonly validated?: Validated | undefined;
   readonly sums?: Sums | undefined; // on rank 0, where there are any
   readonly files: SaveFiles;
 }
@@ -84,7 +86,7 @@ async function copiesOf(
  * all ranks throw the same `CheckpointError`.
  */
 export async function writeCopy(
-  { step, data, sums, files: copied }: StateCopy,
+  { step, data, validated, sums, files: copied }: StateCopy,
   { run, recipe, lock, saves }: Place,
   group: Group,
   writer: Writer,
@@ -97,7 +99,8 @@ export async function writeCopy(
     const notFinite = written.flatMap((files) => (typeof files === "string" ? [files] : []));
     if (notFinite.length > 0) throw new NotFiniteError(`${notFinite.join("; ")}, and the saves before stay`);
     const files = written.flatMap((each) => (typeof each === "string" ? [] : each));
-    const manifest: SaveManifest = { step, ranks: group.size, recipe, data, ...(sums && { sums }), files };
+    const known = { ...(validated && { validated }), ...(sums && { sums }) };
+    const manifest: SaveManifest = { step, ranks: group.size, recipe, data, ...known, files };
     await onEveryRank(group, async () => {
       if (isKeeper) lock.check();
       if (group.rank === 0) await writeManifest(folder, manifest);
@@ -113,7 +116,8 @@ export async function writeCopy(
     throw error;
   }
   saves.add(step);
-  if (isKeeper) await removeOldSaves(run, saves, recipe.save.keep);
+  if (isKeeper)
+    await removeOldSaves(run, saves, recipe.save.keep, recipe.save.best ? validated?.best?.step : undefined);
 }
 
 /** The records of this rank's files, or what is not finite in them. */
