@@ -7,9 +7,9 @@ import { spawnSync } from "node:child_process";
 export interface NamespaceLink {
   readonly here: string; // this machine's address
   readonly there: string; // the namespace's
-  /** The link loses its carrier on both sides. */
-  takeDown(): void;
-  bringUp(): void;
+  /** The link loses its carrier on both sides. On this one (by default the namespace's) its routes are gone too. */
+  takeDown(side?: "here" | "there"): void;
+  bringUp(side?: "here" | "there"): void;
 }
 
 export interface NetworkNamespace extends Disposable {
@@ -53,9 +53,12 @@ export function openNamespace(links: number, skip: (why: string) => never): Netw
       close();
       return skip("this kernel has no veth");
     }
-    const set = (state: string) => () => {
-      if (!inside(`link set link${i} ${state}`)) throw new Error(`link${i} of ${name} does not go ${state}`);
-    };
+    const set =
+      (state: string) =>
+      (side: "here" | "there" = "there") => {
+        const done = side === "there" ? inside(`link set link${i} ${state}`) : ip(`link set ${device} ${state}`);
+        if (!done) throw new Error(`link${i} of ${name} does not go ${state}`);
+      };
     return { here: at(1), there: at(2), takeDown: set("down"), bringUp: set("up") };
   });
   return { links: devices, ip: inside, within: ["ip", "netns", "exec", name], [Symbol.dispose]: close };

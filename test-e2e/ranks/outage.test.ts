@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { serveRendezvous } from "@terse/collectives";
+import { answerHeartbeats, serveRendezvous } from "@terse/collectives";
 import { describe, expect, it } from "vitest";
 import { type Engine, engines } from "./faulty-network.ts";
 import { type NamespaceLink, openNamespace } from "./network-namespace.ts";
@@ -21,7 +21,8 @@ async function openWorld({ engine, program, args = [], outageSeconds, apart = fa
   const namespace = openNamespace(apart ? 2 : 1, skip);
   const [data, control = data] = namespace.links as [NamespaceLink, NamespaceLink?];
   const limit = outageSeconds === undefined ? {} : { outageSeconds };
-  const server = await serveRendezvous({ size: 2, token: "t", host: control.here, ...limit });
+  const place = { size: 2, token: "t", host: control.here };
+  const server = await serveRendezvous({ ...place, ...limit, answers: answerHeartbeats });
   const start = () =>
     startRanks({
       program,
@@ -82,16 +83,28 @@ describe("a link that is down for less than it may be, 8 s", () => {
     },
   );
 
-  it.concurrent("lets ranks join that begin meanwhile, and those whose data connections begin then", async (context) => {
-    for (const apart of [false, true]) {
-      const options = { engine: "tcp", program: "run-for.ts", args: ["idle", "1"], apart } as const;
-      await using world = await openWorld(options, context.skip);
-      world.data.takeDown();
-      await using run = await world.start();
-      await sleep(5000);
-      world.data.bringUp();
-      for (const { reports } of await run.end()) expect(reports.at(-1)).toEqual({ closed: true });
-    }
+  it.concurrent("lets ranks join that begin meanwhile", async (context) => {
+    await using world = await openWorld({ engine: "tcp", program: "run-for.ts", args: ["idle", "1"] }, context.skip);
+    world.data.takeDown();
+    await using run = await world.start();
+    await sleep(5000);
+    world.data.bringUp();
+    for (const { reports } of await run.end()) expect(reports.at(-1)).toEqual({ closed: true });
+  });
+
+  // The rank that calls has no route, or a route to a machine that does not answer.
+  it.concurrent.for(
+    engines.flatMap((engine) => (["caller's", "listener's"] as const).map((side) => ({ engine, side }))),
+  )("lets data connections begin meanwhile, at the $side side: $engine", async ({ engine, side }, context) => {
+    const options = { engine, program: "run-for.ts", args: ["idle", "1", "says-when-it-joins"], apart: true };
+    await using world = await openWorld(options, context.skip);
+    const end = side === "caller's" ? "there" : "here"; // rank 1, whose address is the higher one, calls
+    world.data.takeDown(end);
+    await using run = await world.start();
+    await Promise.all(run.ranks.map((rank) => rank.reported("joining")));
+    await sleep(7000);
+    world.data.bringUp(end);
+    for (const { reports } of await run.end()) expect(reports.at(-1)).toEqual({ closed: true });
   });
 });
 
@@ -106,7 +119,7 @@ describe("a link that is down for longer", () => {
       world.data.takeDown();
       for (const outcome of await run.end()) {
         const { name, message } = errorOf(outcome)!;
-        expect(name).toMatch(/^(RankLostError|CollectiveError)$/);
+        expect(name).toMatch(/^(RankLostError|RendezvousError|CollectiveError)$/);
         expect(message).toMatch(
           /no heartbeat for .* s; its process is stopped, or its machine is not reachable|both ranks/,
         );

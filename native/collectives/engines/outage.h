@@ -7,12 +7,18 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
 #include <cstdint>
 
 namespace terse::collectives {
 
 using Outage = std::chrono::steady_clock::duration;
+
+// A connection that cannot begin for one of these reasons is tried again until an outage would be over: a link is down,
+// here or on the way.
+constexpr int outage_errors[] = {ENETUNREACH, EHOSTUNREACH, ENETDOWN, EHOSTDOWN, ETIMEDOUT};
+constexpr auto retry_interval = std::chrono::milliseconds(100);
 
 // TCP sends unacknowledged data again after pauses of which each is twice as long as the one before it, so the first
 // try after an outage may come as late as the outage was long. From Linux 6.15 on the longest pause can be set.

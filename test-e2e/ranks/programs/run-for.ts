@@ -1,12 +1,13 @@
 /**
  * Runs for so many seconds by rank 0's clock. `busy`: one all-reduce after another; `idle`: one every 1.5 s. Reports
- * how many there were.
+ * how many there were, and before it joins with the argument `says-when-it-joins`, that it does.
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import { joinWorld } from "@terse/collectives";
 import { report, reportError } from "./report.ts";
 
-const [mode, seconds] = process.argv.slice(2);
+const [mode, seconds, when] = process.argv.slice(2);
+if (when) report({ joining: true });
 const group = await joinWorld();
 try {
   await group.barrier();

@@ -12,6 +12,7 @@
 //  - While a thread sends on a connection that has data to read, Gloo's thread polls its lock, and a sender that loses
 //    its processor to that thread holds the lock for 3 ms. So Gloo's thread runs as SCHED_BATCH, which preempts no
 //    other thread.
+//  - A call that fails is not made again. So a pair whose call met an outage is replaced by a new one.
 //  - Bytes that no rank sends end the process. Here only the error message is better.
 #include "engines/gloo/gloo.h"
 
@@ -101,6 +102,11 @@ std::string place_of(const std::string& address) {
     return place_of(at);
 }
 
+// Whether Gloo says at the end of its sentence that a link is down.
+bool is_outage(const std::string& cause) {
+    return std::ranges::any_of(outage_errors, [&](int error) { return cause.ends_with(std::strerror(error)); });
+}
+
 // Lets the kernel end a connection whose other side has acknowledged nothing for so long, whether this side sends or
 // waits.
 void limit_silence(int fd, Clock::duration outage) {
@@ -174,20 +180,19 @@ public:
     bool connect(Clock::time_point) override {
         for (int peer = 0; peer < size; peer++) {
             if (peer == rank) continue;
-            {
-                std::lock_guard lock(mutex_);
-                if (aborted_) throw Failure(Reason::aborted, -1, "aborted");
-                connecting_ = peer;
+            const auto outage_ends = Clock::now() + outage_;
+            std::string cause = connect_to(peer);
+            while (is_outage(cause) && Clock::now() < outage_ends) {
+                {
+                    std::unique_lock lock(mutex_);
+                    changed_.wait_for(lock, retry_interval, [&] { return aborted_; });
+                    // Of two machines the one with the higher address calls, so the new pair calls too: its new port
+                    // makes no difference. Gloo's thread may still use the old one.
+                    retired_.push_back(std::move(context_->getPair(peer)));
+                    context_->createPair(peer);
+                }
+                cause = connect_to(peer);
             }
-            std::string cause;
-            try {
-                context_->getPair(peer)->connect({peers_[peer].begin(), peers_[peer].end()});
-            } catch (const std::exception& error) {
-                cause = without_source_line(error.what());
-            }
-            std::lock_guard lock(mutex_);
-            connecting_ = -1;
-            if (aborted_) throw Failure(Reason::aborted, -1, "aborted");
             if (!cause.empty()) throw Failure(Reason::transport, peer, "no connection to rank " + std::to_string(peer) + " (" + cause + "); check that this machine can reach the address of rank " + std::to_string(peer) + " (TERSE_ADDRESS on that rank)");
         }
         configure_sockets();
@@ -229,6 +234,7 @@ public:
         abort();
         if (watcher_.joinable()) watcher_.join();
         std::lock_guard lock(mutex_);
+        retired_.clear();
         context_.reset();  // before the device, whose thread uses it
         device_.reset();
         for (int fd : wake_fds_) ::close(fd);
@@ -237,6 +243,25 @@ public:
 
 private:
     friend class GlooTransfer;
+
+    // Why there is no connection to this peer, or "".
+    std::string connect_to(int peer) {
+        {
+            std::lock_guard lock(mutex_);
+            if (aborted_) throw Failure(Reason::aborted, -1, "aborted");
+            connecting_ = peer;
+        }
+        std::string cause;
+        try {
+            context_->getPair(peer)->connect({peers_[peer].begin(), peers_[peer].end()});
+        } catch (const std::exception& error) {
+            cause = without_source_line(error.what());
+        }
+        std::lock_guard lock(mutex_);
+        connecting_ = -1;
+        if (aborted_) throw Failure(Reason::aborted, -1, "aborted");
+        return cause;
+    }
 
     bool aborted() {
         std::lock_guard lock(mutex_);
@@ -341,6 +366,7 @@ private:
     bool aborted_ = false, established_ = false;
     std::shared_ptr<gloo::transport::Device> device_;
     std::shared_ptr<gloo::transport::Context> context_;
+    std::vector<std::unique_ptr<gloo::transport::Pair>> retired_;  // pairs whose call has failed
 };
 
 GlooTransfer::GlooTransfer(Gloo& engine, int peer, uint32_t slot, void* data, size_t bytes, bool sends)

@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "engines/outage.h"
 #include "engines/tcp/transfer.h"
 
 namespace terse::collectives::tcp {
@@ -18,11 +19,9 @@ namespace {
 constexpr uint32_t hello_magic = 0x48535254;  // "TRSH"
 constexpr size_t most_unknown_callers = 256;  // that have not proved who they are
 constexpr int accepts_per_round = 64;         // before the connections that exist have their turn
-constexpr auto retry_interval = std::chrono::milliseconds(100);
 constexpr auto descriptor_timeout = std::chrono::seconds(2);  // if this process has no descriptor left
 
-// A link is down, here or on the way.
-bool is_outage(int error) { return error == ENETUNREACH || error == EHOSTUNREACH || error == ENETDOWN || error == EHOSTDOWN || error == ETIMEDOUT; }
+bool is_outage(int error) { return std::ranges::find(outage_errors, error) != std::end(outage_errors); }
 
 }  // namespace
 
