@@ -177,7 +177,7 @@ describe("a rank that is killed", () => {
     for (const survivor of [run.ranks[1]!, run.ranks[2]!]) {
       const outcome = await survivor.ended;
       expect(errorOf(outcome)).toMatchObject({ name: "RankLostError", rank: 0 });
-      expect(errorOf(outcome)!.message).toMatch(/^rank 0, which runs the rendezvous, is lost: no heartbeat for 14 s/);
+      expect(errorOf(outcome)!.message).toMatch(/^rank 0, which runs the rendezvous, is lost: no heartbeat for 10 s/);
       expect([outcome.code, outcome.signal, outcome.reports.at(-1)]).toEqual([0, null, { closed: true }]);
     }
   });

@@ -91,10 +91,10 @@ struct Heartbeat::Body {
         }
     }
 
-    // While this process was stopped, the server perhaps was too.
+    // While this process was stopped for long, the server perhaps was too.
     void check_silence() {
         const auto now = Clock::now();
-        if (now - checked >= 2 * interval) last_reply = now;
+        if (now - checked >= silence / 2) last_reply = now;
         checked = now;
         if (!answered || now - last_reply < silence) return;
         on_silence();

@@ -19,10 +19,13 @@ export interface Silence {
   readonly heartbeatMs: number;
 }
 
-/** After the outage a heartbeat is late by up to an interval, and by up to the time of a new connection. */
+/**
+ * After the outage a heartbeat comes at the latest two intervals, a second (until the kernel asks again for the address
+ * of a neighbour) and two round trips later.
+ */
 export function silenceAfter(outageSeconds: number): Silence {
-  const margin = Math.min(0.75 * outageSeconds, 6);
-  return { seconds: Math.round(10 * (outageSeconds + margin)) / 10, heartbeatMs: (1000 * margin) / 3 };
+  const margin = Math.min(0.75 * outageSeconds, 2);
+  return { seconds: Math.round(10 * (outageSeconds + margin)) / 10, heartbeatMs: (1000 * margin) / 6 };
 }
 
 /** Throws RangeError for an outage that is too short or too long to be set. */

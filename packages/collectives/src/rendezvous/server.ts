@@ -178,19 +178,21 @@ class ServerState {
 
     let before = performance.now();
     const period = Math.min(1000, silence.heartbeatMs);
-    const watch = setInterval(() => {
+    const judge = () => {
       const now = performance.now();
-      // This process was busy or stopped, and has not read what the ranks sent meanwhile.
-      const late = now - before > 2 * period;
-      before = now;
-      for (const [rank, peer] of this.#peers) {
-        if (late) peer.heardAt = now;
+      for (const [rank, peer] of this.#peers)
         if (peer.hasHeartbeat && !peer.left && now - peer.heardAt > 1000 * silence.seconds)
           this.#lost(
             rank,
             `no heartbeat for ${silence.seconds} s; its process is stopped, or its machine is not reachable`,
           );
-      }
+    };
+    const watch = setInterval(() => {
+      const now = performance.now();
+      // While this process was stopped for long, the ranks perhaps were too.
+      if (now - before > 500 * silence.seconds) for (const peer of this.#peers.values()) peer.heardAt = now;
+      before = now;
+      setImmediate(judge); // what the ranks sent while this process was busy is read first
     }, period);
 
     const close = async () => {
