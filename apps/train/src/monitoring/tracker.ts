@@ -108,7 +108,7 @@ export class Tracker implements Disposable {
     this.#child.stdin!.end();
     const seconds = this.#warned || !this.#isOpen ? secondsAfterRun.failed : secondsAfterRun.sound;
     const giveUp = () => {
-      this.#warn(`it has not sent everything within ${seconds} s, and goes on by itself`);
+      this.#note(`track.${this.#name}: its process has not sent everything within ${seconds} s, and goes on by itself`);
       this.#isOver = true;
       this.#child.stdout!.destroy();
       this.#child.unref();
