@@ -167,3 +167,12 @@ it("shows a real step of several buckets that leave while backward runs: encode,
     rmSync(folder, { recursive: true, force: true });
   }
 });
+
+it("names the rank that announces a trace of an impossible length, and takes no memory for it", async () => {
+  const [honest, liar] = loopback(2) as [ReturnType<typeof loopback>[0], ReturnType<typeof loopback>[0]];
+  const lied = clockOffsets(liar).then(() => liar.allGather([Float64Array.of(0), Float64Array.of(1e15)]));
+  await expect(writeTrace(new Trace({ from: 0, steps: 1 }), honest, "/nowhere")).rejects.toThrow(
+    "rank 1 announced a text of 1000000000000000 bytes",
+  );
+  await lied;
+});

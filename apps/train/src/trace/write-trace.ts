@@ -6,6 +6,7 @@ import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { atomicWriteText } from "@terse/checkpoint";
 import type { Group } from "@terse/collectives";
+import { gatherLengths } from "../gather-texts.ts";
 import { chromeTrace } from "./chrome-trace.ts";
 import { clockOffsets } from "./clock.ts";
 import type { Trace, TracedPart } from "./trace.ts";
@@ -21,11 +22,10 @@ export const isTraceFile = (name: string): boolean => /^trace(-\d+)?\.json$/.tes
 export async function writeTrace(trace: Trace, group: Group, folder: string): Promise<string | undefined> {
   const offsets = await clockOffsets(group);
   const mine = new TextEncoder().encode(JSON.stringify(trace.take()));
-  const lengths = Array.from({ length: group.size }, () => Float64Array.of(mine.length));
-  await group.allGather(lengths);
-  const texts = lengths.map(([length]) => new Uint8Array(length!));
-  await group.gather(mine, 0, group.rank === 0 ? texts : undefined);
-  if (group.rank !== 0) return undefined;
+  const lengths = await gatherLengths(group, mine.length);
+  const texts = group.rank === 0 ? lengths.map((length) => new Uint8Array(length)) : undefined;
+  await group.gather(mine, 0, texts);
+  if (!texts) return undefined;
   const ranks = texts.map((text, rank) =>
     (JSON.parse(new TextDecoder().decode(text)) as TracedPart[]).map((part) => ({
       ...part,
