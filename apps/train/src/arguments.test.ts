@@ -38,11 +38,11 @@ describe("the command line", () => {
     expect(() => readArguments(["train", "--out"])).toThrow(/--out needs a value/);
     expect(() => readArguments(["train", "shakespeare.txt"])).toThrow(/--data PATH/);
     expect(() => readArguments(["train", "--", "shakespeare.txt"])).toThrow(/--data PATH/);
-    expect(() => readArguments(["train", "--fast"])).toThrow(/--fast: unknown flag\. See/);
+    expect(() => readArguments(["train", "--xyzzy"])).toThrow(/--xyzzy: unknown flag\. See/);
     expect(() => readArguments(["train", "--out", "--steps=3"])).toThrow(/--out needs a value/);
     expect(() => readArguments(["train", "--steps"])).toThrow(/--steps needs a value/);
     expect(() => readArguments(["train", "--modle.preset=nano"])).toThrow(/did you mean --model\.preset/);
-    expect(() => readArguments(["train", "--fast=3"])).toThrow(/--fast: unknown flag\. See/);
+    expect(() => readArguments(["train", "--xyzzy=3"])).toThrow(/--xyzzy: unknown flag\. See/);
     expect(() => readArguments(["trian"])).toThrow(/trian: the commands are train and sample/);
   });
 
@@ -182,6 +182,8 @@ describe("the command line", () => {
     expect(() => readArguments(["sample", "--temprature=0"])).toThrow(/did you mean --temperature/);
     expect(() => readArguments(["sample", "a", "b"])).toThrow(/one run.*"b"/);
     expect(() => readArguments(["train", "--resume", "a", "--out", "b"])).toThrow(/exclude each other/);
+    expect(() => train("--recipe", "fine-tune")).toThrow("name the weights with --init-from FOLDER");
+    expect(train("--recipe", "fine-tune", "--init-from", "b").initFrom).toBe("b");
     expect(() => train("--resume", "a", "--init-from", "b")).toThrow(/--init-from and --resume exclude each other/);
     expect(readArguments(["sample", "some/run", "--seed=3"])).toMatchObject({ run: "some/run", seed: 3 });
   });
