@@ -55,6 +55,9 @@ describe("torchrun's store", () => {
     const endless = await fakeStore(Buffer.of(0), Buffer.alloc(8, 255));
     await using two = await TorchStore.connect("127.0.0.1", endless.port, 300);
     await expect(two.get("where")).rejects.toThrow(/announces 18446744073709551615 bytes/);
+    const flood = await fakeStore(Buffer.alloc(1 << 20));
+    await using three = await TorchStore.connect("127.0.0.1", flood.port, 300);
+    await expect(three.get("a").then(() => three.get("b"))).rejects.toThrow(/sends more than it was asked for/);
   });
 
   it("fails with a sentence where nothing listens", async () => {

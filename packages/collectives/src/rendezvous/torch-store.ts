@@ -36,6 +36,10 @@ export class TorchStore implements AsyncDisposable {
     this.#deadline = deadline;
     socket.on("data", (bytes: Buffer) => {
       this.#arrived = Buffer.concat([this.#arrived, bytes]);
+      if (this.#arrived.length > 2 * valueLimit) {
+        this.#arrived = Buffer.alloc(0);
+        socket.destroy(this.#strange("sends more than it was asked for"));
+      }
       this.#wake();
     });
     const end = (error?: Error) => {
