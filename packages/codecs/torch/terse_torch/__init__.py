@@ -1,0 +1,10 @@
+"""
+Communication hooks for PyTorch's DistributedDataParallel that send fewer bits.
+
+    state = terse_torch.CompensatedMean(model)  # model: DistributedDataParallel
+    model.register_comm_hook(state, terse_torch.hook)
+"""
+from ._compensated_mean import CompensatedMean
+from ._hook import StepRefusedError, hook
+
+__all__ = ["CompensatedMean", "StepRefusedError", "hook"]
