@@ -1,4 +1,7 @@
-"""CompensatedMean under DDP on several processes over Gloo, against Algorithm 1 of 1-bit Adam written in NumPy, in float64."""
+"""
+CompensatedMean under DDP on several processes over Gloo, against Algorithm 1 of 1-bit Adam written in NumPy, in
+float64.
+"""
 import multiprocessing
 import os
 import pickle
@@ -22,7 +25,7 @@ def gradient(rank, step, name):
     return draws.standard_normal(SHAPES[name]).astype(np.float32)
 
 
-def one_rank(folder, ranks, codec, parameters, fault, rank):
+def one_rank(folder, ranks, codec, parameters, fault, saved, during, rank):
     os.dup2(os.open(os.path.join(folder, f"err.{rank}"), os.O_WRONLY | os.O_CREAT), 2)
     import torch
     import torch.distributed as dist
@@ -45,8 +48,10 @@ def one_rank(folder, ranks, codec, parameters, fault, rank):
     model = torch.nn.parallel.DistributedDataParallel(Model(), bucket_cap_mb=0.001)
     state = terse_torch.CompensatedMean(model, codec, **parameters)
     model.register_comm_hook(state, terse_torch.hook)
+    if saved:
+        state.load_state_dict(saved)
     visited = []
-    for step in range(STEPS):
+    for step in during:
         given = {name: torch.from_numpy(gradient(rank, step, name)) for name in SHAPES}
         if fault == "nan" and rank == 1 and step == 2:
             given["d"][5] = float("nan")
@@ -56,15 +61,16 @@ def one_rank(folder, ranks, codec, parameters, fault, rank):
     errors = {name: error.numpy() for name, error in state._errors.items()}
     owned = {name: error.numpy() for name, error in state._owned.items()}
     with open(os.path.join(folder, f"out.{rank}"), "wb") as file:
-        pickle.dump((visited, errors, owned), file)
+        pickle.dump((visited, errors, owned, state.state_dict()), file)
     dist.destroy_process_group()
 
 
-def run_ranks(ranks, codec="scaled-sign", fault="", **parameters):
-    """What each rank wrote; the ends of those that failed instead."""
+def run_ranks(ranks, codec="scaled-sign", fault="", saved=None, during=range(STEPS), **parameters):
+    """What each rank wrote; the ends of those that failed instead. `saved`: what all ranks load before the steps."""
     os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo" if sys.platform == "linux" else "lo0")
     with tempfile.TemporaryDirectory() as folder:
-        started = [processes.Process(target=one_rank, args=(folder, ranks, codec, parameters, fault, rank)) for rank in range(ranks)]
+        given = (folder, ranks, codec, parameters, fault, saved, during)
+        started = [processes.Process(target=one_rank, args=(*given, rank)) for rank in range(ranks)]
         for each in started:
             each.start()
         try:
@@ -112,13 +118,19 @@ def reference(ranks, name):
         yield b
 
 
+def kept_of(results, name):
+    """What ranks and owners have not sent yet."""
+    owned = np.concatenate([owned[name] for _, _, owned, _ in results])
+    return sum(errors[name] for _, errors, *_ in results) / len(results) + (owned if len(results) > 1 else 0)
+
+
 class Means(unittest.TestCase):
     def test_of_one_bit_are_algorithm_1_on_2_and_3_ranks_with_rebuilt_buckets(self):
         for ranks in [2, 3]:
             results = run_ranks(ranks)
             for name in SHAPES:
                 for step, expected in enumerate(reference(ranks, name)):
-                    got = [visited[step][name].reshape(-1) for visited, _, _ in results]
+                    got = [visited[step][name].reshape(-1) for visited, *_ in results]
                     for each in got:
                         self.assertEqual(each.tobytes(), got[0].tobytes())
                     np.testing.assert_allclose(got[0], expected, rtol=2e-5, atol=2e-6)
@@ -128,16 +140,47 @@ class Means(unittest.TestCase):
             results = run_ranks(2, codec, **parameters)
             for name in SHAPES:
                 given = sum(gradient(r, step, name) for r in range(2) for step in range(STEPS)) / 2
-                means = [sum(of[name] for of in visited) for visited, _, _ in results]
+                means = [sum(of[name] for of in visited) for visited, *_ in results]
                 self.assertEqual(means[0].tobytes(), means[1].tobytes())
-                kept = sum(errors[name] for _, errors, _ in results) / 2 + np.concatenate([owned[name] for _, _, owned in results])
+                kept = kept_of(results, name)
                 np.testing.assert_allclose(means[0].reshape(-1) + kept, given.reshape(-1), atol=1e-4)
+
+    def test_go_on_from_saved_states_with_the_same_bits_and_on_other_ranks_with_the_same_sum(self):
+        whole = run_ranks(2)
+        begun = run_ranks(2, during=range(3))
+        saved = [state for *_, state in begun]
+        for states in [saved, saved[::-1]]:
+            resumed = run_ranks(2, saved=states, during=range(3, STEPS))
+            for (visited, *_), (of_whole, *_) in zip(resumed, whole):
+                for name in SHAPES:
+                    for resumed_step, whole_step in zip(visited, of_whole[3:]):
+                        self.assertEqual(resumed_step[name].tobytes(), whole_step[name].tobytes())
+        for ranks in [1, 3]:
+            resumed = run_ranks(ranks, saved=saved, during=range(3, STEPS))
+            for name in SHAPES:
+                given = sum(gradient(r, step, name) for r in range(ranks) for step in range(3, STEPS)) / ranks
+                sent = sum(of[name] for of in resumed[0][0])
+                before, after = kept_of(begun, name), kept_of(resumed, name)
+                np.testing.assert_allclose(sent.reshape(-1) + after, before + given.reshape(-1), atol=1e-4)
+
+    def test_refuse_states_of_others(self):
+        begun = [state for *_, state in run_ranks(2)]
+        for states, codec, sentence in [
+            (begun[:1], "scaled-sign", "give a list of the states of all 2 ranks"),
+            (begun, "int8", "the state is that of"),
+            ([{**each, "errors": {"a": each["errors"]["a"]}} for each in begun], "scaled-sign", "another model: b"),
+        ]:
+            with self.assertRaises(RuntimeError) as caught:
+                run_ranks(3, codec, saved=states)
+            self.assertIn("ValueError: CompensatedMean: ", str(caught.exception))
+            self.assertIn(sentence, str(caught.exception))
 
     def test_are_refused_on_every_rank_where_one_gradient_is_not_finite(self):
         with self.assertRaises(RuntimeError) as caught:
             run_ranks(2, fault="nan")
         said = str(caught.exception)
-        self.assertEqual(said.count("StepRefusedError: rank 1 refuses step 2: the gradient of d is not finite"), 2, said)
+        refusal = "StepRefusedError: rank 1 refuses step 2: the gradient of d is not finite"
+        self.assertEqual(said.count(refusal), 2, said)
 
 
 if __name__ == "__main__":
