@@ -20,6 +20,7 @@ const aboutRuns = { needs: toRun, file: "apps/train/src/commands/main.ts", share
 export const programs: Readonly<Record<string, Program>> = {
   train,
   sample: train,
+  eval: train,
   advise: aboutRuns,
   compare: aboutRuns,
   completion: aboutRuns,

@@ -141,6 +141,12 @@ const ways: readonly Way[] = [
   { is: /^\.\/terse sweep .*--dry-run/ },
   { is: /^\.\/terse sweep/, never: "many runs", by: ["test-e2e/runs/sweep.test.ts", "--seeds=2", "--optimizer.lr="] },
   { is: /^\.\/terse advise$/, first: "cp -r runs/first runs/newest" }, // a run of two steps has measured no network
+  {
+    is: /^\.\/terse eval runs\/base/,
+    first: `./terse train ${oneRank} --out=runs/base`,
+    added: "--evaluate.windows=2",
+  },
+  { is: /^\.\/terse eval/, added: "--evaluate.windows=2" },
   { is: /^\.\/terse (advise|compare|export)/ },
   {
     is: /^\.\/terse page runs\/a/,

@@ -18,7 +18,7 @@ const read = (file: string) => readFileSync(join(root, file), "utf8");
 const helps: Record<string, string> = Object.fromEntries(
   Object.entries({
     "tools/help.txt": ["test", "check", "build", "release", "docs", "doctor", "setup", "env", "help", "--version"],
-    "apps/train/src/help.txt": ["train", "sample"],
+    "apps/train/src/help.txt": ["train", "sample", "eval"],
     "apps/train/src/commands/help.txt": ["advise", "compare", "completion", "config", "export"],
     "apps/train/src/sweep/help.txt": ["sweep"],
     "apps/train/src/data/help.txt": ["data"],
@@ -34,12 +34,12 @@ function problemOf([command = "", ...args]: readonly string[]): string | undefin
   const help = helps[command];
   if (help === undefined) return `there is no command ${command}`;
   const isPlaceholder = (word: string) => /^[A-Z]+…?$|^…$/.test(word);
-  if (command === "train" || command === "sample") {
+  if (["train", "sample", "eval"].includes(command)) {
     try {
       const given = args.filter((word) => !isPlaceholder(word) || args.length > 1);
       const onGpus = /^--nproc-per-node=gpu$/; // this machine may have none
       const read = readArguments([command, ...given.map((word) => word.replace(onGpus, "--nproc-per-node=1"))], {});
-      if (read === "help" || read.command === "sample" || read.resume !== undefined) return undefined;
+      if (read === "help" || read.command !== "train" || read.resume !== undefined) return undefined;
       if (read.recipe === undefined || !isPlaceholder(read.recipe))
         readRecipe(read.recipe ?? defaultRecipe, read.overrides);
       return undefined;

@@ -43,7 +43,7 @@ describe("the command line", () => {
     expect(() => readArguments(["train", "--steps"])).toThrow(/--steps needs a value/);
     expect(() => readArguments(["train", "--modle.preset=nano"])).toThrow(/did you mean --model\.preset/);
     expect(() => readArguments(["train", "--xyzzy=3"])).toThrow(/--xyzzy: unknown flag\. See/);
-    expect(() => readArguments(["trian"])).toThrow(/trian: the commands are train and sample/);
+    expect(() => readArguments(["trian"])).toThrow(/trian: the commands are train, sample and eval/);
   });
 
   it.each([
@@ -152,7 +152,7 @@ describe("the command line", () => {
   });
 
   it("shows help with every flag and engine", () => {
-    for (const command of ["train", "sample"]) expect(readArguments([command, "--help"])).toBe("help");
+    for (const command of ["train", "sample", "eval"]) expect(readArguments([command, "--help"])).toBe("help");
     for (const flag of [
       "nproc-per-node",
       "recipe",

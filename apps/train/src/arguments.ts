@@ -1,23 +1,20 @@
 import { readFileSync } from "node:fs";
 import { basename } from "node:path";
-import { engineNames, leastOutageSeconds, mostOutageSeconds, parseLink } from "@terse/collectives";
-import { listOptions, numberFrom, OptionsError, parseArguments, wholeNumberFrom, wordOf } from "@terse/options";
+import { listOptions, numberFrom, OptionsError, parseArguments, wholeNumberFrom } from "@terse/options";
 import { type Address, parseAddress } from "@terse/page/address";
-import { launcherFlags, launcherFlagsIn, type Place, placeOf } from "./launcher/flags.ts";
+import { type EvalArguments, readEval } from "./eval/eval-arguments.ts";
+import { type launcherFlags, launcherFlagsIn, type Place, placeOf } from "./launcher/flags.ts";
+import { link, worldFlags } from "./launcher/world-flags.ts";
 import { recipeKeys, recipeSchema } from "./recipe-schema.ts";
 
 export const trainFlags = {
-  ...launcherFlags,
+  ...worldFlags,
   recipe: String, // file
   data: String, // the same as --data.path=PATH
   out: String, // the run's folder
   resume: String, // a run's folder, or that of one of its saves; auto: the folder of `out`, if it has a save
   initFrom: String, // a folder with weights
   newHead: "switch", // with initFrom: all but the head, which stays random
-  engine: wordOf(engineNames), // carries the ranks' messages
-  emulateLink: link, // "100mbit,1ms"
-  deadline: numberFrom({ least: 1, most: 1e6 }), // seconds a rank may take to arrive
-  outage: numberFrom({ least: leastOutageSeconds, most: mostOutageSeconds }), // seconds for which a link may be down
   dashboard: { optional: parseAddress }, // shows the run in a browser
   tensorboard: "switch", // also writes events for TensorBoard
   prometheus: address, // also serves the last numbers: "9464", "0.0.0.0:9464"
@@ -63,7 +60,7 @@ export interface SampleArguments extends Required<Values<typeof sampleFlags>>, V
   readonly run: string | undefined; // its folder; the newest run where none is named
 }
 
-/** The help of both commands, as `./terse` prints it without Node. */
+/** The help of these commands, as `./terse` prints it without Node. */
 export const usage = ["help.txt", "recipe-keys.txt"]
   .map((file) => readFileSync(new URL(file, import.meta.url), "utf8"))
   .join("\n");
@@ -75,10 +72,11 @@ export const usage = ["help.txt", "recipe-keys.txt"]
 export function readArguments(
   [command, ...argv]: readonly string[],
   env: NodeJS.ProcessEnv = process.env,
-): TrainArguments | SampleArguments | "help" {
+): TrainArguments | SampleArguments | EvalArguments | "help" {
   if (command === "train") return readTrain(argv, env);
   if (command === "sample") return readSample(argv);
-  throw new OptionsError([`${command ?? "nothing"}: the commands are train and sample; see ./terse help`]);
+  if (command === "eval") return readEval(argv, env);
+  throw new OptionsError([`${command ?? "nothing"}: the commands are train, sample and eval; see ./terse help`]);
 }
 
 function readTrain(argv: readonly string[], env: NodeJS.ProcessEnv): TrainArguments | "help" {
@@ -162,10 +160,4 @@ function address(text: string): { host: string; port: number } {
   const [, host = "127.0.0.1", port] = /^(?:\[?([^\]]+?)\]?:)?(\d+)$/.exec(text) ?? [];
   if (port === undefined || Number(port) > 65535) throw new OptionsError([`expected PORT or HOST:PORT, got "${text}"`]);
   return { host, port: Number(port) };
-}
-
-/** Keeps the text, which goes on to every rank; throws where it is no link. */
-function link(text: string): string {
-  parseLink(text);
-  return text;
 }

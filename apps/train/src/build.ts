@@ -63,12 +63,21 @@ function inKeysOfRecipe<T>(create: () => T): T {
   }
 }
 
-/** Opens this rank's share of the data. Where one rank finds it wrong, all ranks throw the same error. */
-export async function buildData({ data, seed, accumulate }: Recipe, model: Model, group: Group): Promise<Dataset> {
+/**
+ * Opens this rank's share of the data. With `holdOutAll` nothing is trained on. Where one rank finds it wrong, all ranks
+ * throw the same error.
+ */
+export async function buildData(
+  { data, seed, accumulate }: Pick<Recipe, "data" | "seed" | "accumulate">,
+  model: Model,
+  group: Group,
+  { holdOutAll = false } = {},
+): Promise<Dataset> {
   const { name, batchSize, ...options } = data;
   const { rank, size: ranks } = group;
-  const progress = (words: string) => void (rank === 0 && print(`data: ${words}`));
-  const given = { batchSize, seed, rank, ranks, accumulate, length: model.context, thread: true, progress };
+  const progress = (words: string) =>
+    void (rank === 0 && print(`data: ${words}`, holdOutAll ? process.stderr : process.stdout));
+  const given = { batchSize, seed, rank, ranks, accumulate, length: model.context, thread: true, progress, holdOutAll };
   const opened = await datasets[name].open(options, given).catch((error: unknown) => {
     if (error instanceof DataError) return error;
     throw error;

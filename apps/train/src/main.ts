@@ -1,4 +1,4 @@
-/** `./terse train` and `./terse sample`: decides whether this process is a launcher or a rank, and reports errors. */
+/** `./terse train`, `sample` and `eval`: decides whether this process is a launcher or a rank, and reports errors. */
 import { reportFailure } from "./failure.ts";
 import { printResume } from "./saves/resume-command.ts";
 
@@ -23,13 +23,19 @@ async function main(): Promise<number> {
     return 0;
   }
   if (args.command === "sample") return (await import("./sample.ts")).sample(args);
-  if (args.dryRun) return (await import("./dry-run/dry-run.ts")).dryRun(args);
+  if (args.command === "train" && args.dryRun) return (await import("./dry-run/dry-run.ts")).dryRun(args);
   const { readWorldEnvironment } = await import("@terse/collectives");
   // A launcher (ours, torchrun, mpirun or srun) has made this process a rank; without one it starts its machine's
   // ranks.
   const isRank = readWorldEnvironment().launcher !== undefined;
-  if (isRank && !args.isLauncher) return (await import("./rank.ts")).runRank(args);
-  return (await import("./launcher/launch.ts")).launch(args);
+  const runsHere = isRank && !args.isLauncher;
+  if (args.command === "eval") {
+    if (runsHere || (args.nnodes === 1 && args.nprocPerNode === 1))
+      return (await import("./eval/eval.ts")).runEval(args);
+    return (await import("./launcher/launch.ts")).launch(args);
+  }
+  if (runsHere) return (await import("./rank.ts")).runRank(args);
+  return (await import("./launcher/launch.ts")).launchTraining(args);
 }
 
 try {

@@ -161,7 +161,10 @@ export const recipeSchema = v.object({
   optimizer,
   schedule: v.optional(schedule, { name: "cosine" }),
   evaluate: v.optional(
-    v.object({ every: v.optional(nonNegativeInteger, 0), windows: v.optional(positiveInteger, 64) }),
+    v.object({
+      every: v.optional(nonNegativeInteger, 0),
+      windows: v.optional(v.union([v.literal("all"), positiveInteger]), 64), // rows
+    }),
     {},
   ),
   save: v.optional(

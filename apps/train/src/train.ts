@@ -90,7 +90,7 @@ async function takeSteps(run: Run, group: Group, args: TrainArguments, opened: A
   const validate = async () => {
     await share();
     await skippedSamples(data, group); // which ends the run where there are too many
-    return optimizer.shared(() => evaluate(model, data, recipe.evaluate.windows, group, forward));
+    return optimizer.shared(() => evaluate(model, data, recipe.evaluate.windows, group, { forward }));
   };
   const saveEvery = recipe.save.every ?? recipe.evaluate.every;
 

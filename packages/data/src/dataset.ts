@@ -22,10 +22,12 @@ export interface Dataset extends Omit<SampleFacts, "itemsPerRow">, AsyncDisposab
   /** This rank's `count` batches of the next step. */
   next(count?: number): Promise<Batch[]>;
   /**
-   * Batches of up to `windows` rows, evenly spread over the held-out part, the same at every call; with `sharded` only
-   * this rank's rows.
+   * Batches of up to `windows` rows, evenly spread over the held-out part. They are the same at every call, and on any
+   * number of ranks. With `sharded` they may be smaller, and each of P ranks gets every P-th batch.
    */
   validation(options: { windows: number; sharded: boolean }): Iterable<Batch> | AsyncIterable<Batch>;
+  /** How many batches `validation` has on all ranks together, where it is sharded. */
+  validationBatches(windows: number): number;
   state(): DatasetState;
   /** Continues from `state`. Throws `DataError` if the batches would differ from those of the saved run. */
   restore(state: DatasetState): void;
@@ -69,12 +71,14 @@ export interface OpenOptions {
   readonly accumulate?: number; // batches of a step, 1 if absent: what is read ahead of the first one
   /** Read and augment on a thread of its own, where the dataset can; batches are the same. */
   readonly thread?: boolean;
+  /** Everything is held out, but for what has the name of a training part: nothing is trained on. */
+  readonly holdOutAll?: boolean;
   /** Hears now and then, in a few words, how far a long opening has come. */
   readonly progress?: (words: string) => void;
 }
 
 /** What opening samples needs. Ranks share the work of looking at the data; without them this one does all of it. */
-export type SampleOptions = Pick<OpenOptions, "seed" | "length" | "progress"> &
+export type SampleOptions = Pick<OpenOptions, "seed" | "length" | "progress" | "holdOutAll"> &
   Partial<Pick<OpenOptions, "rank" | "ranks">>;
 
 /** Texts of files by their names. */

@@ -15,6 +15,8 @@ export interface SampledState extends DatasetState {
 }
 
 const stepsAhead = 2;
+/** Sharded validation has so many batches where there are rows enough, so that ranks can share them. */
+const leastBatches = 16;
 
 export type Sharding = Pick<OpenOptions, "batchSize" | "seed" | "rank" | "ranks" | "accumulate">;
 
@@ -68,7 +70,15 @@ export function sampledData(samples: Samples, given: Sharding): Dataset {
   };
 
   const readAhead = (): void => {
+    if (facts.trainingSamples === 0) return;
     for (let i = 0; i < stepsAhead; i++) read(rows + i * rowsOfStep());
+  };
+
+  /** Batches of validation depend on nothing that is the ranks': products of other sizes have other last bits. */
+  const validated = (windows: number, sharded: boolean): number[][] => {
+    const all = evenlySpread(windows, facts.validationSamples);
+    const size = sharded ? Math.min(batchSize, Math.ceil(all.length / leastBatches)) : batchSize;
+    return Array.from({ length: Math.ceil(all.length / size) || 0 }, (_, i) => all.slice(i * size, (i + 1) * size));
   };
 
   readAhead();
@@ -111,17 +121,18 @@ export function sampledData(samples: Samples, given: Sharding): Dataset {
 
     /**
      * Batches of up to `windows` samples, evenly spread over the held-out part, the same at every call; with `sharded`
-     * each of P ranks gets every P-th. The last batch may have fewer rows.
+     * each of P ranks gets every P-th batch. The last batch may have fewer rows.
      */
     async *validation({ windows, sharded }) {
-      const all = evenlySpread(windows, facts.validationSamples);
+      const all = validated(windows, sharded);
       const mine = sharded ? all.filter((_, i) => i % ranks === rank) : all;
-      for (let i = 0; i < mine.length; i += batchSize) {
-        const batch = mine.slice(i, i + batchSize);
+      for (const [i, batch] of mine.entries()) {
         const weight = facts.targets && batch.reduce((sum, sample) => sum + facts.targets!.validation[sample]!, 0);
-        yield batchOf(await samples.validation(batch), i + batchSize >= mine.length, weight ? { weight } : {});
+        yield batchOf(await samples.validation(batch), i + 1 === mine.length, weight ? { weight } : {});
       }
     },
+
+    validationBatches: (windows) => validated(windows, true).length,
 
     state: (): SampledState => ({ step, rows, seed, data: facts.fingerprint }),
 

@@ -22,7 +22,7 @@ export interface SampleFacts {
   readonly validationUnits: number;
   readonly item: string; // the unit of training speed
   readonly itemsPerRow: number;
-  readonly trainingSamples: number; // 1 or more
+  readonly trainingSamples: number; // 1 or more; 0 where everything is held out
   readonly validationSamples: number; // 0: nothing is held out
   /**
    * How many predictions the loss of each sample is a mean of, where samples have different numbers: then they weigh by

@@ -58,7 +58,7 @@ export async function trainRank(
   const probes: NonNullable<Trained["probes"]>[number][] = [];
   const evaluated = async (step: number) => {
     if (every === 0 || (step % every !== 0 && step !== take)) return;
-    const { loss, accuracy } = await optimizer.shared(() => evaluate(model, data, rows, group, forward));
+    const { loss, accuracy } = await optimizer.shared(() => evaluate(model, data, rows, group, { forward }));
     points.push({ step, loss: loss!, ...(accuracy !== undefined && { accuracy }) });
   };
   for (let step = 0; step < take; step++) {

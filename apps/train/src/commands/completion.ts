@@ -26,11 +26,11 @@ interface Completions {
 export function completions(): Map<string, Completions> {
   const all = read("../../../../tools/help.txt");
   const names = new Set([...all.matchAll(/^ {2}\.\/terse ([a-z]+)/gm)].map(([, name]) => name!));
-  const [train, sample] = read("../help.txt").split("\nsample:\n") as [string, string];
+  const [train, sample, evaluation] = read("../help.txt").split(/\n(?:sample|eval):\n/) as [string, string, string];
   const helps: Record<string, string> = {
     ...sectionsOf(all),
     ...sectionsOf(read("help.txt")),
-    ...{ train, sample },
+    ...{ train, sample, eval: evaluation },
     sweep: read("../sweep/help.txt"),
     data: read("../data/help.txt"),
     page: read("../../../page/src/help.txt"),

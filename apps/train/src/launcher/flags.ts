@@ -63,8 +63,11 @@ export function launcherFlagsIn(env: NodeJS.ProcessEnv): LauncherFlags {
 
 const variableOf = (name: string) => `PET_${name.replaceAll(/[A-Z]/g, (letter) => `_${letter}`).toUpperCase()}`;
 
-/** This launcher's place among those of the machines. Throws `OptionsError` where the flags contradict each other. */
-export function placeOf(flags: LauncherFlags, env: NodeJS.ProcessEnv): Place {
+/**
+ * This launcher's place among those of the machines; `ranks` of a machine unless a flag says how many. Throws
+ * `OptionsError` where the flags contradict each other.
+ */
+export function placeOf(flags: LauncherFlags, env: NodeJS.ProcessEnv, ranks = 2): Place {
   const { nnodes = 1, nodeRank = 0, standalone, rdzvEndpoint } = flags;
   const problem =
     standalone && (nnodes > 1 || nodeRank > 0)
@@ -78,7 +81,7 @@ export function placeOf(flags: LauncherFlags, env: NodeJS.ProcessEnv): Place {
   return {
     nnodes,
     nodeRank,
-    nprocPerNode: flags.nprocPerNode ?? 2,
+    nprocPerNode: flags.nprocPerNode ?? ranks,
     ...(rdzvEndpoint && !standalone && { rdzvEndpoint }),
     maxRestarts: flags.maxRestarts ?? 0,
     ...(flags.logDir !== undefined && { logDir: flags.logDir }),

@@ -22,6 +22,7 @@ import { offerResume } from "../saves/resume-command.ts";
 import { savesIn } from "../saves/save-folder.ts";
 import type { ToLauncher } from "../to-launcher.ts";
 import { describeFailure, exitCodeOfFailure, firstFailure, isOfAllRanks } from "./first-failure.ts";
+import type { Place } from "./flags.ts";
 import { ForwardedSignals } from "./forward-signals.ts";
 import { firstAttempt } from "./log-files.ts";
 import { joinNodes, type Nodes } from "./nodes.ts";
@@ -46,11 +47,17 @@ interface Attempt {
   readonly token: string;
 }
 
-/** Runs the ranks until all have ended; resolves to 0, or to the exit code of the rank that failed first. */
-export async function launch(args: TrainArguments): Promise<number> {
-  // Reports an unreadable recipe once, here, instead of on every rank. The ranks read a run that is saved elsewhere.
-  if (args.nnodes === 1 || args.resume === undefined) await checkRecipe(args);
+/** What a launcher reads of its command line. The ranks read all of it. */
+export type LaunchArguments = Place & Pick<TrainArguments, "deadline" | "outage" | "resume" | "dashboard">;
 
+/** Reports an unreadable recipe once, instead of on every rank. The ranks read a run that is saved elsewhere. */
+export async function launchTraining(args: TrainArguments): Promise<number> {
+  if (args.nnodes === 1 || args.resume === undefined) await checkRecipe(args);
+  return launch(args);
+}
+
+/** Runs the ranks until all have ended; resolves to 0, or to the exit code of the rank that failed first. */
+export async function launch(args: LaunchArguments): Promise<number> {
   await using nodes = await joinNodes(args);
   using signals = new ForwardedSignals(args.shutdownTimeout);
   const loggedBefore = args.logDir === undefined ? 0 : firstAttempt(args.logDir);
@@ -91,7 +98,7 @@ interface AttemptOutcome {
 
 /** All ranks of all machines, from their start to the end of the last one. */
 async function oneAttempt(
-  args: TrainArguments,
+  args: LaunchArguments,
   { number, run, nodes, signals }: { number: number; run: RunSoFar; nodes: Nodes; signals: ForwardedSignals },
 ): Promise<AttemptOutcome> {
   const before = await nodes.tell({ size: args.nprocPerNode, signal: signals.first ?? null });
@@ -137,7 +144,7 @@ async function oneAttempt(
  * The ranks' rendezvous: at `--rdzv-endpoint` on one machine, else at a free port, because the launchers use that one.
  */
 async function serve(
-  { nnodes, rdzvEndpoint, deadline, outage }: TrainArguments,
+  { nnodes, rdzvEndpoint, deadline, outage }: LaunchArguments,
   size: number,
   attempt: number,
   token: string,
@@ -159,7 +166,7 @@ async function serve(
 function environmentOf(
   local: number,
   { number, first, size, rendezvous: { host, port }, token }: Attempt,
-  { nprocPerNode }: TrainArguments,
+  { nprocPerNode }: LaunchArguments,
 ): NodeJS.ProcessEnv {
   const address = host.includes(":") ? `[${host}]` : host;
   return {
@@ -180,7 +187,7 @@ function environmentOf(
 /**
  * The command line of the ranks: the launcher's own; after a failure, that which resumes the run that they had begun.
  */
-function argumentsAfter({ folder, isSaved }: RunSoFar, { resume }: TrainArguments): string[] {
+function argumentsAfter({ folder, isSaved }: RunSoFar, { resume }: LaunchArguments): string[] {
   const own = process.argv.slice(2);
   // Until the next save, a restart resumes from the named one.
   const isNamed = resume !== undefined && resume !== "auto";

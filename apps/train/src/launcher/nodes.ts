@@ -2,9 +2,10 @@
  * The launchers of several machines, which are a world of their own: a machine's rank in it is its `--node-rank`, and
  * its rendezvous is at `--rdzv-endpoint`. They tell each other where the ranks' rendezvous is, and how the ranks ended.
  */
+
 import { type Group, joinWorld, RankLostError, type RendezvousError } from "@terse/collectives";
-import type { TrainArguments } from "../arguments.ts";
 import { gatherJson, isRecord } from "../gather-json.ts";
+import type { Place } from "./flags.ts";
 
 export interface Nodes extends AsyncDisposable {
   /** Resolves to what each machine's launcher told, by node rank. */
@@ -12,10 +13,16 @@ export interface Nodes extends AsyncDisposable {
 }
 
 const alone: Nodes = { tell: async (mine) => [mine], [Symbol.asyncDispose]: async () => {} };
+/** Where the launchers meet, and how long they wait. */
+export interface Meeting extends Pick<Place, "nnodes" | "nodeRank" | "rdzvEndpoint"> {
+  readonly deadline: number;
+  readonly outage?: number | undefined;
+}
+
 /** Seconds for which launchers wait for each other after they have met: while ranks train. */
 const forever = 1e6;
 
-export async function joinNodes({ nnodes, nodeRank, rdzvEndpoint, deadline, outage }: TrainArguments): Promise<Nodes> {
+export async function joinNodes({ nnodes, nodeRank, rdzvEndpoint, deadline, outage }: Meeting): Promise<Nodes> {
   if (nnodes === 1) return alone;
   const { host, port } = rdzvEndpoint!; // the arguments have been checked
   const env = {

@@ -3,6 +3,7 @@ import { existsSync, readdirSync, statSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import {
   CheckpointError,
+  type Config,
   checkFile,
   configFile,
   differingCopy,
@@ -70,21 +71,38 @@ export const folderOfModel = (path: string): string => (isModelFolder(path) ? re
 /** A saved run's model. `remark` is told what the user should know of it. */
 export async function loadModelOf(path: string, remark: (words: string) => void = () => {}): Promise<Model> {
   const folder = await modelFolderOf(path);
+  const described = await describedModel(folder);
+  if (described.copy !== undefined) remark(untiedRemark(described.copy));
+  const model = restoredModel(described);
+  await loadModel(folder, model.stateDict(), model);
+  return model;
+}
+
+/** What a folder says of its model: JSON, so that one rank can tell the others. */
+export interface DescribedModel {
+  readonly name: ModelName;
+  readonly config: Config;
+  /** The name of a copy of a tied tensor, which has other values: the model is not tied. */
+  readonly copy?: string;
+}
+
+/** Reads of the weights no more than it must. Throws `CheckpointError`. */
+export async function describedModel(folder: string): Promise<DescribedModel> {
   const config = await loadConfig(folder);
-  let model: Model;
   try {
     await describedSize(folder, countParameters(config), { atMost: 1 });
     const [name] = modelsFor(config) as [ModelName];
     const copy = await untiedCopy(folder, name, models[name].read(config));
-    if (copy !== undefined) remark(untiedRemark(copy));
-    model = restoreModel(config, copy === undefined ? {} : { tied: false });
+    return { name, config, ...(copy !== undefined && { copy }) };
   } catch (error) {
     if (!(error instanceof OptionsError)) throw error;
     throw new CheckpointError(`${join(folder, configFile)} describes no model that is known here: ${error.message}`);
   }
-  await loadModel(folder, model.stateDict(), model);
-  return model;
 }
+
+/** The model with random weights. */
+export const restoredModel = ({ config, copy }: DescribedModel): Model =>
+  restoreModel(config, copy === undefined ? {} : { tied: false });
 
 /**
  * Throws `CheckpointError` where config.json describes more than `atMost` times the parameters of the weights. It is

@@ -52,7 +52,7 @@ export const chatEntry: SampledEntry = {
   },
   facts: ({ tokenizer, blockSize }: ChatOptions) => ({ vocabulary: vocabularyOf(tokenizer), length: blockSize }),
   inventory: async ({ path }: ChatOptions) => (await textFiles(path, "rows")).inventory,
-  async samples(given: ChatOptions, { length, progress }) {
+  async samples(given: ChatOptions, { length, progress, holdOutAll }) {
     const { path, packing, validationFraction } = given;
     const block = given.blockSize ?? length!;
     if (block < 2)
@@ -64,7 +64,7 @@ export const chatEntry: SampledEntry = {
     const [training, validation] =
       found.heldOut.length > 0
         ? [all, await rows.readAll(found.heldOut, block, progress)]
-        : heldOutEvenly(all, Math.floor(all.length * validationFraction));
+        : heldOutEvenly(all, holdOutAll ? all.length : Math.floor(all.length * validationFraction));
     const pack = { none: alone, "best-fit": packBestFit, wrapped: packWrapped }[packing];
     const samples = pack(training, block).filter((sample) => targetsOf(sample) > 0);
     const passedOver = rows.passedOver(block);
@@ -81,7 +81,7 @@ export const chatEntry: SampledEntry = {
       inventory: { ...found.inventory, ...(passedOver.length > 0 && { passedOver }) },
       remarks: [
         ...rows.remarks(block),
-        ...(packing === "none"
+        ...(packing === "none" || training.length === 0
           ? []
           : [`data: ${training.length} rows are packed into ${samples.length} of up to ${block} tokens`]),
       ],

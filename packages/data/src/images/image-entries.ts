@@ -82,7 +82,8 @@ const folderEntry: SampledEntry = {
   processorFiles: async (options: FolderOptions) => processorFile(formOf(options), options.size),
   async samples(options: FolderOptions, given) {
     const { maxCorrupt, path, classes, size, resize, mean, deviation, validationFraction, ...augment } = options;
-    const set = await imageFolder({ path, classes, size, resize, validationFraction }, given);
+    const { holdOutAll = false } = given;
+    const set = await imageFolder({ path, classes, size, resize, validationFraction, holdOutAll }, given);
     return new ImageSamples(
       { ...set, ...formOf({ mean, deviation }) },
       { seed: given.seed, augment, corrupt: maxCorrupt },

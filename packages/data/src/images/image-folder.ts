@@ -30,6 +30,8 @@ export interface ImageFolderOptions {
   readonly resize: boolean;
   /** The share that is held out of a folder without train/ and val/. */
   readonly validationFraction: number;
+  /** Where no folder is held out by its name, all pictures are. */
+  readonly holdOutAll?: boolean;
 }
 
 type Share = Pick<SampleOptions, "rank" | "ranks" | "progress">;
@@ -60,11 +62,12 @@ export const imageFolderInventory = async (options: Pick<ImageFolderOptions, "pa
 
 /** Reads the header of every picture before the first step; the ranks share the pictures. Throws `DataError`. */
 export async function imageFolder(options: ImageFolderOptions, share: Share = {}): Promise<ImageSet> {
-  const { path, size, resize, validationFraction } = options;
+  const { path, size, resize, validationFraction, holdOutAll = false } = options;
   const found = await filesOf(options);
   const { root, classes, heldOut } = found.folder;
   const all = found.training;
-  const cut = heldOut ? all.length : all.length - Math.floor(all.length * validationFraction);
+  const isWhole = holdOutAll && found.heldOut.length === 0;
+  const cut = isWhole ? 0 : heldOut ? all.length : all.length - Math.floor(all.length * validationFraction);
   // The choice of the held-out pictures depends on their number alone.
   const order = heldOut ? all : all.map((_, i) => all[permuted(i, all.length, 0, 0)]!);
   const training = order.slice(0, cut).map((file, i) => ({ ...file, key: keyOf("training", i) }));
@@ -72,7 +75,7 @@ export async function imageFolder(options: ImageFolderOptions, share: Share = {}
     ...file,
     key: keyOf("validation", i),
   }));
-  if (training.length === 0)
+  if (training.length === 0 && !isWhole)
     throw new DataError(
       `${root}: data.validationFraction ${validationFraction} holds out all ${all.length} pictures; set a smaller one.`,
     );
@@ -124,16 +127,18 @@ export async function imageFolder(options: ImageFolderOptions, share: Share = {}
     validation: images(validation),
     corrupt: new Map([...corrupt].sort(([a], [b]) => (a < b ? -1 : 1))),
     inventory: found.inventory,
-    remarks: remarksOn(found.folder),
+    remarks: remarksOn(found.folder, isWhole),
   };
 }
 
 /** What the user should know of the folder, a line each. */
-function remarksOn({ root, classes, heldOut }: PictureFolder): string[] {
+function remarksOn({ root, classes, heldOut }: PictureFolder, isWhole: boolean): string[] {
   const [some, others] = [classes.slice(0, 5), classes.length - 5];
   return [
     `data.classes: ${classes.length}, ${some.join(", ")}${others > 0 ? ` and ${others} more` : ""}`,
-    ...(heldOut?.folders.length === 0 ? [`nothing is held out: ${root} has no val, valid, dev or test beside it`] : []),
+    ...(heldOut?.folders.length === 0 && !isWhole
+      ? [`nothing is held out: ${root} has no val, valid, dev or test beside it`]
+      : []),
   ];
 }
 

@@ -43,7 +43,7 @@ export const labelledTextEntry: SampledEntry = {
     classes: labels?.length ?? classes,
   }),
   inventory: async ({ path, validation }: Options) => (await labelledFiles(path, validation)).inventory,
-  async samples({ path, ...given }: Options, { length }) {
+  async samples({ path, ...given }: Options, { length, holdOutAll = false }) {
     const tokenizer = await openTokenizer(given.tokenizer);
     const blockSize = given.blockSize ?? length!;
     const columns = [given.label, given.sentence, ...(given.second === undefined ? [] : [given.second])];
@@ -74,10 +74,11 @@ export const labelledTextEntry: SampledEntry = {
     const size = [...files.training, ...files.validation].reduce((sum, file) => sum + file.size, 0);
     if (size > largestInMemory())
       throw new DataError(`The texts at ${path} have ${size} bytes, too many for memory; give fewer.`);
-    const training = await read(files.training);
-    if (training.length === 0)
-      throw new DataError(`${files.training[0]!.path} has no rows; give one or more to train on.`);
-    const validation = await read(files.validation);
+    const rows = await read(files.training);
+    if (rows.length === 0) throw new DataError(`${files.training[0]!.path} has no rows; give one or more to train on.`);
+    const isWhole = holdOutAll && files.validation.length === 0;
+    const training = isWhole ? [] : rows;
+    const validation = isWhole ? rows : await read(files.validation);
     const words = passed.words((file) => basename(file));
     const inventory = { ...files.inventory, ...(words.length > 0 && { passedOver: words }) };
     const special = bertTokens(given.tokenizer);

@@ -34,9 +34,9 @@ export const maskedTextEntry: SampledEntry = {
     if (path === undefined) return undefined;
     return (await hasTokenFiles(path)) ? tokenInventory(path) : (await textFiles(path, "texts", column)).inventory;
   },
-  async samples({ path, tokenizer: name, blockSize, maskFraction, ...rest }: Options, { length, seed }) {
+  async samples({ path, tokenizer: name, blockSize, maskFraction, ...rest }: Options, { length, seed, holdOutAll }) {
     const vocabulary = vocabularyOf(name);
-    const parts = await partsOf({ path, tokenizer: name, vocabulary, ...rest });
+    const parts = await partsOf({ path, tokenizer: name, vocabulary, holdOutAll, ...rest });
     const T = blockSize ?? length!;
     const seen = `${parts.fingerprint} ${T} ${maskFraction}`;
     try {
@@ -73,10 +73,12 @@ async function partsOf({
   endOfText,
   column,
   validationFraction,
+  holdOutAll,
 }: Pick<Options, "path" | "tokenizer" | "endOfText" | "column" | "validationFraction"> & {
   vocabulary: number;
+  holdOutAll: boolean | undefined;
 }): Promise<Parts> {
-  const cutAt = (length: number) => length - Math.floor(length * validationFraction);
+  const cutAt = (length: number) => (holdOutAll ? 0 : length - Math.floor(length * validationFraction));
   if (path === undefined) {
     const bytes = await declarationsAsBytes(tokenizer);
     const [cut, all] = [cutAt(bytes.length), tokensInMemory(declarationsName, bytes)];
@@ -84,7 +86,12 @@ async function partsOf({
     return { training: part(all, 0, cut), validation: part(all, cut, all.length), fingerprint };
   }
   if (await hasTokenFiles(path)) {
-    const { training, validation, ...rest } = await openTokenFiles({ path, vocabulary, validationFraction });
+    const { training, validation, ...rest } = await openTokenFiles({
+      path,
+      vocabulary,
+      validationFraction,
+      holdOutAll,
+    });
     return { training: joined(path, training), validation: joined(path, validation), ...rest };
   }
   const opened = await openTokenizer(tokenizer, { endOfText });

@@ -56,7 +56,7 @@ export class MaskedTextSamples implements Samples {
       [trainingSamples, trainingUnits, "train"],
       [validationSamples, validationUnits, "validate"],
     ] as const)
-      if (samples < 2 && (what === "train" || units > 0))
+      if (samples < 2 && (units > 0 || (what === "train" && validationUnits === 0)))
         throw new DataError(
           `${source} has ${units} tokens to ${what} on, and at least two rows of ${blockSize - 3} (data.blockSize − 3) are needed; give more text or a smaller block.`,
         );

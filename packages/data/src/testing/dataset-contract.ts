@@ -88,29 +88,36 @@ export function datasetContract(
       for (const data of [a, b]) await data[Symbol.asyncDispose]();
     });
 
-    it("validates on the same rows at every call and on any number of ranks; with `sharded` each row is on one rank", async () => {
+    it("validates on the same rows at every call and on any number of ranks; with `sharded` each batch is on one rank", async () => {
+      let windows = 10;
       const validated = async (rank: number, ranks: number, sharded: boolean) => {
         const data = await open({ batchSize: 3, seed: rank, rank, ranks });
-        const rows: string[] = [];
+        const batches: string[][] = [];
         const lasts: boolean[] = [];
         for (let again = 0; again < 2; again++) {
-          rows.length = lasts.length = 0;
-          for await (using batch of data.validation({ windows: 10, sharded })) {
-            rows.push(...(await rowsOf(batch, fields)));
+          batches.length = lasts.length = 0;
+          for await (using batch of data.validation({ windows, sharded })) {
+            batches.push(await rowsOf(batch, fields));
             lasts.push(batch.last);
           }
         }
         expect(lasts).toEqual(lasts.map((_, i) => i === lasts.length - 1));
+        if (sharded && ranks === 1) expect(data.validationBatches(windows)).toBe(batches.length);
         await data[Symbol.asyncDispose]();
-        return rows;
+        return batches;
       };
-      const all = await validated(0, 1, false);
-      expect(all.length).toBeGreaterThan(2);
-      expect(all.length).toBeLessThanOrEqual(10);
-      expect(await validated(1, 3, false)).toEqual(all);
-      const shards = await Promise.all([0, 1, 2].map((rank) => validated(rank, 3, true)));
-      expect(all.map((_, i) => shards[i % 3]![Math.floor(i / 3)])).toEqual(all);
-      expect(shards.flat().length).toBe(all.length);
+      for (windows of [10, 40]) {
+        const all = await validated(0, 1, false);
+        expect(all.flat().length).toBeGreaterThan(2);
+        expect(all.flat().length).toBeLessThanOrEqual(windows);
+        expect(Math.max(...all.map(({ length }) => length))).toBeLessThanOrEqual(3);
+        expect(await validated(1, 3, false)).toEqual(all);
+        const alone = await validated(0, 1, true);
+        expect(alone.flat()).toEqual(all.flat());
+        const shards = await Promise.all([0, 1, 2].map((rank) => validated(rank, 3, true)));
+        expect(alone.map((_, i) => shards[i % 3]![Math.floor(i / 3)])).toEqual(alone);
+        expect(shards.flat().length).toBe(alone.length);
+      }
     });
 
     it("refuses a state of other data, of another seed, and one with impossible numbers", async () => {

@@ -40,25 +40,26 @@ export const textEntry: SampledEntry = {
   }),
   inventory: async ({ path, tokenizer, column }: TextOptions) =>
     path === undefined ? undefined : (await textFiles(path, readAs(tokenizer), column)).inventory,
-  async samples(options: TextOptions, { length, seed }) {
+  async samples(options: TextOptions, { length, seed, holdOutAll = false }) {
     const { tokenizer: name = "bytes", validationFraction: fraction } = options;
     const { source, training: all, heldOut, fingerprint, inventory, remarks } = await textOf(options, name);
     try {
       const [unit, stretches] = name === "bytes" ? ["byte", splitText] : ["token", splitAtEnd];
-      const parts = heldOut === undefined ? stretches(all.length, fraction) : undefined;
+      const isWhole = holdOutAll && heldOut === undefined;
+      const parts = heldOut === undefined && !holdOutAll ? stretches(all.length, fraction) : undefined;
       const of = (parts: readonly Stretch[]) =>
         joined(
           source,
           parts.map(([begin, end]) => part(all, begin, end)),
         );
       const training = parts ? of(parts.training) : all;
-      const validation = parts ? of(parts.validation) : heldOut!;
+      const validation = parts ? of(parts.validation) : (heldOut ?? all);
       const shown = validation.length > 0 ? validation : training;
       const tokenizer = await openTokenizer(name);
       return new TokenSamples({
         source,
         unit,
-        training: [training],
+        training: isWhole ? [] : [training],
         validation: [validation],
         blockSize: options.blockSize ?? length!,
         vocabulary: tokenizer.vocabulary,

@@ -17,10 +17,12 @@ interface Options {
   readonly vocabulary: number; // tokens are below it
   /** The share of the last training file that is held out where no file is. */
   readonly validationFraction: number;
+  /** Where no file is held out, all are. */
+  readonly holdOutAll?: boolean | undefined;
 }
 
 export interface TokenFiles {
-  readonly training: readonly TokenSource[]; // one or more
+  readonly training: readonly TokenSource[]; // one or more; none where all are held out
   readonly validation: readonly TokenSource[];
   readonly fingerprint: string; // of the files and of how they are split
   readonly inventory: Inventory;
@@ -41,7 +43,12 @@ const isBin = (name: string) => /\.bin$/i.test(name) && !name.startsWith(".");
 export const tokenInventory = async (path: string): Promise<Inventory> => (await listed(path)).inventory;
 
 /** Opens the files of tokens at a path. Throws `DataError`. */
-export async function openTokenFiles({ path, vocabulary, validationFraction }: Options): Promise<TokenFiles> {
+export async function openTokenFiles({
+  path,
+  vocabulary,
+  validationFraction,
+  holdOutAll,
+}: Options): Promise<TokenFiles> {
   const { parts, inventory } = await listed(path);
   const files: TokenFile[] = [];
   try {
@@ -51,7 +58,8 @@ export async function openTokenFiles({ path, vocabulary, validationFraction }: O
     const heldPaths = new Set(parts.heldOut.map((file) => file.path));
     const training: TokenSource[] = files.filter(({ name }) => !heldPaths.has(name));
     const validation: TokenSource[] = files.filter(({ name }) => heldPaths.has(name));
-    if (validation.length === 0 && validationFraction > 0) {
+    if (validation.length === 0 && holdOutAll) validation.push(...training.splice(0));
+    else if (validation.length === 0 && validationFraction > 0) {
       const last = training.pop()!;
       const cut = last.length - Math.floor(last.length * validationFraction);
       training.push(part(last, 0, cut));

@@ -54,12 +54,12 @@ export class TokenSamples implements Samples {
       [trainingSamples, trainingUnits, "train"],
       [validationSamples, validationUnits, "validate"],
     ] as const)
-      if (samples === 0 && (what === "train" || units > 0)) throw tooShort(what, units);
+      if (samples === 0 && (what === "train" ? training.length > 0 : units > 0)) throw tooShort(what, units);
 
     function tooShort(what: "train" | "validate", units: number): DataError {
       const { heldOut } = inventory ?? {};
       const [where, more] =
-        what === "train"
+        what === "train" || training.length === 0
           ? ["", ""]
           : heldOut
             ? [`, in ${heldOut.names.join(", ")}, which the name says to hold out`, ", another name"]

@@ -42,11 +42,11 @@ export const tokensEntry: SampledEntry = {
   },
   facts: ({ vocabulary, blockSize }: TokensOptions) => ({ vocabulary, length: blockSize }),
   inventory: ({ path }: TokensOptions) => tokenInventory(path),
-  async samples(options: TokensOptions, { length, seed }) {
+  async samples(options: TokensOptions, { length, seed, holdOutAll }) {
     const { path, vocabulary } = options;
     const blockSize = options.blockSize ?? length!;
     const tokenizer = await tokenizerOf(options);
-    const files = await openTokenFiles(options);
+    const files = await openTokenFiles({ ...options, holdOutAll });
     const shown = files.validation[0] ?? files.training[0]!;
     try {
       const prompt = await tokenizer?.decode(await shown.read(0, Math.min(8, shown.length)));

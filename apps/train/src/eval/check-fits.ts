@@ -1,0 +1,54 @@
+import type { Config } from "@terse/checkpoint";
+import { type Dataset, datasets } from "@terse/data";
+import { type Model, models } from "@terse/models";
+import { OptionsError } from "@terse/options";
+import type { Recipe } from "../recipe.ts";
+import type { DescribedModel } from "../saves/model-of-run.ts";
+
+/** Throws `OptionsError` where the model cannot read the data, before it is opened. */
+export function checkFits({ name, config }: DescribedModel, model: Model, { data }: Pick<Recipe, "data">): void {
+  const [entry, { name: dataName, batchSize: _, ...options }] = [datasets[data.name], data];
+  const { fields, read } = models[name];
+  if (!fields.every((field) => entry.fields.includes(field)))
+    throw new OptionsError([
+      `data.name: ${dataName} has ${entry.fields.join(", ")}, and the model, ${name}, reads ${fields.join(", ")}; name data that fits the model`,
+    ]);
+  const facts = entry.facts(options);
+  const shape = read(config) as Readonly<
+    Record<"vocabulary" | "classes" | "channels" | "imageSize", number | undefined>
+  >;
+  const more = (of: number | undefined, than: number | undefined) =>
+    of !== undefined && than !== undefined && of > than ? [of, than] : undefined;
+  const problems: string[] = [];
+  const tokens = more(facts.vocabulary, shape.vocabulary);
+  if (tokens)
+    problems.push(
+      `data: it has ${tokens[0]} different tokens, and the model ${tokens[1]}; name the model's own tokenizer, --data.tokenizer=FILE, or other data`,
+    );
+  const length = more(facts.length, model.context);
+  if (length)
+    problems.push(`data.blockSize: rows have ${length[0]} tokens, and the model reads ${length[1]}; give less`);
+  const classes = more(facts.classes, shape.classes);
+  if (classes)
+    problems.push(`data: it has ${classes[0]} classes, and the model ${classes[1]}; name data of its classes`);
+  const { height, width, channels } = facts;
+  if (shape.channels !== undefined && channels !== undefined && channels !== shape.channels)
+    problems.push(`data: its images have ${channels} channels, and the model takes ${shape.channels}`);
+  const side = shape.imageSize;
+  if (side !== undefined && height !== undefined && (height !== side || width !== side))
+    problems.push(
+      `data: its images have ${height}×${width} pixels, and the model takes ${side}×${side}; of image-folder, give --data.size=${side} --data.resize=true`,
+    );
+  if (problems.length > 0) throw new OptionsError(problems);
+}
+
+/** Throws `OptionsError` where the data numbers classes of the model in another order. */
+export function checkClassNames({ id2label }: Config, { classNames = [] }: Pick<Dataset, "classNames">): void {
+  const known = Object.values((id2label ?? {}) as object).map(String);
+  if (!classNames.every((name) => known.includes(name))) return; // they have other words for them
+  const wrong = classNames.findIndex((name, i) => known[i] !== name);
+  if (wrong >= 0)
+    throw new OptionsError([
+      `data: ${classNames[wrong]} is class ${wrong} there, and class ${known.indexOf(classNames[wrong]!)} of the model; give the data a folder, or a label, for each class of the model`,
+    ]);
+}
