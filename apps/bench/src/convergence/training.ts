@@ -44,7 +44,7 @@ export async function trainRank(
     take = recipe.steps,
     rows = windows,
     probeAt = [],
-  }: { every?: number; take?: number; rows?: number; probeAt?: readonly number[] | undefined } = {},
+  }: { every?: number; take?: number; rows?: number | "all"; probeAt?: readonly number[] | undefined } = {},
 ): Promise<Trained> {
   const model = buildModel(recipe);
   const arena = new Arena(model);
