@@ -11,6 +11,8 @@ export { labelsOf } from "./hugging-face-config.ts";
 export { Llama } from "./llama/llama.ts";
 export { type LlamaOptions, type LlamaShape, llamaOptions } from "./llama/options.ts";
 export { llamaPresets } from "./llama/presets.ts";
+export { type AdapterParameter, Lora, type LoraDefaults, loraOf } from "./lora/lora.ts";
+export { type LoraOptions, loraOptions } from "./lora/options.ts";
 export { continuesText, type DataFacts, type Model, type ModelEntry, type TextModel } from "./model.ts";
 export { countParameters, type ModelName, models, modelsFor, restoreModel } from "./models.ts";
 export { headOf, withNewHead } from "./new-head.ts";

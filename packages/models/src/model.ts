@@ -9,7 +9,10 @@ export interface NamesInFiles {
    * own name too.
    */
   storedAs?(parameter: string): readonly string[];
-  /** Other names, in the same form, under which files may have it. */
+  /**
+   * Other names, in the same form, under which files may have it: those of transformers in memory, where they differ
+   * from its files. Adapters of PEFT have them.
+   */
   alsoStoredAs?(parameter: string): readonly string[] | undefined;
   /** The prefix of the names of a base model's parameters: "bert.". The base model's own files leave it out. */
   readonly basePrefix?: string;
@@ -93,6 +96,8 @@ export interface ModelEntry {
   readonly ofData?: readonly string[];
   /** Options that a run with other weights may choose: the weights fit any value of them, and mean the same. */
   readonly ofTraining?: readonly string[];
+  /** The layers that LoRA changes where a recipe names none, as in PEFT; without this all linear ones. */
+  readonly adapterTargets?: readonly string[];
   /** Names of the tensors of a batch that the model reads. */
   readonly fields: readonly string[];
   /**

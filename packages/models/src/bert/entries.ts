@@ -21,6 +21,7 @@ const classifierRecipe = v.object({
 const ofBoth = {
   presets: bertPresets,
   ofTraining: ["dropout", "attentionDropout"],
+  adapterTargets: ["query", "value"],
   modelTypes: ["megatron-bert"],
   baseArchitectures: ["MegatronBertModel"],
 };

@@ -114,7 +114,8 @@ export class Gpt extends LanguageModel {
         this.activationCheckpointing && !caches
           ? checkpoint((x, mask) => block.forward(x!, undefined, mask), x, ...(mask ? [mask] : []))
           : scope(() => block.forward(x, caches?.[i], mask));
-    return linear(this.norm.forward(x), this.head?.weight ?? this.embedding.weight);
+    x = this.norm.forward(x);
+    return this.head?.forward(x) ?? linear(x, this.embedding.weight);
   }
 
   get config(): GptShape {

@@ -1,10 +1,10 @@
-import { createParameter, linear, Module, type Parameter, type Tensor } from "@terse/tensor";
+import { AdaptableLayer, createParameter, linear, type Parameter, type Tensor } from "@terse/tensor";
 
 /**
  * transformers' Conv1D: a linear layer whose weight is stored transposed.
  * y = x W + b:  x (…, in)   W (in, out)   b (out)   y (…, out)
  */
-export class Conv1D extends Module {
+export class Conv1D extends AdaptableLayer {
   readonly weight: Parameter;
   readonly bias: Parameter;
 
@@ -15,6 +15,6 @@ export class Conv1D extends Module {
   }
 
   forward(x: Tensor): Tensor {
-    return linear(x, this.weight.T, this.bias);
+    return this.adapted(x, linear(x, this.weight.T, this.bias));
   }
 }

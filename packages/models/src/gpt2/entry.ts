@@ -15,6 +15,7 @@ export const gpt2Entry = {
   options: recipe,
   presets: gpt2Presets,
   ofTraining: ["dropout", "embeddingDropout", "attentionDropout"],
+  adapterTargets: ["c_attn"],
   modelTypes: ["gpt2"],
   read: fromConfig,
   fields: ["tokens", "next"],

@@ -144,7 +144,8 @@ export class Gpt2 extends LanguageModel {
         this.activationCheckpointing && !caches
           ? checkpoint((x, mask) => block.forward(x!, undefined, mask), x, ...(mask ? [mask] : []))
           : scope(() => block.forward(x, caches?.[i], mask));
-    return linear(lnF.forward(x), this.lmHead?.weight ?? wte.weight);
+    x = lnF.forward(x);
+    return this.lmHead?.forward(x) ?? linear(x, wte.weight);
   }
 
   get config(): HuggingFaceConfig {

@@ -16,6 +16,7 @@ export const llamaEntry = {
   options: recipe,
   presets: llamaPresets,
   ofTraining: ["attentionDropout"],
+  adapterTargets: ["q_proj", "v_proj"],
   modelTypes: llamaArchitectures,
   architectures: classesOfLlama,
   baseArchitectures: baseClassesOfLlama,

@@ -15,6 +15,7 @@ export const vitEntry = {
   presets: vitPresets,
   ofData: ["classes", "imageSize"],
   ofTraining: ["labelSmoothing"],
+  adapterTargets: ["query", "value"],
   modelTypes: ["vit", "deit"],
   baseArchitectures: vitBaseArchitectures,
   read: fromConfig,

@@ -67,6 +67,8 @@ export class BatchNorm2d extends Module {
   readonly numBatchesTracked: Buffer | null; // () i64
   readonly eps: number;
   readonly momentum: number | null;
+  /** The running statistics are used in training too, and stay as they are. */
+  frozen = false;
 
   constructor(
     channels: number,
@@ -81,6 +83,10 @@ export class BatchNorm2d extends Module {
     this.numBatchesTracked = buffer(() => zeros([], { dtype: "i64" }));
     this.eps = eps;
     this.momentum = momentum;
+  }
+
+  override train(training = true): this {
+    return super.train(training && !this.frozen);
   }
 
   forward(x: Tensor): Tensor {

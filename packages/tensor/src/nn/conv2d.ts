@@ -1,8 +1,9 @@
 import { type Handle, native } from "@terse/native-tensor";
 import { handleOf } from "../lifetime.ts";
 import { Tensor } from "../tensor.ts";
+import { AdaptableLayer } from "./adaptable-layer.ts";
 import { createParameter } from "./create-parameter.ts";
-import { Module } from "./module.ts";
+import { inTypeOf } from "./in-type-of.ts";
 import { type Pair, pair } from "./pair.ts";
 import type { Parameter, Role } from "./parameter.ts";
 
@@ -36,7 +37,7 @@ export function conv2d(
     native.call(
       named ? id.named : id.conv,
       handleOf(x),
-      handleOf(weight),
+      handleOf(inTypeOf(x, weight)),
       bias ? handleOf(bias) : null,
       pair(stride),
       named ? padding : pair(padding),
@@ -55,7 +56,7 @@ export interface ConvolutionLayerOptions extends ConvolutionOptions {
 /**
  * `outputs` filters over `inputs` channels. Weight and bias start uniform in ±1/√(in/groups · kh · kw), as in PyTorch.
  */
-export class Conv2d extends Module {
+export class Conv2d extends AdaptableLayer {
   readonly weight: Parameter;
   readonly bias: Parameter | null;
   readonly options: ConvolutionOptions;
@@ -86,9 +87,9 @@ export class Conv2d extends Module {
 
   /** x (B, in, H, W) → (B, out, H′, W′) */
   forward(x: Tensor): Tensor {
-    if (this.paddingMode === "zeros") return conv2d(x, this.weight, this.bias, this.options);
+    if (this.paddingMode === "zeros") return this.adapted(x, conv2d(x, this.weight, this.bias, this.options));
     const padded = new Tensor(native.call(id.pad, handleOf(x), this.#around(), this.paddingMode, null) as Handle);
-    return conv2d(padded, this.weight, this.bias, { ...this.options, padding: 0 });
+    return this.adapted(x, conv2d(padded, this.weight, this.bias, { ...this.options, padding: 0 }));
   }
 
   /** Pixels to the left, right, top and bottom. */

@@ -3,7 +3,7 @@ import { handleOf, scope } from "../lifetime.ts";
 import { Tensor } from "../tensor.ts";
 import { createParameter } from "./create-parameter.ts";
 import { Module } from "./module.ts";
-import type { Parameter, Role } from "./parameter.ts";
+import { Parameter, type Role } from "./parameter.ts";
 
 const id = native.find("aten::embedding");
 
@@ -15,7 +15,8 @@ export interface EmbeddingOptions {
 export function embedding(indices: Tensor, weight: Tensor, { paddingIdx }: EmbeddingOptions = {}): Tensor {
   const none = -1; // for the operator
   const row = paddingIdx == null ? none : rowOf(paddingIdx, weight.shape[0]!);
-  return new Tensor(native.call(id, handleOf(weight), handleOf(indices), row) as Handle);
+  const rows = new Tensor(native.call(id, handleOf(weight), handleOf(indices), row) as Handle);
+  return weight instanceof Parameter && weight.computesIn !== null ? rows.to(weight.computesIn) : rows;
 }
 
 function rowOf(paddingIdx: number, rows: number): number {

@@ -1,4 +1,5 @@
 export { GELU, ReLU } from "./activations.ts";
+export { AdaptableLayer, LayerAdapter } from "./adaptable-layer.ts";
 export {
   BatchNorm2d,
   type BatchNormalisation,

@@ -1,22 +1,24 @@
 import { type Handle, native } from "@terse/native-tensor";
 import { handleOf } from "../lifetime.ts";
 import { Tensor } from "../tensor.ts";
+import { AdaptableLayer } from "./adaptable-layer.ts";
 import { createParameter } from "./create-parameter.ts";
-import { Module } from "./module.ts";
+import { inTypeOf } from "./in-type-of.ts";
 import type { Parameter, Role } from "./parameter.ts";
 
 const id = native.find("terse::linear");
 
 /** x Wᵀ + b:  x (…, in)   W (out, in)   b (out)   → (…, out) */
 export function linear(x: Tensor, weight: Tensor, bias?: Tensor | null): Tensor {
-  return new Tensor(native.call(id, handleOf(x), handleOf(weight), bias ? handleOf(bias) : null, null) as Handle);
+  const w = handleOf(inTypeOf(x, weight));
+  return new Tensor(native.call(id, handleOf(x), w, bias ? handleOf(bias) : null, null) as Handle);
 }
 
 /**
  * y = x Wᵀ + b:  x (…, in)   W (out, in)   b (out)   y (…, out)
  * W and b are initialised as in PyTorch, uniform in ±1/√in.
  */
-export class Linear extends Module {
+export class Linear extends AdaptableLayer {
   readonly weight: Parameter;
   readonly bias: Parameter | null;
 
@@ -28,6 +30,6 @@ export class Linear extends Module {
   }
 
   forward(x: Tensor): Tensor {
-    return linear(x, this.weight, this.bias);
+    return this.adapted(x, linear(x, this.weight, this.bias));
   }
 }

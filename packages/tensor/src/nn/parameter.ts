@@ -1,5 +1,5 @@
-import { type Handle, native } from "@terse/native-tensor";
-import { handleOf, keep } from "../lifetime.ts";
+import { type DType, type Handle, native } from "@terse/native-tensor";
+import { handleOf, keep, scope } from "../lifetime.ts";
 import { Tensor } from "../tensor.ts";
 
 /**
@@ -17,6 +17,17 @@ export class Parameter extends Tensor {
   readonly role: Role;
   /** Whether an arena holds this parameter's memory, which must then not move. */
   inArena = false;
+  /** The type in which layers compute with it, where memory holds it in another. */
+  computesIn: DType | null = null;
+
+  /** Holds a frozen parameter in another type, in new memory; layers convert it when they compute. */
+  holdIn(dtype: DType): void {
+    if (this.requiresGrad)
+      throw new Error("holdIn: the parameter requires a gradient, which needs its full precision; freeze it first");
+    if (this.dtype === dtype) return;
+    this.computesIn ??= this.dtype;
+    scope(() => native.setData(handleOf(this), handleOf(this.to(dtype))));
+  }
 
   constructor(data: Tensor, { role }: { role: Role }) {
     super(native.call(detach, handleOf(data)) as Handle);
