@@ -34,7 +34,9 @@ export function recipeKeysPages(schema: v.GenericSchema, sentences: ReadonlyMap<
   const sections = [...Map.groupBy(listOptions(schema), sectionOf)];
   const choicesOf = (keys: readonly ListedOption[]) => [...new Set(keys.flatMap(({ only }) => only ?? []))];
   const pages = sections.map(([section, keys]): [string, string] => {
-    const choices = choicesOf(keys).map((only) => `[${only.split("=")[1]}](#${only.replaceAll(/[^\w-]/g, "")})`);
+    const choices = choicesOf(keys).map(
+      (only) => `[${only.split("=")[1]}](#${only.replaceAll(/[^\w-]/g, "").toLowerCase()})`,
+    );
     const tables = [...Map.groupBy(keys, ({ only }) => only)].map(([only, own]) => {
       const heading = only === undefined ? [] : [`## ${only}`, ""];
       return [...heading, ...tableOf(own, sentences), ""].join("\n");
