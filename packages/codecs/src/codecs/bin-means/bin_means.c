@@ -2,6 +2,7 @@
 
 #include <float.h>
 #include <math.h>
+#include <string.h>
 
 #include "terse/parallel.h"
 
@@ -80,12 +81,22 @@ size_t terse_bin_means_prepare(const terse_bin_means_kernel *kernel, uint8_t *wi
     return tables_in_encode(o) ? n : terse_compute_scales(table_of_group, kernel, (size_t)1 << o->bits, wire, x, n, o);
 }
 
+/** The largest float below x, which is finite. Written here, because programs link the library without libm. */
+static float next_below(float x) {
+    uint32_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    if (x == 0) bits = 0x80000001u;
+    else bits += x > 0 ? -1u : 1u;
+    memcpy(&x, &bits, sizeof bits);
+    return x;
+}
+
 static terse_midpoints midpoints_of(const float *table, unsigned bits) {
     terse_midpoints midpoints = {{0}};
     for (unsigned k = 0; k + 1 < 1u << bits; k++) {
         const double midpoint = ((double)table[k] + (double)table[k + 1]) / 2;
         float below = (float)midpoint;
-        if ((double)below > midpoint) below = nextafterf(below, -INFINITY);
+        if ((double)below > midpoint) below = next_below(below);
         // The k-th node from the left: its depth is that of the trailing ones of k.
         const unsigned up = (unsigned)__builtin_ctz(~k);
         midpoints.above[((1u << bits) + k) >> (up + 1)] = below;
