@@ -149,7 +149,7 @@ async function trained<T>(
     next: async (count: number) =>
       Array.from({ length: count }, (_, i) => {
         const x = Float32Array.from({ length: 36 }, (_, j) => Math.cos((j + 1) * (++drawn + 17 * group.rank)));
-        return { x: fromTypedArray(x, [3, 12]), last: i + 1 === count };
+        return { x: fromTypedArray(x, [3, 12]), last: i + 1 === count, share: 1 };
       }),
   } as unknown as Pick<Dataset, "next">;
   const model = network as unknown as Model;
