@@ -182,8 +182,6 @@ describe("the command line", () => {
     expect(() => readArguments(["sample", "--temprature=0"])).toThrow(/did you mean --temperature/);
     expect(() => readArguments(["sample", "a", "b"])).toThrow(/one run.*"b"/);
     expect(() => readArguments(["train", "--resume", "a", "--out", "b"])).toThrow(/exclude each other/);
-    expect(() => train("--recipe", "fine-tune")).toThrow("name the weights with --init-from FOLDER");
-    expect(train("--recipe", "fine-tune", "--init-from", "b").initFrom).toBe("b");
     expect(() => train("--resume", "a", "--init-from", "b")).toThrow(/--init-from and --resume exclude each other/);
     expect(readArguments(["sample", "some/run", "--seed=3"])).toMatchObject({ run: "some/run", seed: 3 });
   });

@@ -1,5 +1,4 @@
 import { readFileSync } from "node:fs";
-import { basename } from "node:path";
 import { listOptions, numberFrom, OptionsError, parseArguments, wholeNumberFrom } from "@terse/options";
 import { type Address, parseAddress } from "@terse/page/address";
 import { type EvalArguments, readEval } from "./eval/eval-arguments.ts";
@@ -105,15 +104,6 @@ function readTrain(argv: readonly string[], env: NodeJS.ProcessEnv): TrainArgume
     throw new OptionsError(["--init-from and --resume exclude each other: a resumed run has its own weights"]);
   if (given.newHead && given.initFrom === undefined)
     throw new OptionsError(["--new-head: is for --init-from, whose weights it takes without their head; add that"]);
-  if (
-    given.recipe !== undefined &&
-    basename(given.recipe).replace(/\.[^.]*$/, "") === "fine-tune" &&
-    !goesOn &&
-    given.initFrom === undefined
-  )
-    throw new OptionsError([
-      "--recipe fine-tune: its rate is for trained weights, and random ones would hardly learn; name the weights with --init-from FOLDER, or take another recipe",
-    ]);
   const dry = [
     ["--world-size", given.worldSize, "ranks on this machine are --nproc-per-node"],
     ["--link", given.link, "a training on a slow link is --emulate-link"],

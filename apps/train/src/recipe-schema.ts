@@ -157,6 +157,7 @@ export const recipeSchema = v.object({
   local: v.optional(local), // a message in every step if absent
   parallel: v.optional(parallel, {}),
   model,
+  trainedWeights: v.optional(flag, false), // its rates are for trained weights: a new run needs --init-from
   data,
   optimizer,
   schedule: v.optional(schedule, { name: "cosine" }),

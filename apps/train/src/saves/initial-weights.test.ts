@@ -216,6 +216,16 @@ it.each([
   await expect(readInitialWeights(folder)).rejects.toThrow(message);
 });
 
+it("a recipe for trained weights, or one that extends it, is refused without weights", async () => {
+  const own = join(folder, "mine.yaml");
+  writeFileSync(own, "extends: fine-tune\nsteps: 10\n");
+  for (const recipe of ["fine-tune", own])
+    expect(() => recipeFor({ recipe, overrides: ["data.path=text"] })).toThrow(/^trainedWeights: .*--init-from FOLDER/);
+  expect(recipeFor({ recipe: own, overrides: ["trainedWeights=false"] }).steps).toBe(10);
+  await save(new Gpt2(ofText));
+  expect(recipeFor({ recipe: own, overrides: ["data.path=text"] }, await readInitialWeights(folder)).steps).toBe(10);
+});
+
 it("a rate of a recipe for random weights is remarked on, one that is given and that of fine-tune are not", async () => {
   await save(new Gpt2(ofText));
   const weights = await readInitialWeights(folder);
