@@ -160,6 +160,28 @@ export function codecContract({ definition, vectors, configurations }: CodecUnde
         }
       });
 
+      it("gives the error its old values back, up to rounding, where x has a NaN, and names the first one", () => {
+        const run =
+          kernel.encodeWithFeedback ?? ((w, x, e, p, c) => withFeedback(kernel, w, x as never, e as never, p, c));
+        for (const n of [65, 8269]) {
+          const given = parameters(n);
+          const x = floats(n, n).map((value) => (Math.abs(value) > 100 ? 1 : value));
+          const before = x.map((value, i) => (i % 3 === 0 ? 0 : value));
+          const size = Math.max(...x.map(Math.abs));
+          for (const [decay, first] of [
+            [1, n - 1],
+            [0.9, n >> 1],
+          ] as const) {
+            const bad = x.map((value, i) => (i === first || i === n - 1 ? Number.NaN : value));
+            const error = before.slice();
+            const wire = new Uint8Array(kernel.wireBytes(n, given));
+            expect(run(wire, bad, error, given, { ...call(n), decay })).toBe(first);
+            const off = error.reduce((most, value, i) => Math.max(most, Math.abs(value - before[i]!)), 0);
+            expect(off).toBeLessThanOrEqual(1e-5 * size); // NaN is not
+          }
+        }
+      });
+
       it("sums wires, and keeps in `error` what it could not send of the sum, as the definition does", () => {
         for (const n of lengths.filter((length) => length <= 200)) {
           const given = parameters(n);
