@@ -183,9 +183,22 @@ if ${tokenizer ? "True" : "False"}:
     180_000,
   );
 
-  it("of a run that began with weights keeps how they generate, their special tokens and dropouts", async () => {
-    const [theirs, run] = [join(folder, "theirs"), join(folder, "tuned")];
-    await runPython(`
+  const ofLlama =
+    "hidden_size=16, intermediate_size=24, num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=2, max_position_embeddings=16";
+
+  it.each([
+    ["GPT2", "n_positions=16, n_embd=16, n_layer=1, n_head=2, resid_pdrop=0.2, embd_pdrop=0.3, attn_pdrop=0.4"],
+    ["Llama", `rope_parameters={"rope_type": "linear", "factor": 2.0, "rope_theta": 500.0}, ${ofLlama}`],
+    ["Mistral", `sliding_window=7, head_dim=4, ${ofLlama}`],
+    ["Qwen2", `use_sliding_window=True, sliding_window=7, max_window_layers=1, ${ofLlama}`],
+    ["Qwen3", `attention_bias=True, head_dim=4, ${ofLlama}`],
+  ])(
+    "of a run that began with %s keeps how it generates, its special tokens and dropouts",
+    async (name, config) => {
+      const own = join(folder, `of-${name}`);
+      mkdirSync(own);
+      const [theirs, run] = [join(own, "theirs"), join(own, "tuned")];
+      await runPython(`
 import transformers as t
 from tokenizers import Tokenizer, models, pre_tokenizers, decoders
 alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
@@ -194,14 +207,14 @@ inner.pre_tokenizer, inner.decoder = pre_tokenizers.ByteLevel(add_prefix_space=F
 tokenizer = t.PreTrainedTokenizerFast(tokenizer_object=inner, bos_token="<s>", eos_token="</s>", pad_token="<pad>")
 tokenizer.chat_template = "{{ messages[0].content }}"
 tokenizer.save_pretrained(${JSON.stringify(theirs)})
-config = t.GPT2Config(vocab_size=len(tokenizer), n_positions=16, n_embd=16, n_layer=1, n_head=2, resid_pdrop=0.2, embd_pdrop=0.3, attn_pdrop=0.4,
+config = t.${name}Config(${config}, vocab_size=len(tokenizer),
   bos_token_id=tokenizer.bos_token_id, eos_token_id=tokenizer.eos_token_id, pad_token_id=tokenizer.pad_token_id)
-model = t.GPT2LMHeadModel(config)
+model = t.AutoModelForCausalLM.from_config(config)
 model.generation_config = t.GenerationConfig(do_sample=True, top_k=7, eos_token_id=tokenizer.eos_token_id, max_new_tokens=5)
 model.save_pretrained(${JSON.stringify(theirs)})`);
-    await save(run, [`data.path=${text}`], theirs);
-    const compare = (out: string) =>
-      runPython(`
+      await save(run, [`data.path=${text}`], theirs);
+      const compare = (out: string) =>
+        runPython(`
 import transformers as t
 for read in (t.GenerationConfig, t.AutoConfig):
     a, b = (read.from_pretrained(f).to_dict() for f in (${JSON.stringify(theirs)}, ${JSON.stringify(out)}))
@@ -211,22 +224,24 @@ a, b = (t.AutoTokenizer.from_pretrained(f) for f in (${JSON.stringify(theirs)}, 
 assert a.special_tokens_map == b.special_tokens_map and a.chat_template == b.chat_template, (a, b)
 assert a("an <s> wörd</s>") == b("an <s> wörd</s>")
 t.AutoModelForCausalLM.from_pretrained(${JSON.stringify(out)})`);
-    const exported = async (from: string, name: string) => {
-      const out = join(folder, name);
-      await exportCommand([from, "--out", out]);
-      await compare(out);
-      return out;
-    };
-    const first = await exported(run, "tuned-model");
-    await exported(first, "again"); // an export of an export
-    await save(join(folder, "tuned-again"), [`data.path=${text}`], first);
-    await exported(join(folder, "tuned-again"), "tuned-again-model");
-    renameSync(theirs, join(folder, "moved")); // the run has what it needs
-    const out = join(folder, "without");
-    await exportCommand([run, "--out", out]);
-    expect(readdirSync(out).sort()).toEqual(readdirSync(first).sort());
-    expect(vi.mocked(process.stderr.write).mock.calls.join()).not.toMatch(/without a tokenizer/);
-  }, 180_000);
+      const exported = async (from: string, to: string) => {
+        const out = join(own, to);
+        await exportCommand([from, "--out", out]);
+        await compare(out);
+        return out;
+      };
+      const first = await exported(run, "tuned-model");
+      await exported(first, "again"); // an export of an export
+      await save(join(own, "tuned-again"), [`data.path=${text}`], first);
+      await exported(join(own, "tuned-again"), "tuned-again-model");
+      renameSync(theirs, join(own, "moved")); // the run has what it needs
+      const out = join(own, "without");
+      await exportCommand([run, "--out", out]);
+      expect(readdirSync(out).sort()).toEqual(readdirSync(first).sort());
+      expect(vi.mocked(process.stderr.write).mock.calls.join()).not.toMatch(/without a tokenizer/);
+    },
+    180_000,
+  );
 
   it("of a classifier has the names of its classes: the data's, else those of the weights that it began with", async () => {
     const pictures = join(folder, "zoo");
