@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { beforeAll, describe, expect, it } from "vitest";
 import { netlabObstacle } from "../../tools/netlab/netlab.ts";
 import { nodeFlags } from "../../tools/programs.ts";
-import { main, type Outcome, outcomeOf, terseIn, tinyTraining, trainingFolder } from "./terse.ts";
+import { main, type Outcome, outcomeOf, rankOf, terseIn, tinyTraining, trainingFolder } from "./terse.ts";
 
 const { folder, text } = trainingFolder("saves");
 const terse = (...args: [args: readonly string[], during?: (line: string, pid: number) => void]) =>
@@ -65,6 +65,31 @@ describe("a run", () => {
     expect(code, err).toBe(0);
     expect(said).toContain(`the weights are those of ${run}`);
     expect(/validation_loss: ([\d.]+)/.exec(said)![1]).toBe(validationLosses(first).at(-1)!.toFixed(4));
+  });
+
+  it("that fine-tunes goes on by the same command again, and from its last save where a rank fails", async () => {
+    const out = join(folder, "tuned");
+    const command = (...args: string[]) => [
+      ...["train", "--recipe=fine-tune", "--data", text, "--evaluate.windows=2", "--logEvery=1", "--sample.bytes=0"],
+      ...["--init-from", run, "--out", out, "--resume=auto", ...args],
+    ];
+    const one = await terse(command("--steps=2"));
+    expect([one.code, one.err]).toEqual([0, ""]);
+    expect(one.out).toContain(`the weights are those of ${run}`);
+    const dry = await terse(command("--steps=4", "--dry-run"));
+    expect([dry.code, dry.err]).toEqual([0, ""]);
+    let killed = false;
+    const again = await terse(command("--steps=40", "--save.every=2", "--max-restarts=1"), (_, pid) => {
+      if (killed || !existsSync(join(out, "step-4"))) return;
+      const rank = rankOf(pid, 1);
+      if (rank !== undefined) process.kill(rank, "SIGKILL");
+      killed = true;
+    });
+    expect(again.err).toMatch(/^restart 1 of 1, from the last save in .*tuned$/m);
+    expect(again.code).toBe(0);
+    expect(again.out).toMatch(/^steps: 2 → 40$/m);
+    const bare = await terse(["train", "fine-tune", "--data", text, "--out", out, "--resume=auto", "--steps=42"]);
+    expect([bare.code, bare.err]).toEqual([0, ""]);
   });
 
   it("is used by one process at a time", async () => {

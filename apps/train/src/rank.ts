@@ -19,8 +19,7 @@ import { train } from "./train.ts";
 export async function runRank(args: TrainArguments): Promise<number> {
   // torchrun's agent, too, starts ranks in sessions of their own, which it leaves behind where it is killed.
   if (hasLauncher() || process.env["TORCHELASTIC_RUN_ID"] !== undefined) endWithParent();
-  const isNamed = args.resume !== undefined && args.resume !== "auto";
-  const recipeBefore = isNamed || args.initFrom !== undefined ? undefined : recipeFor(args);
+  const recipeBefore = args.resume !== undefined || args.initFrom !== undefined ? undefined : recipeFor(args);
   await using world = await joinWorld({
     deadlineSeconds: args.deadline,
     outageSeconds: args.outage,
@@ -29,8 +28,9 @@ export async function runRank(args: TrainArguments): Promise<number> {
   });
   try {
     // A saved run's recipe, and the model of weights, come from the rank that has them.
-    const weights = await initialWeights(args, world);
-    const recipe = isNamed ? undefined : (recipeBefore ?? recipeFor(args, weights));
+    const goesOn = await isSaved(args, world);
+    const weights = goesOn ? undefined : await initialWeights(args, world);
+    const recipe = goesOn ? undefined : (recipeBefore ?? recipeFor(args, weights));
     await checkSameRecipe(recipe ?? applyOverrides({}, args.overrides), world);
     if (recipe) openDeviceOf(recipe); // before the run has a folder
     const cores = await shareCores(world);
@@ -43,13 +43,14 @@ export async function runRank(args: TrainArguments): Promise<number> {
   }
 }
 
-/** What the folder of --init-from says, read on rank 0; undefined for a resumed run, which has weights of its own. */
-async function initialWeights(
-  { initFrom, resume, out }: TrainArguments,
-  world: Group,
-): Promise<InitialWeights | undefined> {
+/** Whether the run goes on: `--resume auto` does where the folder has a save on any rank's disk. */
+async function isSaved({ resume, out }: TrainArguments, world: Group): Promise<boolean> {
+  return resume === "auto" ? (await savedSteps(resolve(out!), world)).length > 0 : resume !== undefined;
+}
+
+/** What the folder of --init-from says, read on rank 0. */
+async function initialWeights({ initFrom }: TrainArguments, world: Group): Promise<InitialWeights | undefined> {
   if (initFrom === undefined) return undefined;
-  if (resume === "auto" && (await savedSteps(resolve(out!), world)).length > 0) return undefined;
   const [first] = await onEveryRank(world, () => (world.rank === 0 ? readInitialWeights(initFrom) : null));
   return first!;
 }

@@ -36,7 +36,7 @@ import { hasLauncher, tellLauncher } from "./to-launcher.ts";
 import { traceOf } from "./trace/trace.ts";
 import { writeTrace } from "./trace/write-trace.ts";
 
-/** `given` is undefined for a run to resume, which has its own recipe. Resolves to the exit code. */
+/** `given` is undefined for a run that goes on, which has its own recipe. Resolves to the exit code. */
 export async function train(
   given: Recipe | undefined,
   group: Group,

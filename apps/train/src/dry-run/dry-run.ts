@@ -11,7 +11,7 @@ import { inventoryLines } from "../inventory-lines.ts";
 import { withOwnDataPath } from "../own-data-path.ts";
 import { methodName } from "../parameter-groups.ts";
 import { defaultRecipe, droppedOptions, type Recipe, remarksOn } from "../recipe.ts";
-import { recipeFor } from "../recipe-for.ts";
+import { isSavedHere, recipeFor } from "../recipe-for.ts";
 import { readInitialWeights } from "../saves/initial-weights.ts";
 import { checkShapes, modelFolderOf } from "../saves/model-of-run.ts";
 import { absentRanks } from "./absent-ranks.ts";
@@ -21,7 +21,8 @@ import { type Plan, planOf, type Speed, shapesOf } from "./plan.ts";
 import { type StepTime, timeOf } from "./step-time.ts";
 
 /** Prints what a run would cost. Resolves to the exit code. */
-export async function dryRun(args: TrainArguments): Promise<number> {
+export async function dryRun(asked: TrainArguments): Promise<number> {
+  const args = isSavedHere(asked) ? { ...asked, resume: asked.out!, initFrom: undefined } : asked;
   const weights = args.initFrom === undefined ? undefined : await readInitialWeights(args.initFrom);
   const recipe = withOwnDataPath(recipeFor(args, weights));
   const absent = absentData(recipe);

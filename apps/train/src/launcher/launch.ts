@@ -4,7 +4,6 @@
  */
 
 import { randomBytes } from "node:crypto";
-import { resolve } from "node:path";
 import {
   answerHeartbeats,
   hostOf,
@@ -16,10 +15,9 @@ import { print } from "@terse/options";
 import { newToken, tokenVariable } from "@terse/page/access";
 import type { TrainArguments } from "../arguments.ts";
 import { exitCodeOf, isInterruption } from "../interruption.ts";
-import { recipeFor } from "../recipe-for.ts";
+import { isSavedHere, recipeFor } from "../recipe-for.ts";
 import { readInitialWeights } from "../saves/initial-weights.ts";
 import { offerResume } from "../saves/resume-command.ts";
-import { savesIn } from "../saves/save-folder.ts";
 import type { ToLauncher } from "../to-launcher.ts";
 import { describeFailure, exitCodeOfFailure, firstFailure, isOfAllRanks } from "./first-failure.ts";
 import type { Place } from "./flags.ts";
@@ -81,11 +79,11 @@ export async function launch(args: LaunchArguments): Promise<number> {
   }
 }
 
-/** The initial weights may be on node 0 alone, and a resumed run has its own. */
+/** The initial weights may be on node 0 alone. A run that `--resume auto` goes on with has its own recipe. */
 async function checkRecipe(args: TrainArguments): Promise<void> {
-  const { initFrom, out, resume, nodeRank } = args;
-  const goesOn = resume === "auto" && savesIn(resolve(out!)).length > 0;
-  if (initFrom === undefined || goesOn) recipeFor(args);
+  const { initFrom, nodeRank } = args;
+  if (isSavedHere(args)) return;
+  if (initFrom === undefined) recipeFor(args);
   else if (nodeRank === 0) recipeFor(args, await readInitialWeights(initFrom));
 }
 

@@ -6,21 +6,21 @@ import { newRun } from "./new-run.ts";
 import { resumeRun } from "./resumed-run.ts";
 import type { Run } from "./run.ts";
 import type { RunArguments } from "./run-arguments.ts";
-import { saveFolder } from "./save-folder.ts";
+import { noSave, saveFolder } from "./save-folder.ts";
 
 /**
- * A new run, or the one of `--resume`; with `--resume auto` the one in `--out`, if it has been saved. Its parts are
- * made by its recipe, and then `begin` sets them. Throws on all ranks alike.
+ * A new run by its recipe; without one, the run that `--resume` goes on with: with `auto` the one in `--out`. Its parts
+ * are made by its recipe, and then `begin` sets them. Throws on all ranks alike.
  */
 export async function openRun(recipe: Recipe | undefined, group: Group, args: RunArguments): Promise<Run> {
   const { out, resume } = args;
-  if (recipe === undefined) return resumeRun(resume!, args, group);
-  const steps = resume === "auto" ? await savedSteps(resolve(out!), group) : [];
-  return steps.length > 0 ? resumeIntact(resolve(out!), steps, args, group) : newRun(recipe, args, group);
+  if (recipe !== undefined) return newRun(recipe, args, group);
+  return resume === "auto" ? resumeIntact(resolve(out!), args, group) : resumeRun(resume!, args, group);
 }
 
-/** Goes on from the first of these saves that is intact. */
-async function resumeIntact(folder: string, steps: readonly number[], args: RunArguments, group: Group): Promise<Run> {
+/** Goes on from the newest save that is intact. */
+async function resumeIntact(folder: string, args: RunArguments, group: Group): Promise<Run> {
+  const steps = await savedSteps(folder, group);
   const damaged: DamagedSave[] = [];
   for (const step of steps)
     try {
@@ -30,5 +30,5 @@ async function resumeIntact(folder: string, steps: readonly number[], args: RunA
       if (!(error instanceof DamagedSave)) throw error;
       damaged.push(error);
     }
-  throw damaged[0]!;
+  throw damaged[0] ?? noSave(folder);
 }

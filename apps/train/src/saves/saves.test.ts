@@ -414,22 +414,22 @@ describe("a save", () => {
     writeFileSync(state, content.fill(7, content.length - 20));
     const manifest = join(run, "step-4", "manifest.json");
     writeFileSync(manifest, "{}");
-    const begun = (resume: string, given?: Recipe) =>
+    const begun = (resume: string) =>
       onRanks([disk("a"), disk("b")], async ({ group }) => {
-        await using opened = await openRun(given, group, { resume, out: run, recipe: undefined, overrides: [] });
+        await using opened = await openRun(undefined, group, { resume, out: run, recipe: undefined, overrides: [] });
         return [opened.step, opened.notes];
       });
     const notes = [
       expect.stringMatching(/^the save of step 4 is passed over: \S*step-4.manifest\.json .*/),
       expect.stringMatching(/^the save of step 3 is passed over: \S*state-rank-1\.safetensors is not what was saved/),
     ];
-    expect(await begun("auto", recipe())).toEqual([
+    expect(await begun("auto")).toEqual([
       [2, notes],
       [2, notes],
     ]);
     await expect(begun(join(run, "step-3"))).rejects.toThrow(/state-rank-1\.safetensors is not what was saved/);
     for (const step of [2, 3]) writeFileSync(join(run, `step-${step}`, "manifest.json"), "{}");
-    await expect(begun("auto", recipe())).rejects.toThrow(/step-4.manifest\.json/);
+    await expect(begun("auto")).rejects.toThrow(/step-4.manifest\.json/);
   });
 
   it("leaves the two before it that it went on from, and none of steps that are taken again", async () => {
