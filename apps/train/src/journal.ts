@@ -18,6 +18,7 @@ import { runSummary } from "./run-summary.ts";
 import type { Run } from "./saves/run.ts";
 import { skippedSamples, skippedText } from "./skipped-samples.ts";
 import { openTerminal, type Terminal } from "./terminal.ts";
+import { ofAverage } from "./weight-average.ts";
 
 interface Reported extends Parts {
   readonly facts?: RoundFacts | undefined; // with local steps
@@ -252,11 +253,12 @@ export class Journal implements AsyncDisposable {
     const { data, model } = this.#parts;
     if (data.validationUnits === 0) return undefined;
     const metrics = await this.aside(evaluate);
-    this.#firstValidation ??= metrics;
+    this.#firstValidation = { ...metrics, ...this.#firstValidation };
     this.#lastValidation = metrics;
     if (!this.#terminal) return metrics;
     const values = Object.entries(metrics);
-    const units = model.metricUnits(data.unit);
+    const own = model.metricUnits(data.unit);
+    const units = { ...own, ...ofAverage(own) };
     if (isLogged)
       this.#parts.run.log({ step, ...Object.fromEntries(values.map(([name, value]) => [`val/${name}`, value])) });
     this.#terminal.fact(

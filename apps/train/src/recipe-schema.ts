@@ -86,6 +86,12 @@ const local = v.object({
   optimizer: v.optional(section(algorithms, methodOptions), standardOuter),
 });
 
+/** The exponential moving average of the weights (weight-average.ts). */
+const average = v.object({
+  decay: v.optional(v.pipe(nonNegative, v.ltValue(1)), 0.999), // share that the average keeps of itself in a step
+  from: v.optional(nonNegativeInteger, 0), // steps before the first that counts
+});
+
 const schedule = section(schedules, scheduleOptions, "cosine");
 
 /**
@@ -161,6 +167,7 @@ export const recipeSchema = v.object({
   data,
   optimizer,
   schedule: v.optional(schedule, { name: "cosine" }),
+  average: v.optional(average), // none if absent
   evaluate: v.optional(
     v.object({
       every: v.optional(nonNegativeInteger, 0),

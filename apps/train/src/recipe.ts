@@ -10,6 +10,7 @@ import { checkGradients, problemsOfOptimizers } from "./parameter-groups.ts";
 import { type Recipe, recipeSchema, standardOuter } from "./recipe-schema.ts";
 import { extended, isTree, readTree, recipesFolder, type Tree, withOverrides } from "./recipe-tree.ts";
 import { schedules, warmupWithin } from "./schedules/schedules.ts";
+import { problemsOfAverage, remarksOnAverage } from "./weight-average.ts";
 
 export type { Recipe };
 
@@ -63,11 +64,11 @@ function withOuter(tree: unknown): unknown {
   return { ...(tree as Tree), local: { ...local, optimizer: { ...standardOuter, ...local["optimizer"] } } };
 }
 
-/** `local: null` and `exchange.gradient: null` take back those of another recipe, and are the same as none. */
+/** `local: null`, `average: null` and `exchange.gradient: null` take back those of another recipe: the same as none. */
 function withoutNull(tree: unknown): unknown {
   if (!isTree(tree)) return tree;
-  const { local, ...others } = tree;
-  const rest = local === null ? others : tree;
+  const isTaken = ([key, value]: [string, unknown]) => value === null && ["local", "average"].includes(key);
+  const rest = Object.fromEntries(Object.entries(tree).filter((entry) => !isTaken(entry)));
   const { exchange } = rest;
   if (!isTree(exchange) || exchange["gradient"] !== null) return rest;
   const { gradient, ...kept } = exchange;
@@ -97,7 +98,13 @@ function problemsOfSections(tree: unknown): string[] {
  */
 export function checkedRecipe(read: Recipe): Recipe {
   const { sections, problems } = methodsInRun(read);
-  const all = [...problemsOfOptimizers(read), ...problems, ...problemsOfLocal(read), ...problemsOfStop(read)];
+  const all = [
+    ...problemsOfOptimizers(read),
+    ...problems,
+    ...problemsOfLocal(read),
+    ...problemsOfAverage(read),
+    ...problemsOfStop(read),
+  ];
   if (all.length > 0) throw new OptionsError(all);
   const recipe = { ...read, ...sections };
   checkGradients(recipe);
@@ -109,7 +116,7 @@ export function remarksOn(recipe: Recipe): string[] {
   const { warmup } = recipe.schedule;
   const within = warmupWithin(warmup, recipe.steps);
   const cut = within === warmup ? [] : [`schedule.warmup: ${warmup} steps are cut to ${within}, half of the run`];
-  return [...cut, ...methodsInRun(recipe).remarks.map(lineOf), ...remarksOnLocal(recipe)];
+  return [...cut, ...methodsInRun(recipe).remarks.map(lineOf), ...remarksOnLocal(recipe), ...remarksOnAverage(recipe)];
 }
 
 /**

@@ -8,6 +8,7 @@ import type { Recipe } from "./recipe.ts";
 import { continueText } from "./sample.ts";
 import type { Run } from "./saves/run.ts";
 import { skippedText } from "./skipped-samples.ts";
+import { ofAverage } from "./weight-average.ts";
 
 interface Measured {
   readonly step: number;
@@ -30,7 +31,8 @@ export async function runSummary(
   run: Run,
   { step, seconds, bytesSent = optimizer.bytesSent(), validation: { first, last }, skipped }: Measured,
 ): Promise<Record<string, string>> {
-  const units = model.metricUnits(data.unit);
+  const own = model.metricUnits(data.unit);
+  const units = { ...own, ...ofAverage(own) };
   const validation = Object.entries(last).map(([name, value]) => [
     `validation ${name}`,
     `${first[name]!.toFixed(3)} → ${value.toFixed(3)} ${units[name]}`,

@@ -35,6 +35,7 @@ import { takeStep } from "./take-step.ts";
 import { hasLauncher, tellLauncher } from "./to-launcher.ts";
 import { traceOf } from "./trace/trace.ts";
 import { writeTrace } from "./trace/write-trace.ts";
+import { ofAverage, WeightAverage } from "./weight-average.ts";
 
 /** `given` is undefined for a run that goes on, which has its own recipe. Resolves to the exit code. */
 export async function train(
@@ -60,8 +61,9 @@ async function takeSteps(run: Run, group: Group, args: TrainArguments, opened: A
   const arena = new Arena(model);
   const data = opened.use(await buildData(recipe, model, group));
   const optimizer = opened.use(await buildOptimizer(recipe, arena, group));
+  const average = recipe.average && opened.use(new WeightAverage(arena, recipe.average));
   manualSeed(seedOfRank(recipe.seed, group.rank, run.step)); // of dropout; a resumed run restores its own numbers
-  await run.begin({ model, data, optimizer });
+  await run.begin({ model, data, optimizer, average });
   const trace = traceOf(recipe, run.step);
   const meter = new StepMeter(trace);
   optimizer.watch = meter;
@@ -90,12 +92,20 @@ async function takeSteps(run: Run, group: Group, args: TrainArguments, opened: A
   const validate = async () => {
     await share();
     await skippedSamples(data, group); // which ends the run where there are too many
-    return optimizer.shared(() => evaluate(model, data, recipe.evaluate.windows, group, { forward }));
+    const measure = () => evaluate(model, data, recipe.evaluate.windows, group, { forward });
+    const metrics = await optimizer.shared(measure);
+    if (!average?.hasBegun) return metrics;
+    return { ...metrics, ...ofAverage(await average.during(measure)) };
   };
   const saveEvery = recipe.save.every ?? recipe.evaluate.every;
 
   const best = new BestSoFar(recipe, run.validatedBefore);
   run.validated = () => best.validated;
+  /** With an average its losses count, and those before it has begun do not. Returns whether this is the lowest. */
+  const saw = (step: number, metrics: Readonly<Record<string, number>> = {}) => {
+    const loss = metrics[average ? "loss_of_average" : "loss"];
+    return loss !== undefined && best.saw(step, loss);
+  };
   if (data.validationUnits === 0 && (recipe.save.best || recipe.stop))
     throw new DataError(
       `${recipe.stop ? "stop" : "save.best"} looks at the loss of held-out data, and nothing is held out; hold some out (data.validationFraction, or a folder val/), or leave ${recipe.stop ? "stop" : "save.best"} out`,
@@ -119,7 +129,7 @@ async function takeSteps(run: Run, group: Group, args: TrainArguments, opened: A
     run.checkFolder();
     const isLogged = step === 0 || every(recipe.evaluate.every, step);
     const metrics = isLogged || step === run.step ? await journal.evaluated(step, validate, { isLogged }) : undefined;
-    const isBest = isLogged && metrics !== undefined && best.saw(step, metrics["loss"]!);
+    const isBest = isLogged && saw(step, metrics);
     const reason = best.reasonToStop(recipe.stop);
     if (reason) {
       journal.endsEarly(step, reason);
@@ -134,6 +144,7 @@ async function takeSteps(run: Run, group: Group, args: TrainArguments, opened: A
     const stop = journal.start(step);
     const lr = learningRate(step, schedule);
     const report = await takeStep(training, lr);
+    average?.update(step);
     if (report.round) rounds?.facts.use();
     await stop({ lr, ...report });
     if (trace?.isComplete(step, step + 1 === recipe.steps))
@@ -143,7 +154,7 @@ async function takeSteps(run: Run, group: Group, args: TrainArguments, opened: A
   await optimizer.compare();
   if (last === recipe.steps) {
     const metrics = await journal.evaluated(last, validate);
-    if (metrics) best.saw(last, metrics["loss"]!);
+    saw(last, metrics);
   } else await share();
   await saveAtEnd(last, run, journal, interruption);
   await optimizer.shared(() => journal.finish(last));

@@ -4,7 +4,7 @@ import type { DType } from "./dtypes.ts";
 
 /** What a file of a save had when it was written, by which a damaged or exchanged file is found. */
 export interface FileRecord {
-  /** The file's name within its folder. */
+  /** The file's name within its folder, or within a folder in that. */
   readonly name: string;
   readonly bytes: number;
   /** CRC-32 of its bytes, as zlib computes it: eight hexadecimal digits. */

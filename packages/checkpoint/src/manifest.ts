@@ -71,7 +71,7 @@ export function parseManifest<M extends Manifest>(text: string, path: string): M
   const { files } = manifest as { files?: unknown };
   if (!Array.isArray(files) || !files.every(isRecord))
     throw new CheckpointError(`${path} has no list of files, each with name, bytes and crc32; use another save.`);
-  const outside = files.find(({ name }) => !/^[\w-][\w.-]*$/.test(name));
+  const outside = files.find(({ name }) => !/^([\w-][\w.-]*\/)?[\w-][\w.-]*$/.test(name));
   if (outside)
     throw new CheckpointError(
       `${path} names the file ${brief(outside.name)}, which is not in its folder; use another save.`,

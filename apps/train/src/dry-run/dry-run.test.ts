@@ -61,6 +61,15 @@ describe("a dry run", () => {
     expect(memory).toMatchObject({ parameters: real.parameters, gradients: real.parameters, state: real.state });
   });
 
+  it("counts the average of the weights, of the other methods too", async () => {
+    const plan = await planOf(recipeOf("average.decay=0.9"), 2);
+    expect(plan.memory.average).toBe(plan.memory.parameters);
+    expect(planText(plan, 2).join("\n")).toMatch(/^ {2}average +\d/m);
+    const without = await planOf(recipeOf(), 2);
+    const [more, less] = [await methodsOf(plan, 2), await methodsOf(without, 2)];
+    expect(more.own.memory - less.own.memory).toBe(plan.memory.parameters);
+  });
+
   it("prints steps that average momenta beside those that do not", async () => {
     const sync = "optimizer.momentumSync={ segments: all, every: 2 }";
     const recipe = recipeOf("steps=5", "bucket=1e9", "model.layers=1", sync);

@@ -104,6 +104,7 @@ export function planText(plan: Plan, ranks: number, on = ""): string[] {
     each("parameters", bytesText(memory.parameters)),
     each("gradients", bytesText(memory.gradients)),
     each("optimizer state", bytesText(memory.state)),
+    ...(memory.average === 0 ? [] : [each("average", bytesText(memory.average))]),
     each("messages", memory.exchange === 0 ? "0 B" : `at most ${bytesText(memory.exchange)}`),
     ...(ranks === 1
       ? ["sent: nothing, one rank"]

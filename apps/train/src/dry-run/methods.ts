@@ -32,7 +32,11 @@ export async function methodsOf(
   const planned = async (name: string, recipe: Recipe): Promise<MethodPlan> => {
     const { arena, optimizer } = shapesOf(recipe, absentRanks(ranks), measured);
     const last = lastSteps(optimizer, recipe);
-    const memory = await memoryOf(arena, optimizer, { ranks, steps: last.map(({ step }) => step) });
+    const memory = await memoryOf(arena, optimizer, {
+      ranks,
+      steps: last.map(({ step }) => step),
+      average: recipe.average !== undefined,
+    });
     const row = {
       name,
       memory: Object.values(memory).reduce((sum, bytes) => sum + bytes, 0),

@@ -29,6 +29,7 @@ export interface Plan {
     readonly parameters: number;
     readonly gradients: number;
     readonly state: number;
+    readonly average: number;
     readonly exchange: number; // at most, while all buckets are under way; besides the vectors that are exchanged
   };
   /** Payload that a rank sends; and what 32-bit data parallel would send. */
@@ -101,7 +102,7 @@ export async function planOf(
     remarks: [...remarksOnModel(recipe, arena, optimizer), ...assumed],
     parameters,
     byRole,
-    memory: await memoryOf(arena, optimizer, { ranks, steps: firsts }),
+    memory: await memoryOf(arena, optimizer, { ranks, steps: firsts, average: recipe.average !== undefined }),
     phases,
     denseBytes: optimizer.denseBytes,
     rows,
@@ -126,7 +127,7 @@ export function shapesOf(recipe: Recipe, group: Group, measured: Measured | unde
 export async function memoryOf(
   arena: Arena,
   optimizer: TrainingOptimizer,
-  { ranks, steps }: { ranks: number; steps: readonly number[] },
+  { ranks, steps, average }: { ranks: number; steps: readonly number[]; average: boolean },
 ): Promise<Plan["memory"]> {
   const { tensors } = await optimizer.state();
   // A save has each rank's own parameters besides its state; in memory the model has them.
@@ -135,6 +136,7 @@ export async function memoryOf(
   return {
     parameters: 4 * arena.parameters.length,
     gradients: 4 * arena.gradients.length,
+    average: average ? 4 * arena.parameters.length : 0,
     state: copies + state.reduce((sum, [, { length }]) => sum + 4 * length, 0),
     exchange: ranks === 1 ? 0 : Math.max(...steps.map((step) => memoryOfMessages(optimizer, step, ranks))),
   };

@@ -16,13 +16,13 @@ import type { Place } from "./write-save.ts";
  */
 export async function checkSpace(
   { run, recipe, lock }: Place,
-  { model, optimizer }: Parts,
+  { model, optimizer, average }: Parts,
   group: Group,
 ): Promise<void> {
   const mine = await scope(async () => {
     const { tensors } = await optimizer.state();
     const weights = group.rank === 0 ? model.stateDict().map(([, tensor]) => tensor) : [];
-    return [...tensors.values(), ...weights].reduce(
+    return [...tensors.values(), ...weights, ...(average ? weights : [])].reduce(
       (sum, { length, dtype }) => sum + length * elements[dtype].bytes,
       0,
     );
@@ -45,6 +45,8 @@ export async function checkSpace(
 /** What removing old saves will free. */
 function bytesOfSaves(run: string): number {
   const folders = saveFoldersIn(run).map((step) => saveFolder(run, step));
-  const files = folders.flatMap((folder) => readdirSync(folder).map((name) => join(folder, name)));
+  const files = folders.flatMap((folder) =>
+    readdirSync(folder, { recursive: true }).map((name) => join(folder, String(name))),
+  );
   return files.reduce((sum, file) => sum + statSync(file).size, 0);
 }

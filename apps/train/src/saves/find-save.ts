@@ -5,7 +5,6 @@ import {
   atomicWrite,
   CheckpointError,
   checkFile,
-  configFile,
   makeFolder,
   manifestFile,
   openRegular,
@@ -17,6 +16,7 @@ import type { Group } from "@terse/collectives";
 import type { FolderLock } from "./folder-lock.ts";
 import { onEveryRank } from "./on-every-rank.ts";
 import {
+  isStateFile,
   locateRun,
   noSave,
   parseSave,
@@ -48,7 +48,9 @@ export async function savedSteps(run: string, group: Group): Promise<number[]> {
  * alike.
  */
 export async function findSave(path: string, group: Group): Promise<FoundSave> {
-  const { run, step } = locateRun(path);
+  const { run, step, isAverage } = locateRun(path);
+  if (isAverage)
+    throw new CheckpointError(`${path} is an average of weights, and a run goes on from a whole save: name ${run}`);
   const newest = await onEveryRank(
     group,
     () => savesIn(run).findLast((each) => step === undefined || each === step) ?? -1,
@@ -85,7 +87,7 @@ export async function gatherSave(
   }));
   const keeperOf = disks.map(({ keeper }) => keeper);
   const haveIt = ({ name }: SavedFile) => disks.flatMap(({ has }, rank) => (has.includes(name) ? [rank] : []));
-  const states = manifest.files.filter(({ name }) => name !== weightsFile && name !== configFile);
+  const states = manifest.files.filter(({ name }) => isStateFile(name));
   const needs = (rank: number) => statesOf(rank, manifest, isCarried);
 
   const weights = manifest.files.find(({ name }) => name === weightsFile);
@@ -116,7 +118,7 @@ export async function gatherSave(
   await onEveryRank(group, async () => {
     const mine = manifest.ranks === group.size ? needs(group.rank) : isKeeper ? needs(group.rank) : [];
     const read = manifest.files.filter(
-      ({ name }) => mine.includes(name) || (group.rank === reader && [weightsFile, configFile].includes(name)),
+      ({ name }) => mine.includes(name) || (group.rank === reader && !isStateFile(name)),
     );
     for (const file of read) await checkFile(folder, file, manifest.files);
   });

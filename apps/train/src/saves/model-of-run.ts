@@ -27,27 +27,48 @@ import {
 } from "@terse/models";
 import { OptionsError } from "@terse/options";
 import { scope, withDevice } from "@terse/tensor";
-import { locateRun, noSave, readSave, runsFolder, type SaveManifest, saveFolder, savesIn } from "./save-folder.ts";
+import {
+  averageFolder,
+  hasAverage,
+  isOfAverage,
+  isStateFile,
+  locateRun,
+  noSave,
+  readSave,
+  runsFolder,
+  type SaveManifest,
+  saveFolder,
+  savesIn,
+} from "./save-folder.ts";
 
-/** Whether `path` is a folder with weights that is no save, such as transformers writes. */
+/** Whether `path` is a folder with weights that is no save, nor a part of one, such as transformers writes. */
 export const isModelFolder = (path: string): boolean =>
-  hasWeights(resolve(path)) && !existsSync(join(resolve(path), manifestFile));
+  hasWeights(resolve(path)) && !existsSync(join(resolve(path), manifestFile)) && !locateRun(path).isAverage;
 
 /** The folder of weights that `path` names: a run, a save, or any folder with a model. Checks the files of a save. */
 export async function modelFolderOf(path: string): Promise<string> {
   const folder = resolve(path);
   if (isModelFolder(path)) return folder;
-  const save = saveOfModel(path);
-  for (const file of save.manifest.files)
-    if ([weightsFile, configFile].includes(file.name)) await checkFile(save.folder, file, save.manifest.files);
-  return save.folder;
+  const { folder: save, manifest } = readSave(path, noModel);
+  const { isAverage } = locateRun(path);
+  for (const file of manifest.files)
+    if (!isStateFile(file.name) && isOfAverage(file) === isAverage) await checkFile(save, file, manifest.files);
+  return folderOfModel(path);
 }
 
 /**
- * The save that `path` names. Throws `CheckpointError` that says what else could be named: a folder of weights is
- * allowed too.
+ * The save that `path` names, and its folder of weights. Throws `CheckpointError` that says what else could be named: a
+ * folder of weights is allowed too.
  */
-export const saveOfModel = (path: string): { folder: string; manifest: SaveManifest } => readSave(path, noModel);
+export function saveOfModel(path: string): { folder: string; manifest: SaveManifest } {
+  const { folder, manifest } = readSave(path, noModel);
+  if (!locateRun(path).isAverage) return { folder, manifest };
+  if (!hasAverage(manifest))
+    throw new CheckpointError(
+      `${folder} has no average of the weights: its recipe has no section average, or it had not begun (average.from); name ${folder}`,
+    );
+  return { folder: join(folder, averageFolder), manifest };
+}
 
 function noModel(path: string): CheckpointError {
   const pickled = pickledWeights(resolve(path));

@@ -18,17 +18,19 @@ import type { Parts } from "../parts.ts";
 import { statesOf } from "./find-save.ts";
 import { meaningsIn } from "./meanings.ts";
 import { onEveryRank } from "./on-every-rank.ts";
-import { type SaveManifest, saveFolder } from "./save-folder.ts";
+import { averageFolder, hasAverage, type SaveManifest, saveFolder } from "./save-folder.ts";
 
 /** `reader` is the rank on whose disk the weights are. */
 export async function restoreSave(
   run: string,
   manifest: SaveManifest,
-  { model, data, optimizer }: Parts,
+  { model, data, optimizer, average }: Parts,
   { reader, group }: { reader: number; group: Group },
 ): Promise<Config> {
   const folder = saveFolder(run, manifest.step);
   await loadWeightsOn(reader, folder, model, group);
+  if (average && hasAverage(manifest))
+    await average.restore(() => loadWeightsOn(reader, join(folder, averageFolder), model, group));
   const saves = Array.from({ length: manifest.ranks }, (): StoredState => ({ tensors: new Map(), scalars: {} }));
   const [had, has] = [manifest.recipe.local !== undefined, optimizer instanceof LocalSteps];
   const sameRanks = manifest.ranks === group.size;

@@ -14,7 +14,7 @@ import {
   type TensorInParts,
   writeSafetensors,
 } from "@terse/checkpoint";
-import { type SavedFile, stateFile } from "./save-folder.ts";
+import { averageFolder, type SavedFile, stateFile } from "./save-folder.ts";
 
 export type NamedTensor = readonly [name: string, tensor: StoredTensor];
 
@@ -26,6 +26,8 @@ export interface SaveFiles {
   readonly metadata: Readonly<Record<string, string>>; // of the state's file
   /** On rank 0. */
   readonly model?: SavedModel | undefined;
+  /** The same with the average of its weights, on rank 0 of a run that has one. */
+  readonly average?: SavedModel | undefined;
 }
 
 export interface SavedModel {
@@ -47,16 +49,21 @@ const partBytes = 1 << 20;
  */
 export async function writeFiles(
   folder: string,
-  { rank, state, metadata, model }: SaveFiles,
+  { rank, state, metadata, model, average }: SaveFiles,
   pace: () => void = () => {},
 ): Promise<SavedFile[]> {
   makeFolder(folder);
   const ofState = finite(state, `of rank ${rank}'s state`, pace);
   const files = [await writeSafetensors(join(folder, stateFile(rank)), ofState, metadata)];
-  if (model) {
-    const { tensors, config, storedAs } = model;
+  for (const [where, saved, what] of [
+    ["", model, "of the model"],
+    [averageFolder, average, "of the average"],
+  ] as const) {
+    if (!saved) continue;
+    const { tensors, config, storedAs } = saved;
     const names = storedAs ? { storedAs: (name: string) => storedAs[name]! } : {};
-    files.push(...(await saveModel(folder, finite(tensors, "of the model", pace), config, names)));
+    const written = await saveModel(join(folder, where), finite(tensors, what, pace), config, names);
+    files.push(...written.map((file) => ({ ...file, name: join(where, file.name) })));
   }
   return files.map((file) => ({ ...file, rank, host: hostname() }));
 }

@@ -7,6 +7,7 @@
  *   lock.json        who writes there, while somebody does (folder-lock.ts)
  *   step-N/          a save: config.json and model.safetensors (PyTorch's names), state-rank-R.safetensors of each
  *                    rank, and manifest.json, which describes these files
+ *   step-N/average/  the model with the average of its weights, where the recipe has one
  *
  * Where machines have their own disks, each has the files of its ranks; rank 0 writes recipe, metrics, weights and
  * manifest.
@@ -48,19 +49,34 @@ export interface SavedFile extends FileRecord {
 export const runsFolder = "runs";
 export const recipeFile = "recipe.json";
 export const stateFile = (rank: number) => `state-rank-${rank}.safetensors`;
+export const isStateFile = (name: string): boolean => /^state-rank-\d+\.safetensors$/.test(name);
+/** In a save, the model with the average of its weights. */
+export const averageFolder = "average";
+export const isOfAverage = ({ name }: FileRecord): boolean => name.startsWith(`${averageFolder}/`);
 export const saveFolder = (run: string, step: number) => join(run, `step-${step}`);
 /** A save that is being written. */
 export const unfinishedFolder = (run: string, step: number) => join(run, `.step-${step}.tmp`);
 
+export interface Located {
+  readonly run: string; // folder
+  readonly step: number | undefined;
+  /** The path names the average of the weights, in a save or in the newest save of a run. */
+  readonly isAverage: boolean;
+}
+
 /**
  * The folder of a run, from its path or that of one of its saves, of which it also gives the step. RUN/best names the
- * best save. Throws `CheckpointError` where it is not known which that is.
+ * best save, RUN/average and RUN/step-N/average the average of the weights. Throws `CheckpointError` where it is not
+ * known which save is the best.
  */
-export function locateRun(path: string): { run: string; step: number | undefined } {
+export function locateRun(path: string): Located {
   const at = resolve(path);
-  if (basename(at) === "best" && !existsSync(at)) return { run: dirname(at), step: bestIn(dirname(at)) };
+  const above = dirname(at);
+  const isAverage = basename(at) === averageFolder && (existsSync(join(above, manifestFile)) || !existsSync(at));
+  if (isAverage) return { ...locateRun(above), isAverage };
+  if (basename(at) === "best" && !existsSync(at)) return { run: above, step: bestIn(above), isAverage };
   const step = stepOfName(basename(at));
-  return step === undefined ? { run: at, step } : { run: dirname(at), step };
+  return { run: step === undefined ? at : above, step, isAverage };
 }
 
 /** The step of the best save of a run; undefined where the run has no saves on this disk. */
@@ -153,6 +169,9 @@ export const noSave = (path: string) =>
   new CheckpointError(
     `${path} has no saved run (no step-N/${manifestFile}); name the folder of a run that has been saved`,
   );
+
+/** Whether a save has an average of the weights. */
+export const hasAverage = ({ files }: SaveManifest): boolean => files.some(isOfAverage);
 
 /** Removes what ended processes have left unfinished. */
 export function removeLeftovers(run: string): void {

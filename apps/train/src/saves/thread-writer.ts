@@ -81,5 +81,5 @@ export class ThreadWriter implements Writer, AsyncDisposable {
 }
 
 /** The memory that goes from thread to thread with the files. */
-export const memoryOf = ({ state, model }: SaveFiles): ArrayBuffer[] =>
-  [...state, ...(model?.tensors ?? [])].map(([, { data }]) => data.buffer as ArrayBuffer);
+export const memoryOf = ({ state, model, average }: SaveFiles): ArrayBuffer[] =>
+  [...state, ...(model?.tensors ?? []), ...(average?.tensors ?? [])].map(([, { data }]) => data.buffer as ArrayBuffer);

@@ -47,7 +47,7 @@ export interface StateCopy {
 export function copyState(
   step: number,
   recipe: Recipe,
-  { model, data, optimizer, meanings = {} }: SavedParts,
+  { model, data, optimizer, average, meanings = {} }: SavedParts,
   rank: number,
   spare?: SaveFiles,
 ): Promise<StateCopy> {
@@ -61,7 +61,12 @@ export function copyState(
     const config = withMeanings({ model_type: recipe.model.name, ...model.config }, meanings, data.classNames);
     const weights = await optimizer.shared(() => copiesOf(model.stateDict(), spare?.model?.tensors));
     const storedAs = model.storedAs && Object.fromEntries(weights.map(([name]) => [name, model.storedAs!(name)]));
-    return { step, data: data.state(), files: { ...files, model: { tensors: weights, config, storedAs } } };
+    const saved = (tensors: NamedTensor[]) => ({ tensors, config, storedAs });
+    const averaged = average?.hasBegun
+      ? await average.during(() => copiesOf(model.stateDict(), spare?.average?.tensors))
+      : undefined;
+    const both = { model: saved(weights), average: averaged && saved(averaged) };
+    return { step, data: data.state(), files: { ...files, ...both } };
   });
 }
 

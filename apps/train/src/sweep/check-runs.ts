@@ -43,7 +43,7 @@ export async function checkRuns(
         );
       }
       const { memory } = await planOf(checkData(recipes.get(runs[0]!.name)!), plan.ranks);
-      const bytes = memory.parameters + memory.gradients + memory.state + memory.exchange;
+      const bytes = Object.values(memory).reduce((sum, each) => sum + each, 0);
       bytesPerRank = Math.max(bytesPerRank, bytes);
     } catch (error) {
       if (!(error instanceof OptionsError)) throw error;

@@ -30,6 +30,7 @@ export const ofAllRuns: readonly Definition[] = [
     lines: [
       { key: "train/loss", label: "training", faint: true },
       { key: "val/loss", label: "validation", points: true },
+      { key: "val/loss_of_average", label: "validation, average", points: true },
     ],
   },
   {
