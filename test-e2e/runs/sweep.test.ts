@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { describe, expect, it } from "vitest";
 import { nodeFlags } from "../../tools/programs.ts";
-import { trainingFolder } from "./terse.ts";
+import { outcomeOf, trainingFolder, until } from "./terse.ts";
 
 const main = fileURLToPath(new URL("../../apps/train/src/sweep/main.ts", import.meta.url));
 const { folder, text } = trainingFolder("sweep");
@@ -74,6 +74,26 @@ describe("a sweep", () => {
       .filter((line) => line["train/loss"] !== undefined)
       .map(({ step }) => step);
     expect(steps).toEqual(Array.from({ length: Number(saved) + 2 }, (_, step) => step));
+  });
+
+  it("that is killed ends its runs, and goes on at once by its command", async () => {
+    const silent = [...short.with(short.indexOf("--logEvery=1"), "--logEvery=1000000"), "--evaluate.every=0"];
+    const child = spawn(process.execPath, argv(...silent, "--steps=1000000", "--jobs=1", "--out=killed"), {
+      cwd: folder,
+      stdio: "ignore",
+    });
+    const lock = join(folder, "killed", "seed-0", "lock.json");
+    await until(() => existsSync(lock), 60);
+    child.kill("SIGKILL");
+    let isLogged = false;
+    const resumed = await outcomeOf([process.execPath, ...argv("--resume=killed")], folder, (line, pid) => {
+      if (!line.startsWith("seed-0 goes on") || isLogged) return;
+      isLogged = true;
+      setTimeout(() => process.kill(pid, "SIGINT"), 2500); // a lock that is held is waited for for two seconds
+    });
+    expect([resumed.code, resumed.err]).toEqual([130, "resume: ./terse sweep --resume killed\n"]);
+    expect(resumed.out).not.toContain("failed");
+    await until(() => !existsSync(lock));
   });
 
   it("finds what cannot run before the first run, a line each, and a typo with the near key", () => {

@@ -19,6 +19,7 @@ import { isSavedHere, recipeFor } from "../recipe-for.ts";
 import { readInitialWeights } from "../saves/initial-weights.ts";
 import { offerResume } from "../saves/resume-command.ts";
 import type { ToLauncher } from "../to-launcher.ts";
+import { endWithStdin } from "./end-with-stdin.ts";
 import { describeFailure, exitCodeOfFailure, firstFailure, isOfAllRanks } from "./first-failure.ts";
 import type { Place } from "./flags.ts";
 import { ForwardedSignals } from "./forward-signals.ts";
@@ -58,6 +59,7 @@ export async function launchTraining(args: TrainArguments): Promise<number> {
 export async function launch(args: LaunchArguments): Promise<number> {
   await using nodes = await joinNodes(args);
   using signals = new ForwardedSignals(args.shutdownTimeout);
+  endWithStdin();
   const loggedBefore = args.logDir === undefined ? 0 : firstAttempt(args.logDir);
   const numbers = await nodes.tell({ loggedBefore, maxRestarts: args.maxRestarts });
   const number = Math.max(...numbers.map((each) => each.loggedBefore));

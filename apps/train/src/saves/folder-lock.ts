@@ -98,6 +98,12 @@ export async function lockFolder(
   }
 }
 
+/** The process of this machine that writes to the folder, where one is seen to run. */
+export function runningHolder(folder: string): Holder | undefined {
+  const holder = parseHolder(readText(join(folder, lockFile)) ?? "");
+  return holder !== undefined && isRunning(holder) === true ? holder : undefined;
+}
+
 function inUse(folder: string, { pid, host }: Holder, isNear: boolean): CheckpointError {
   const where = isNear ? host : `${host}, in another container or on another machine,`;
   return new CheckpointError(

@@ -6,6 +6,7 @@ import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 import { printable } from "@terse/options";
 import { AppendedFile } from "../appended-file.ts";
+import { endsWithStdin } from "../launcher/end-with-stdin.ts";
 import { baseRecipeFile } from "./sweep-folder.ts";
 import { overridesOf, type PlannedRun, type SweepPlan } from "./sweep-plan.ts";
 
@@ -43,10 +44,11 @@ export class RunProcess {
       ...overridesOf(plan, run).map((override) => `--${override}`),
     ];
     const { OMP_NUM_THREADS = threads === undefined ? undefined : String(threads), ...env } = process.env;
-    // In a group of its own: a terminal's Ctrl-C reaches the sweep alone, which forwards it once.
+    // In a group of its own: a terminal's Ctrl-C reaches the sweep alone, which forwards it once. Its standard input
+    // tells it where the sweep was killed.
     this.#child = spawn(process.execPath, [...process.execArgv, main, ...argv], {
-      env: { ...env, ...(OMP_NUM_THREADS !== undefined && { OMP_NUM_THREADS }) },
-      stdio: ["ignore", "pipe", "pipe"],
+      env: { ...env, ...(OMP_NUM_THREADS !== undefined && { OMP_NUM_THREADS }), [endsWithStdin]: "1" },
+      stdio: ["pipe", "pipe", "pipe"],
       detached: true,
       ...(existsSync(plan.directory) && { cwd: plan.directory }),
     });

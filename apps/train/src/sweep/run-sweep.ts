@@ -1,10 +1,12 @@
 /** Runs what is left of a sweep, several runs side by side, and says how far it is. */
 import { existsSync } from "node:fs";
 import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
 import { printable, printableLine } from "@terse/options";
 import { AppendedFile } from "../appended-file.ts";
 import { durationText } from "../format.ts";
 import { exitCodeOf, signals } from "../interruption.ts";
+import { runningHolder } from "../saves/folder-lock.ts";
 import { RunProcess } from "./run-process.ts";
 import { endedPath, finishedRuns } from "./sweep-folder.ts";
 import type { PlannedRun, SweepPlan } from "./sweep-plan.ts";
@@ -56,8 +58,19 @@ export async function runSweep(
   process.stdout.on("error", closed);
   const timer = setInterval(() => line.show(`${count()}, ${running.size} under way${left()}`), 1000);
 
+  /** A run whose sweep was killed saves and ends by itself, which takes a moment. */
+  const isFree = async (run: PlannedRun) => {
+    for (let waits = false; signal === undefined; waits = true) {
+      const holder = runningHolder(join(folder, run.name));
+      if (holder === undefined) return true;
+      if (!waits) line.say(`${run.name} is still used by process ${holder.pid}: waits until that has ended`);
+      await sleep(200);
+    }
+    return false;
+  };
   const one = async (run: PlannedRun) => {
     const goesOn = existsSync(join(folder, run.name));
+    if (!(await isFree(run))) return;
     line.say(`${run.name} ${goesOn ? "goes on" : "begins"}`);
     const child = new RunProcess(run, { folder, plan, threads, say: (text) => line.say(text) });
     running.add(child);
