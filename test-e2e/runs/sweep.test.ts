@@ -40,7 +40,7 @@ describe("a sweep", () => {
     expect(endedIn("one").filter(({ run }) => run === "lr-1e-3-seed-0")).toHaveLength(1);
 
     const other = sweep(...short, "--steps=3", "--optimizer.lr=1e-3,1e30", "--out=one");
-    expect(other.stderr).toMatch(/^error: --out one: has a sweep with other values of keys that are not swept/);
+    expect(other.stderr).toMatch(/^error: --out: .*one has a sweep with other values of keys that are not swept/);
   });
 
   it("saves at a signal, and goes on from there with the recipe that it began with", async () => {
@@ -53,6 +53,10 @@ describe("a sweep", () => {
     const log = join(folder, "two", "lr-1e-3-seed-0.log");
     while (!existsSync(log) || !readFileSync(log, "utf8").includes("step: 5/4000"))
       await new Promise((done) => setTimeout(done, 50));
+    const plan = join(folder, "two", "plan.json");
+    const planned = readFileSync(plan, "utf8");
+    expect(sweep(...args, "--seeds=2").stderr).toMatch(/^error: .*two is in use: process \d+ on .* writes to it/m);
+    expect(readFileSync(plan, "utf8")).toBe(planned);
     child.kill("SIGINT");
     const code = await new Promise((done) => child.on("close", done));
     expect(code, printed).toBe(130);
@@ -62,8 +66,7 @@ describe("a sweep", () => {
 
     const saved = /ends after (\d+) steps/.exec(readFileSync(log, "utf8"))![1]!;
     writeFileSync(recipe, "stepz: 1\n"); // of no account
-    const plan = join(folder, "two", "plan.json");
-    writeFileSync(plan, readFileSync(plan, "utf8").replace("steps=4000", `steps=${Number(saved) + 2}`));
+    writeFileSync(plan, planned.replace("steps=4000", `steps=${Number(saved) + 2}`));
     const again = sweep("--resume=two", "--jobs=1");
     expect(again.status, again.stdout + again.stderr).toBe(0);
     expect(again.stdout).toContain("lr-1e-3-seed-0 goes on");
@@ -106,6 +109,7 @@ describe("a sweep", () => {
     expect(sweep(...short, "--optimizer.lrr=1,2").stderr).toMatch(
       /^error: optimizer\.lrr: unknown option; did you mean lr\?/,
     );
+    expect(sweep(...short, "--device=cpu,cuda", "--dry-run").stdout).toMatch(/: 2 runs .* 1 at once\n/);
     const dry = sweep(...short, "--optimizer.lr=1e-3,2e-3", "--dry-run", "--out=three");
     expect(dry.stdout).toMatch(
       /: 2 runs \(2 combinations, 1 seed\), 1 rank each, \d+ at once\n(.*\n)* {2}lr-2e-3-seed-0 +/,

@@ -2,6 +2,7 @@
  * Progress on a terminal: one line a logged step, and below them one line that moves. Elsewhere: `key: value` lines.
  */
 import { printable, printableLine } from "@terse/options";
+import { MovingLine } from "./moving-line.ts";
 
 export interface Terminal {
   line(text: string): void;
@@ -40,21 +41,11 @@ function live(out: NodeJS.WriteStream): Terminal {
   const dim = (text: string) => `\x1b[2m${text}\x1b[22m`;
   const bold = (text: string) => `\x1b[1m${text}\x1b[22m`;
   const columns = () => out.columns || 80;
-  let moving = ""; // the line that moves, where it is shown
-  const show = (text: string) => {
-    out.write(`${moving === "" ? "" : "\r\x1b[2K"}${text}`);
-    moving = text;
-  };
-  const line = (text: string) => {
-    const below = moving;
-    show("");
-    out.write(`${text}\n`);
-    if (below !== "") show(below);
-  };
+  const moving = new MovingLine(out);
   const count = (done: number, of: number) => `${String(done).padStart(String(of).length)}/${of}`;
-  const close = () => show("");
+  const close = () => moving.show("");
   return {
-    line: (text) => line(dim(text)),
+    line: (text) => moving.say(dim(text)),
     logged(done, of, values) {
       let text = count(done, of);
       for (const [key, value] of Object.entries(values)) {
@@ -62,15 +53,15 @@ function live(out: NodeJS.WriteStream): Terminal {
         if (visible(longer) > columns()) break;
         text = longer;
       }
-      line(text);
+      moving.say(text);
     },
     moved(done, of, left) {
       const text = `${count(done, of)}  ${dim("left")} ${left}`;
       const width = Math.min(40, columns() - visible(text) - 2); // a line that fills the last column may wrap
       const filled = Math.round((width * done) / of);
-      show(width < 4 ? text : `${"━".repeat(filled)}${dim("─".repeat(width - filled))} ${text}`);
+      moving.show(width < 4 ? text : `${"━".repeat(filled)}${dim("─".repeat(width - filled))} ${text}`);
     },
-    fact: (_, text) => line(text),
+    fact: (_, text) => moving.say(text),
     summary(values) {
       close();
       out.write("\n");

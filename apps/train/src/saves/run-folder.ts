@@ -1,7 +1,7 @@
 /** The folder of a run: made for a new one, and taken by one start of it on every rank's disk. */
 import { randomBytes } from "node:crypto";
-import { existsSync, readdirSync, rmdirSync } from "node:fs";
-import { basename, join, resolve } from "node:path";
+import { readdirSync, rmdirSync } from "node:fs";
+import { join, resolve } from "node:path";
 import { CheckpointError, makeFolder } from "@terse/checkpoint";
 import type { Group } from "@terse/collectives";
 import { print } from "@terse/options";
@@ -9,9 +9,10 @@ import { defaultRecipe, type Recipe } from "../recipe.ts";
 import { isTraceFile } from "../trace/write-trace.ts";
 import { lockFile, lockFolder } from "./folder-lock.ts";
 import { initialFiles } from "./initial-files.ts";
+import { newFolder } from "./new-folder.ts";
 import { onEveryRank } from "./on-every-rank.ts";
 import type { RunArguments } from "./run-arguments.ts";
-import { runsFolder, saveFoldersIn } from "./save-folder.ts";
+import { saveFoldersIn } from "./save-folder.ts";
 import type { Place } from "./write-save.ts";
 
 /** What a run has written before its first save. */
@@ -35,14 +36,7 @@ export function claimFolder({ out, recipe, resume, logDir }: RunArguments): stri
       );
     return folder;
   }
-  const name = basename(recipe ?? defaultRecipe.pathname).replace(/\.ya?ml$/, "");
-  const time = new Date().toISOString().slice(0, 19).replace("T", "-").replaceAll(":", "");
-  for (let i = 1; ; i++) {
-    const folder = resolve(runsFolder, `${name}-${time}${i > 1 ? `-${i}` : ""}`);
-    if (existsSync(folder)) continue;
-    makeFolder(folder);
-    return folder;
-  }
+  return newFolder("", recipe ?? defaultRecipe.pathname);
 }
 
 /** The folder on every rank's disk, with a lock, for a run that goes on from `step`. Rank 0 keeps its own. */

@@ -16,13 +16,13 @@ export const thisMachine = (): Machine => ({
 
 /**
  * A core for each rank, and half of the free memory: a dry run counts no activations, and they need the other half. 1
- * at least. With a GPU 1, because its memory is not known here.
+ * at least. 1 where any run has a GPU, because its memory is not known here.
  */
 export function defaultJobs(
-  { ranks, bytesPerRank, device }: { ranks: number; bytesPerRank: number; device: string },
+  { ranks, bytesPerRank, hasGpu }: { ranks: number; bytesPerRank: number; hasGpu: boolean },
   { cores, freeBytes }: Machine,
 ): number {
-  if (device !== "cpu") return 1;
+  if (hasGpu) return 1;
   const byCores = Math.floor(cores / ranks);
   const byMemory = Math.floor(freeBytes / 2 / (ranks * (bytesPerRank + bytesOfProcess)));
   return Math.max(1, Math.min(byCores, byMemory));

@@ -6,6 +6,7 @@ import { printable, printableLine } from "@terse/options";
 import { AppendedFile } from "../appended-file.ts";
 import { durationText } from "../format.ts";
 import { exitCodeOf, signals } from "../interruption.ts";
+import { MovingLine } from "../moving-line.ts";
 import { runningHolder } from "../saves/folder-lock.ts";
 import { RunProcess } from "./run-process.ts";
 import { endedPath, finishedRuns } from "./sweep-folder.ts";
@@ -39,7 +40,8 @@ export async function runSweep(
   const failed: { run: PlannedRun; code: number }[] = [];
   let signal: (typeof signals)[number] | undefined;
   const line = new MovingLine(out);
-  using ended = new AppendedFile({ path: endedPath(folder), piece: "line", say: (text) => line.say(text) });
+  const say = (text: string) => line.say(printable(text));
+  using ended = new AppendedFile({ path: endedPath(folder), piece: "line", say });
   const count = () => `${plan.runs.length - waiting.length - running.size}/${plan.runs.length} runs`;
   const left = () => {
     const times = [...running].map(({ began, steps }) => ({ seconds: (performance.now() - began) / 1000, steps }));
@@ -47,7 +49,7 @@ export async function runSweep(
     return found === undefined ? "" : `, ${durationText(found)} left`;
   };
   const forward = (name: (typeof signals)[number]) => {
-    if (signal === undefined) line.say(`${name}: the runs save and end; a second signal ends them at once`);
+    if (signal === undefined) say(`${name}: the runs save and end; a second signal ends them at once`);
     signal ??= name;
     for (const each of running) each.kill(name);
   };
@@ -56,14 +58,17 @@ export async function runSweep(
   };
   for (const name of signals) process.on(name, forward);
   process.stdout.on("error", closed);
-  const timer = setInterval(() => line.show(`${count()}, ${running.size} under way${left()}`), 1000);
+  const timer = setInterval(() => {
+    const text = printableLine(`${count()}, ${running.size} under way${left()}`);
+    line.show(text.slice(0, (out.columns || 80) - 1));
+  }, 1000);
 
   /** A run whose sweep was killed saves and ends by itself, which takes a moment. */
   const isFree = async (run: PlannedRun) => {
     for (let waits = false; signal === undefined; waits = true) {
       const holder = runningHolder(join(folder, run.name));
       if (holder === undefined) return true;
-      if (!waits) line.say(`${run.name} is still used by process ${holder.pid}: waits until that has ended`);
+      if (!waits) say(`${run.name} is still used by process ${holder.pid}: waits until that has ended`);
       await sleep(200);
     }
     return false;
@@ -71,8 +76,8 @@ export async function runSweep(
   const one = async (run: PlannedRun) => {
     const goesOn = existsSync(join(folder, run.name));
     if (!(await isFree(run))) return;
-    line.say(`${run.name} ${goesOn ? "goes on" : "begins"}`);
-    const child = new RunProcess(run, { folder, plan, threads, say: (text) => line.say(text) });
+    say(`${run.name} ${goesOn ? "goes on" : "begins"}`);
+    const child = new RunProcess(run, { folder, plan, threads, say });
     running.add(child);
     const code = await child.ended;
     running.delete(child);
@@ -81,18 +86,18 @@ export async function runSweep(
     ended.append(`${JSON.stringify({ run: run.name, code, seconds: took })}\n`);
     if (code === 0) {
       if (!goesOn) seconds.push(took);
-      line.say(`${run.name} has ended after ${durationText(took)}: ${count()}${left()}`);
+      say(`${run.name} has ended after ${durationText(took)}: ${count()}${left()}`);
       return;
     }
     failed.push({ run, code });
-    line.say(`${run.name} failed with exit code ${code}; the others go on. Its last lines, of ${run.name}.log:`);
-    for (const each of child.lastLines) line.say(`  ${each}`);
+    say(`${run.name} failed with exit code ${code}; the others go on. Its last lines, of ${run.name}.log:`);
+    for (const each of child.lastLines) say(`  ${each}`);
   };
   const worker = async () => {
     for (let run = waiting.shift(); run !== undefined && signal === undefined; run = waiting.shift()) await one(run);
   };
   try {
-    if (finished.size > 0) line.say(`${finished.size} of ${plan.runs.length} runs have ended before, and stay`);
+    if (finished.size > 0) say(`${finished.size} of ${plan.runs.length} runs have ended before, and stay`);
     await Promise.all(Array.from({ length: jobs }, worker));
   } finally {
     clearInterval(timer);
@@ -101,28 +106,4 @@ export async function runSweep(
     for (const name of signals) process.off(name, forward);
   }
   return { failed, interrupted: signal === undefined ? undefined : exitCodeOf(signal) };
-}
-
-/** Lines, and on a terminal one below them that changes. */
-class MovingLine {
-  readonly #out: NodeJS.WriteStream;
-  #shown = "";
-
-  constructor(out: NodeJS.WriteStream) {
-    this.#out = out;
-  }
-
-  say(text: string): void {
-    const below = this.#shown;
-    this.show("");
-    this.#out.write(`${printable(text)}\n`);
-    this.show(below);
-  }
-
-  show(text: string): void {
-    if (!this.#out.isTTY || text === this.#shown) return;
-    const cut = printableLine(text).slice(0, (this.#out.columns || 80) - 1);
-    this.#out.write(`${this.#shown === "" ? "" : "\r\x1b[2K"}${cut}`);
-    this.#shown = cut;
-  }
 }

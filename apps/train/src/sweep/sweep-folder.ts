@@ -9,12 +9,12 @@
  *   lock.json           who runs it, while somebody does
  */
 import { existsSync, readdirSync, readFileSync } from "node:fs";
-import { basename, join, resolve } from "node:path";
+import { join, resolve } from "node:path";
 import { atomicWriteText, CheckpointError, makeFolder, readRegularText, reasonOf } from "@terse/checkpoint";
 import { OptionsError } from "@terse/options";
 import { isTree, type Tree } from "../recipe-tree.ts";
 import { lockFile } from "../saves/folder-lock.ts";
-import { runsFolder } from "../saves/save-folder.ts";
+import { newFolder } from "../saves/new-folder.ts";
 import type { SweepPlan } from "./sweep-plan.ts";
 
 const planFile = "plan.json";
@@ -31,25 +31,27 @@ export interface EndedRun {
 
 export const endedPath = (folder: string): string => join(folder, endedFile);
 
-/** A sweep of this plan may write to the folder: a new one, an empty one, or that of the same sweep with fewer runs. */
-export async function claimSweepFolder(out: string | undefined, plan: SweepPlan, base: Tree): Promise<string> {
-  const folder = out === undefined ? newFolder(plan.recipe) : resolve(out);
+/** Makes the folder of a new sweep: an empty one, or that of a sweep. Throws `CheckpointError`. */
+export function claimSweepFolder(out: string | undefined, recipe: string): string {
+  if (out === undefined) return newFolder("sweep-", recipe);
+  const folder = resolve(out);
   makeFolder(folder);
-  const there = readdirSync(folder).filter((name) => name !== lockFile);
-  if (there.length > 0) {
-    if (!there.includes(planFile))
-      throw new CheckpointError(
-        `${folder} is not empty, and a sweep needs its own folder: choose another --out, or continue the sweep in it with --resume`,
-      );
-    const changed = changeOf(readPlan(folder), plan, readBase(folder), base);
-    if (changed !== undefined)
-      throw new OptionsError([
-        `--out ${out}: has a sweep with other ${changed}: choose another folder, or continue that sweep with --resume ${out}`,
-      ]);
-  }
+  if (!isSweep(folder) && readdirSync(folder).some((name) => name !== lockFile))
+    throw new CheckpointError(
+      `${folder} is not empty, and a sweep needs its own folder: choose another --out, or continue the sweep in it with --resume`,
+    );
+  return folder;
+}
+
+/** Writes the plan. Where the folder has one, it must be of the same sweep, with as many runs or fewer. */
+export async function keepPlan(folder: string, plan: SweepPlan, base: Tree): Promise<void> {
+  const changed = isSweep(folder) ? changeOf(readPlan(folder), plan, readBase(folder), base) : undefined;
+  if (changed !== undefined)
+    throw new OptionsError([
+      `--out: ${folder} has a sweep with other ${changed}: choose another folder, or continue that sweep with --resume ${folder}`,
+    ]);
   await atomicWriteText(join(folder, baseRecipeFile), `${JSON.stringify(base, undefined, 2)}\n`);
   await atomicWriteText(join(folder, planFile), `${JSON.stringify(plan, undefined, 2)}\n`);
-  return folder;
 }
 
 /** What of the old sweep the new one does not keep. Runs may be added. */
@@ -60,15 +62,6 @@ function changeOf(old: SweepPlan, plan: SweepPlan, oldBase: Tree, base: Tree): s
   if (!same(old.overrides, plan.overrides)) return "values of keys that are not swept";
   const now = new Map(plan.runs.map((run) => [run.name, JSON.stringify(run)]));
   return old.runs.every((run) => now.get(run.name) === JSON.stringify(run)) ? undefined : "runs";
-}
-
-function newFolder(recipe: string): string {
-  const time = new Date().toISOString().slice(0, 19).replace("T", "-").replaceAll(":", "");
-  const name = `sweep-${basename(recipe).replace(/\.(ya?ml|json)$/, "")}-${time}`;
-  for (let i = 1; ; i++) {
-    const folder = resolve(runsFolder, i > 1 ? `${name}-${i}` : name);
-    if (!existsSync(folder)) return folder;
-  }
 }
 
 /** The plan of a sweep's folder. Throws `CheckpointError`. */

@@ -13,7 +13,7 @@ import { type CheckedRuns, checkRuns } from "./check-runs.ts";
 import { defaultJobs, thisMachine, threadsOf } from "./jobs.ts";
 import { runSweep } from "./run-sweep.ts";
 import type { SweepArguments } from "./sweep-arguments.ts";
-import { baseRecipeFile, claimSweepFolder, finishedRuns, readPlan } from "./sweep-folder.ts";
+import { baseRecipeFile, claimSweepFolder, finishedRuns, keepPlan, readPlan } from "./sweep-folder.ts";
 import { combinationsOf, combinationText, plannedRuns, type SweepPlan } from "./sweep-plan.ts";
 import { resultsOf, sweepJson, sweepPicture, sweepTable } from "./sweep-results.ts";
 
@@ -27,20 +27,21 @@ export async function sweep(args: SweepArguments): Promise<number> {
   const recipe = resumed === undefined ? args.recipe : join(resumed, baseRecipeFile);
   const checked = await checkRuns(recipe, plan);
   const machine = thisMachine();
-  const { device } = [...checked.recipes.values()][0]!;
+  const hasGpu = [...checked.recipes.values()].some(({ device }) => device !== "cpu");
   const jobs = Math.min(
     plan.runs.length,
-    args.jobs ?? defaultJobs({ ranks: plan.ranks, bytesPerRank: checked.bytesPerRank, device }, machine),
+    args.jobs ?? defaultJobs({ ranks: plan.ranks, bytesPerRank: checked.bytesPerRank, hasGpu }, machine),
   );
   if (args.dryRun) {
     print([...planText(plan, checked, jobs), ...namesOf(plan, resumed)].join("\n"));
     return 0;
   }
-  const folder = resumed ?? (await claimSweepFolder(args.out, plan, readTree(args.recipe ?? defaultRecipe).tree));
+  const folder = resumed ?? claimSweepFolder(args.out, plan.recipe);
   const out = args.json ? process.stderr : process.stdout;
   using _ = await lockFolder(folder, { start: randomBytes(8).toString("hex"), rank: 0 }, (why) =>
     print(why, process.stderr),
   );
+  if (resumed === undefined) await keepPlan(folder, plan, readTree(args.recipe ?? defaultRecipe).tree);
   print([...planText(plan, checked, jobs), `sweep ${folder}`].join("\n"), out);
   const threads = threadsOf(jobs, plan.ranks, machine);
   const { failed, interrupted } = await runSweep(folder, plan, { jobs, threads, out });
