@@ -113,6 +113,7 @@ templates = {
     "a comment {# #}": "{# says nothing #}\n  {#- nor this -#}\n" + turn + "{{ m.role }}={{ m.content | length }};{% endfor %}{{ tools is none }}{{ documents is none }}{{ nothing }}",
     "blanks before blocks": "  {% for m in messages %}\n    {{ m.role }}\n    {% if m.content %}\n  x {% endif %}\n\t{{ m.content }}\n  {% endfor %}\n",
 }
+templates["Llama 3, marked, with ends of lines of Windows"] = templates["Llama 3, marked"].replace("\n", "\r\n")
 root = os.path.dirname(transformers.__file__)
 for path in sorted(glob.glob(os.path.join(root, "models", "*", "processing_*.py"))):
     for node in ast.walk(ast.parse(source)) if "endfor" in (source := open(path).read()) else []:

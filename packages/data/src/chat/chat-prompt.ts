@@ -1,5 +1,5 @@
+import type { Conversation } from "./chat-rows.ts";
 import { chatTemplate } from "./chat-template.ts";
-import type { Message } from "./render-chat.ts";
 import { Renderer } from "./renderer.ts";
 import { openRowTokenizer, type RowTokenizer } from "./row-tokenizer.ts";
 
@@ -31,16 +31,19 @@ export async function chatPrompt(
 export async function promptBy(
   renderer: Renderer,
   tokenizer: RowTokenizer,
-  { messages, tools }: { readonly messages: readonly Message[]; readonly tools?: unknown },
+  { messages, ...more }: Pick<Conversation, "messages" | "tools" | "variables">,
   where: string,
 ): Promise<ChatPrompt> {
   const placeholder = crypto.randomUUID(); // a text that no template has
   const answered = [...messages, { role: "assistant", content: placeholder }];
-  const beginnings = [{ count: messages.length, prompt: true }];
-  const whole = await renderer.render({ messages: answered, tools, beginnings }, where);
-  const [, behind = ""] = whole.text.split(placeholder);
+  const beginnings = [
+    { count: answered.length, prompt: false },
+    { count: messages.length, prompt: true },
+  ];
+  const [whole, asking] = await renderer.render({ messages: answered, ...more, beginnings }, where);
+  const [, behind = ""] = whole!.text.split(placeholder);
   const { ids } = await tokenizer.encodeWhole(behind.trim());
   const ending = tokenizer.added.has(ids[0]!) ? ids.subarray(0, 1) : ids;
   const ends = [[...ending], ...(tokenizer.end ? [[tokenizer.end.id]] : [])];
-  return { text: whole.beginnings[0]!, ends: ends.filter((each) => each.length > 0) };
+  return { text: asking!.text, ends: ends.filter((each) => each.length > 0) };
 }

@@ -9,6 +9,8 @@ export interface Conversation {
   readonly messages: readonly Message[];
   readonly given?: number | undefined;
   readonly tools?: unknown;
+  /** What the row gives its template by name, such as enable_thinking. */
+  readonly variables?: Values;
 }
 
 /** A text, and the text that is to follow it. */
@@ -39,7 +41,12 @@ const forms = [["messages"], ["prompt", "completion"], ["instruction", "input", 
 
 /** Every key that a row may have its content in. */
 export const columnsOfRows = (keys: RowKeys): string[] => [
-  ...new Set(["conversations", "tools", ...forms.flat().flatMap((key) => [key, keys[key] ?? key])]),
+  ...new Set([
+    "conversations",
+    "tools",
+    "chat_template_kwargs",
+    ...forms.flat().flatMap((key) => [key, keys[key] ?? key]),
+  ]),
 ];
 
 /** The form of rows: the one whose keys are given, else that of the first row. Throws `DataError`. */
@@ -70,8 +77,8 @@ function ofMessages(key: string): RowForm {
   return {
     name: key,
     read(row, where) {
-      const { [key]: value, tools } = objectIn(row, where);
-      return { messages: messagesIn(value, key, where), ...toolsIn(tools, where) };
+      const values = objectIn(row, where);
+      return { messages: messagesIn(values[key], key, where), ...forTemplate(values, where) };
     },
   };
 }
@@ -80,7 +87,8 @@ function ofPrompts(prompt: string, completion: string): RowForm {
   return {
     name: `${prompt} and ${completion}`,
     read(row, where) {
-      const { [prompt]: before, [completion]: after, tools } = objectIn(row, where);
+      const values = objectIn(row, where);
+      const { [prompt]: before, [completion]: after } = values;
       if (typeof before === "string" && typeof after === "string") return { prompt: before, completion: after };
       if (typeof before === "string" || typeof after === "string")
         throw new DataError(
@@ -90,7 +98,7 @@ function ofPrompts(prompt: string, completion: string): RowForm {
       return {
         messages: [...given, ...messagesIn(after, completion, where)],
         given: given.length,
-        ...toolsIn(tools, where),
+        ...forTemplate(values, where),
       };
     },
   };
@@ -165,12 +173,24 @@ function contentIn(content: unknown, place: string): string | null {
     .join("");
 }
 
-function toolsIn(tools: unknown, where: string): { tools?: unknown } {
-  if (tools === undefined || tools === null) return {};
-  if (typeof tools !== "string") return { tools };
+/** What a row gives its template besides the messages, as TRL's rows name it. */
+function forTemplate(row: Values, where: string): Pick<Conversation, "tools" | "variables"> {
+  const [tools, variables] = ["tools", "chat_template_kwargs"].map((key) => jsonIn(row, key, where));
+  if (variables !== undefined && !isObject(variables))
+    throw new DataError(
+      `${where} has ${kindOf(variables)} in chat_template_kwargs, and no object with names of a template; correct it.`,
+    );
+  return { ...(tools !== undefined && { tools }), ...(variables && { variables }) };
+}
+
+/** A value, which may be a text of JSON; undefined where there is none. */
+function jsonIn(row: Values, key: string, where: string): unknown {
+  const value = row[key];
+  if (value === null || value === "") return undefined;
+  if (typeof value !== "string") return value;
   try {
-    return { tools: JSON.parse(tools) as unknown };
+    return JSON.parse(value) as unknown;
   } catch (error) {
-    throw new DataError(`${where} has tools that are no JSON: ${(error as Error).message}; correct it.`);
+    throw new DataError(`${where} has ${key} that are no JSON: ${(error as Error).message}; correct it.`);
   }
 }

@@ -73,8 +73,8 @@ describe("a renderer", () => {
   const rendering = async (text: string, { date, limit = 600 }: { date?: string; limit?: number } = {}) => {
     const renderer = new Renderer({ source: "given.jinja", text, special: {} }, { date, limit });
     try {
-      const request = { messages: [{ role: "user", content: "a" }], beginnings: [] };
-      return (await renderer.render(request, "rows.jsonl, line 7")).text;
+      const request = { messages: [{ role: "user", content: "a" }], beginnings: [{ count: 1, prompt: false }] };
+      return (await renderer.render(request, "rows.jsonl, line 7"))[0]!.text;
     } finally {
       renderer.close();
     }
@@ -128,6 +128,7 @@ describe("a renderer", () => {
       compileChat(text, { special: {} })([{ role: "user", ...more }], { prompt: false }).text;
     expect(write("{{ true }} {{ none }} {{ nothing }} {{ 1.0 }} {{ 'a' ~ true }}")).toBe("True None  1.0 aTrue");
     expect(write("{{ [1, 'it\\'s', '\"', \"\\n\", (none, 2)] }}")).toBe(`[1, "it's", '"', '\\n', (None, 2)]`);
+    expect(write("a\r\n{% if true %}\r\nb\rc{% endif %}\r\n")).toBe("a\nb\nc");
     expect(write("{{ messages }}", { f: { a: ["é", false] } })).toBe("[{'role': 'user', 'f': {'a': ['é', False]}}]");
     expect(write("{{ '1' == 1 }} {{ [1] == [1] }} {{ none == nothing }} {{ [1] in [[1]] }}")).toBe(
       "False True False True",

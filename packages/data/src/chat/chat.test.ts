@@ -117,6 +117,33 @@ describe("chat", () => {
     expect(data.remarks!.filter((line) => line.includes("not learned"))).toEqual([]);
   });
 
+  it("looks for no answers behind what is cut off: each would be rendered with all that is before it", async () => {
+    const template = file(
+      "{% if messages|length > 20 and messages|length < 40 %}{{ raise_exception('too far') }}{% endif %}{% for m in messages %}[{{ m.role[0] }}]{{ m.content }};{% endfor %}{% if add_generation_prompt %}[a]{% endif %}",
+      ".jinja",
+    );
+    const messages = Array.from({ length: 20 }, (_, i) => [user("hi"), assistant(`yo${i}`)]).flat();
+    const { rows } = await rowsOf([{ messages }], { template }, 22);
+    expect(rows).toEqual([["[u]hi;[a]yo0;[u]hi;[a]", "········yo0;·········"]].map(([a, b]) => [a, `${b}·`]));
+  });
+
+  it("gives a template what the row says for it, and does not ask it for an empty conversation", async () => {
+    const template = file(
+      "{{ messages[0].content[0] }}{% if enable_thinking %}T{% endif %};{% for m in messages %}{{ m.content }};{% endfor %}",
+      ".jinja",
+    );
+    const messages = [user("hi"), assistant("yo")];
+    const rows = [
+      { messages },
+      { messages, chat_template_kwargs: { enable_thinking: true } },
+      { messages, chat_template_kwargs: '{"enable_thinking": true}' },
+      { messages: [] },
+    ];
+    const found = await rowsOf(rows, { template });
+    expect(found.rows.map(([text]) => text)).toEqual(["h;hi;yo;", "hT;hi;yo;", "hT;hi;yo;"]);
+    expect(found.data.inventory!.passedOver).toEqual(["1 row without an answer"]);
+  });
+
   it("says how many answers a template writes in another way where more follows, and does not learn them", async () => {
     const template = file(
       "{% for m in messages %}[{{ m.role[0] }}]{% if m.role == 'user' or loop.last %}{{ m.content }}{% else %}…{% endif %};{% endfor %}{% if add_generation_prompt %}[a]{% endif %}",
@@ -293,6 +320,7 @@ describe("chat", () => {
     [{ instruction: "a", output: 3 }, /has a number in output, and no text; correct the row, or name another key/],
     ["text", /is a string and no object with keys/],
     [{ messages: [user("a")], tools: "{" }, /has tools that are no JSON/],
+    [{ messages: [user("a")], chat_template_kwargs: [1] }, /has a list in chat_template_kwargs, and no object with/],
   ])("refuses %j", async (row, message) => {
     await expect(rowsOf(file(lines([row]), "-1.jsonl"))).rejects.toThrow(message);
   });

@@ -65,7 +65,7 @@ export class ChatRows implements AsyncDisposable {
    */
   async *read(files: readonly TextFile[], most: number): AsyncGenerator<RowTokens> {
     const counts = this.#counts;
-    for await (const { ids, learned, lost = 0 } of inTurn(this.#rowsIn(files), this.#encoded, lettersIn)) {
+    for await (const { ids, learned, lost = 0 } of inTurn(this.#rowsIn(files), this.#encode(most), lettersIn)) {
       counts.read++;
       counts.lost += lost;
       const isAnswered = learned.subarray(1).includes(1);
@@ -93,7 +93,7 @@ export class ChatRows implements AsyncDisposable {
       bytes += 5 * row.ids.length + bytesOfRow;
       if (performance.now() > told + 1000 * progressSeconds) {
         told = performance.now();
-        progress(`${countText(rows.length, "row")} are tokenized`);
+        progress(`${countText(rows.length, "row")} ${rows.length === 1 ? "is" : "are"} tokenized`);
       }
       if (bytes > limit)
         throw new DataError(
@@ -169,10 +169,10 @@ export class ChatRows implements AsyncDisposable {
       const { end } = this.tokenizer;
       return { text: row.prompt, ends: end ? [[end.id]] : [] };
     }
-    const { messages, tools, given } = row;
+    const { messages, given, ...more } = row;
     const answer = given ?? messages.findIndex(({ role }) => role === "assistant");
     if (answer < 1) return {};
-    return promptBy(this.#opened().renderer, this.tokenizer, { messages: messages.slice(0, answer), tools }, where);
+    return promptBy(this.#opened().renderer, this.tokenizer, { messages: messages.slice(0, answer), ...more }, where);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -190,10 +190,11 @@ export class ChatRows implements AsyncDisposable {
     }
   }
 
-  readonly #encoded = ({ row, where }: Read): Promise<RowTokens> => {
+  #encode(most: number): (read: Read) => Promise<RowTokens> {
     const { loss } = this.#options;
-    return rowTokens(row, { tokenizer: this.tokenizer, loss, template: () => this.#opened() }, where);
-  };
+    const options = { tokenizer: this.tokenizer, loss, most, template: () => this.#opened() };
+    return ({ row, where }) => rowTokens(row, options, where);
+  }
 
   #opened(): OpenedTemplate {
     if (this.#template === undefined) {

@@ -17,7 +17,13 @@ export interface RenderOptions {
   readonly date?: string | undefined; // YYYY-MM-DD
 }
 
-export type Render = (messages: readonly Message[], more: { prompt: boolean; tools?: unknown }) => Rendering;
+/** `variables` are a row's own, for the template. */
+export type Render = (
+  messages: readonly Message[],
+  more: { prompt: boolean; tools?: unknown; variables?: Readonly<Record<string, unknown>> | undefined },
+) => Rendering;
+
+export const mostLetters = 1 << 20; // of a row
 
 const blanks = { lstrip_blocks: true, trim_blocks: true };
 const block = /\{%(-?)\s*(end)?generation\s*(-?)%\}/g;
@@ -34,12 +40,15 @@ export function compileChat(template: string, { special, date }: RenderOptions):
   const nonce = crypto.randomUUID();
   const [begin, end] = [`\u0001${nonce}<\u0001`, `\u0001${nonce}>\u0001`];
   const macro = `{% macro terse_generation() %}${begin}{{ caller() }}${end}{% endmacro %}`;
-  const calls = template.replace(block, (_, left, ends, right) =>
-    ends ? `{%${left} endcall ${right}%}` : `{%${left} call terse_generation() ${right}%}`,
-  );
+  // Jinja reads every end of a line as a newline.
+  const calls = template
+    .replaceAll(/\r\n?/g, "\n")
+    .replace(block, (_, left, ends, right) =>
+      ends ? `{%${left} endcall ${right}%}` : `{%${left} call terse_generation() ${right}%}`,
+    );
   const program = parse(tokenize(calls, blanks));
   program.body.unshift(...parse(tokenize(macro, blanks)).body);
-  return (messages, { prompt, tools }) => {
+  return (messages, { prompt, tools, variables }) => {
     const environment = new Environment();
     const values = {
       ...constants,
@@ -47,13 +56,17 @@ export function compileChat(template: string, { special, date }: RenderOptions):
       raise_exception: refuse,
       strftime_now: (format: string) => now(date, format),
       ...special,
+      ...variables,
       messages: messages.map(asTemplatesExpect),
       tools: tools ?? null,
       documents: null,
       add_generation_prompt: prompt,
     };
     for (const [name, value] of Object.entries(values)) environment.set(name, value);
-    return withoutMarks(String(new PythonInterpreter(environment).run(program).value), begin, end);
+    const marked = String(new PythonInterpreter(environment).run(program).value);
+    const { length } = marked;
+    if (length > mostLetters) throw new Error(`it writes ${length} letters, and a row has at most ${mostLetters}`);
+    return withoutMarks(marked, begin, end);
   };
 }
 

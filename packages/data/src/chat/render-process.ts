@@ -10,22 +10,24 @@ export type RenderMessage = (RenderOptions & { readonly template: string }) | Re
 export interface RenderRequest {
   readonly messages: readonly Message[];
   readonly tools?: unknown;
-  /** Rendered besides: the first messages alone, with `prompt` followed by what asks for an answer. */
-  readonly beginnings: readonly { readonly count: number; readonly prompt: boolean }[];
+  readonly variables?: Readonly<Record<string, unknown>> | undefined;
+  readonly beginnings: readonly Beginning[];
 }
 
-export type Rendered = Rendering & { readonly beginnings: readonly string[] };
-export type RenderAnswer = Rendered | { readonly problem: string };
+/** The first messages alone; with `prompt`, followed by what asks for an answer. */
+export interface Beginning {
+  readonly count: number;
+  readonly prompt: boolean;
+}
+
+/** One for each beginning. */
+export type RenderAnswer = { readonly rendered: readonly Rendering[] } | { readonly problem: string };
 
 let render: () => Render;
 
-function answerTo({ messages, tools, beginnings }: RenderRequest): Rendered {
-  const chat = render();
-  return {
-    ...chat(messages, { prompt: false, tools }),
-    beginnings: beginnings.map(({ count, prompt }) => chat(messages.slice(0, count), { prompt, tools }).text),
-  };
-}
+const answerTo = ({ messages, tools, variables, beginnings }: RenderRequest): RenderAnswer => ({
+  rendered: beginnings.map(({ count, prompt }) => render()(messages.slice(0, count), { prompt, tools, variables })),
+});
 
 process.on("message", (message: RenderMessage) => {
   if ("template" in message) {

@@ -2,7 +2,8 @@
 import { type ChildProcess, fork } from "node:child_process";
 import { DataError } from "../data-error.ts";
 import type { ChatTemplate } from "./chat-template.ts";
-import type { RenderAnswer, Rendered, RenderMessage, RenderRequest } from "./render-process.ts";
+import type { Rendering } from "./render-chat.ts";
+import type { RenderAnswer, RenderMessage, RenderRequest } from "./render-process.ts";
 
 // In the sources the program is this folder's file; in the published package it is beside the bundle.
 const program = new URL(
@@ -11,7 +12,6 @@ const program = new URL(
 );
 
 const mostMegabytes = 512;
-export const mostLetters = 1 << 20; // of a row
 
 export interface RendererOptions {
   readonly date?: string | undefined; // YYYY-MM-DD
@@ -48,8 +48,8 @@ export class Renderer {
     this.#wait(false);
   }
 
-  /** Renders a row; `where` names it in messages. One row after the other. Throws `DataError`. */
-  render(request: RenderRequest, where: string): Promise<Rendered> {
+  /** Renders beginnings of a row; `where` names it in messages. One call after the other. Throws `DataError`. */
+  render(request: RenderRequest, where: string): Promise<readonly Rendering[]> {
     const answer = this.#last.then(() => this.#render(request, where));
     this.#last = answer.catch(() => {});
     return answer;
@@ -60,16 +60,10 @@ export class Renderer {
     this.#child.kill("SIGKILL");
   }
 
-  async #render(request: RenderRequest, where: string): Promise<Rendered> {
+  async #render(request: RenderRequest, where: string): Promise<readonly Rendering[]> {
     const answer = await this.#ask(request);
-    const problem =
-      "problem" in answer
-        ? answer.problem
-        : answer.text.length > mostLetters
-          ? `it writes ${answer.text.length} letters, and a row has at most ${mostLetters}`
-          : undefined;
-    if (problem === undefined) return answer as Rendered;
-    const words = problem.replaceAll(/\s+/g, " ").replace(/\.$/, "");
+    if ("rendered" in answer) return answer.rendered;
+    const words = answer.problem.replaceAll(/\s+/g, " ").replace(/\.$/, "");
     throw new DataError(
       `${where}: the chat template ${this.#source} fails: ${words}; correct the row, or name another template with data.template.`,
     );

@@ -2,7 +2,9 @@
 import { DataError } from "../data-error.ts";
 import type { MarkedTokens } from "../tokenizers/tokenizer-process.ts";
 import type { Continuation, Conversation } from "./chat-rows.ts";
-import { mostLetters, type Renderer } from "./renderer.ts";
+import { mostLetters, type Rendering } from "./render-chat.ts";
+import type { Beginning } from "./render-process.ts";
+import type { Renderer } from "./renderer.ts";
 import type { RowTokenizer } from "./row-tokenizer.ts";
 
 export interface RowTokens {
@@ -16,6 +18,8 @@ export interface RowTokens {
 export interface RowTokensOptions {
   readonly tokenizer: RowTokenizer;
   readonly loss: "answers" | "all";
+  /** How many tokens of the row count: what is learned behind them need not be found. */
+  readonly most: number;
   /** Renders conversations. Not asked for rows of texts. Throws `DataError` where there is no template. */
   template(): { readonly renderer: Renderer; readonly marksAnswers: boolean };
 }
@@ -23,7 +27,7 @@ export interface RowTokensOptions {
 /** Throws `DataError`; `where` names the row. */
 export async function rowTokens(
   row: Conversation | Continuation,
-  { tokenizer, loss, template }: RowTokensOptions,
+  { tokenizer, loss, most, template }: RowTokensOptions,
   where: string,
 ): Promise<RowTokens> {
   const encode = async (text: string, special = false) => (await tokenizer.encodeWhole(text, { special })).ids;
@@ -39,35 +43,43 @@ export async function rowTokens(
     const [before, ids] = await Promise.all([encode(prompt, true), encode(whole, true)]);
     return learning(ids, loss === "all" || completion === "" ? [] : [[commonLength(before, ids), ids.length]], loss);
   }
-  const { messages, given, tools } = row;
+  const { messages, given, ...more } = row;
+  if (messages.length === 0) return learning(new Uint32Array(), [], loss); // templates fail where there is no message
   const { renderer, marksAnswers } = template();
+  const render = (beginnings: readonly Beginning[]) => renderer.render({ messages, ...more, beginnings }, where);
+  const [whole] = (await render([{ count: messages.length, prompt: false }])) as [Rendering];
   if (loss === "all" || (given === undefined && marksAnswers)) {
-    const { text, answers } = await renderer.render({ messages, tools, beginnings: [] }, where);
-    const { ids, marked } = await tokenizer.encodeWhole(text, { spans: loss === "all" ? [] : answers });
+    const { ids, marked } = await tokenizer.encodeWhole(whole.text, { spans: loss === "all" ? [] : whole.answers });
     return loss === "all" ? learning(ids, [], loss) : { ids, learned: marked };
   }
   // An answer begins where its conversation differs from one that asks for it, and ends where it differs from one that
   // ends with it. Some templates write an answer without its thoughts once more messages follow: then it is what both
   // have of it at the end. What follows a prompt is the answer as a whole.
+  const ids = await encode(whole.text);
   const turns = given === undefined ? answersIn(messages) : messages.length > given ? [[given, messages.length]] : [];
-  const beginnings = turns.flatMap(([from, to]) => [
-    { count: from!, prompt: true },
-    ...(to === messages.length ? [] : [{ count: to!, prompt: false }]), // where it ends the whole, that is known
-  ]);
-  const { text, beginnings: texts } = await renderer.render({ messages, tools, beginnings }, where);
-  const [ids, ...others] = (await Promise.all([text, ...texts].map((each) => encode(each)))) as [
-    Uint32Array,
-    ...Uint32Array[],
-  ];
-  const spans = turns.map((_, i) => {
-    const [begin, end = ids] = others.slice(2 * i);
-    const from = commonLength(begin!, ids);
-    const alone = end.subarray(commonLength(begin!, end)); // the answer where nothing follows
-    return [from, Math.max(commonLength(end, ids), from + endAtBeginning(alone, ids.subarray(from)))] as const;
-  });
+  const spans: [begin: number, end: number][] = [];
+  // A few turns at a time: each is rendered anew with all that is before it, and those behind `most` do not count.
+  for (let at = 0; at < turns.length && (spans.at(-1)?.[0] ?? 0) < most; at += turnsAtOnce) {
+    const some = turns.slice(at, at + turnsAtOnce);
+    const texts = await render(
+      some.flatMap(([from, to]) => [
+        { count: from!, prompt: true },
+        ...(to === messages.length ? [] : [{ count: to!, prompt: false }]), // where it ends the whole, that is known
+      ]),
+    );
+    const rows = await Promise.all(texts.map(({ text }) => encode(text)));
+    for (const i of some.keys()) {
+      const [begin, end = ids] = rows.slice(2 * i) as [Uint32Array, Uint32Array?];
+      const from = commonLength(begin, ids);
+      const alone = end.subarray(commonLength(begin, end)); // the answer where nothing follows
+      spans.push([from, Math.max(commonLength(end, ids), from + endAtBeginning(alone, ids.subarray(from)))]);
+    }
+  }
   const found = spans.filter(([begin, end]) => begin < end);
   return { ...learning(ids, found, loss), lost: spans.length - found.length };
 }
+
+const turnsAtOnce = 8;
 
 /** The places of the assistant's messages, from … to. */
 const answersIn = (messages: Conversation["messages"]) =>

@@ -44,7 +44,7 @@ describe("documents", () => {
   it("of jsonl are the texts of a key", async () => {
     const lines = texts.map((text, id) => JSON.stringify({ id, text, other: "no" }));
     expect(await textsOf(put("a.jsonl", lines.join("\n")))).toEqual(texts);
-    expect(await textsOf(put("b.jsonl", `${lines.join("\r\n")}\n\n`))).toEqual(texts);
+    expect(await textsOf(put("b.jsonl", `${lines.join("\r\n")}\n\n \t\r\n`))).toEqual(texts);
     await refused(put("c.jsonl", `${lines[0]}\n{"text": 3`), /c\.jsonl, line 2 is no JSON: /);
     await refused(
       put("d.jsonl", '{"body": "x", "id": 1}'),

@@ -5,9 +5,13 @@ import { textsOfRows } from "./text-of-row.ts";
 
 /** The rows of a file with a JSON object in each line. Throws `DataError`. */
 export async function* jsonlRows(path: string): AsyncGenerator<DocumentRow> {
+  let passed = 0; // bytes of lines of blanks, which are none, as for pandas and Hugging Face's datasets
   for await (const { line, number, bytes } of linesOf(path)) {
+    passed += bytes;
+    if (line.trim() === "") continue;
     const where = `${path}, line ${number}`;
-    yield { value: parsed(line, where), where, bytes };
+    yield { value: parsed(line, where), where, bytes: passed };
+    passed = 0;
   }
 }
 
