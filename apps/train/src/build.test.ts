@@ -3,8 +3,13 @@ import { buildModel } from "./build.ts";
 import { readRecipe } from "./recipe.ts";
 
 it.each([
-  ["gpt-small", "model.heads=5", "model.heads: 5 does not divide width, 256"],
-  ["deit-tiny-cifar", "model.patchSize=5", "model.patchSize: 5 does not divide imageSize, 32"],
-])("names a wrong option of the model of %s by its key: %s", (name, override, sentence) => {
-  expect(() => buildModel(readRecipe(name, [override]))).toThrow(sentence);
+  ["gpt-small", ["model.heads=5"], "model.heads: 5 does not divide width, 256"],
+  [
+    "gpt-small",
+    ["model.context=128", "data.blockSize=129"],
+    "data.blockSize: rows of 129 tokens do not fit the model's context of 128; take at most 128, or leave it out",
+  ],
+  ["deit-tiny-cifar", ["model.patchSize=5"], "model.patchSize: 5 does not divide imageSize, 32"],
+])("names a wrong option of the model of %s by its key: %j", (name, overrides, sentence) => {
+  expect(() => buildModel(readRecipe(name, overrides))).toThrow(sentence);
 });

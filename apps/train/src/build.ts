@@ -43,6 +43,11 @@ export function buildModel(recipe: Recipe): Model {
   manualSeed(recipe.seed);
   const facts = data.facts(dataOptions);
   const model = inKeysOfRecipe(() => entry.create(options, facts));
+  const { length } = facts;
+  if (length !== undefined && model.context !== undefined && length > model.context)
+    throw new OptionsError([
+      `data.blockSize: rows of ${length} tokens do not fit the model's context of ${model.context}; take at most ${model.context}, or leave it out`,
+    ]);
   if (recipe.activationCheckpointing) {
     if (model.activationCheckpointing === undefined)
       throw new OptionsError([
