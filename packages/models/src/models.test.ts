@@ -16,6 +16,9 @@ import {
 import { describe, expect, it } from "vitest";
 import { Gpt } from "./gpt/gpt.ts";
 import type { LanguageModel } from "./language-model.ts";
+import { layersOf } from "./lora/find-targets.ts";
+import { Lora } from "./lora/lora.ts";
+import { loraOptions } from "./lora/options.ts";
 import { continuesText } from "./model.ts";
 import { countParameters, type ModelName, models, restoreModel } from "./models.ts";
 
@@ -72,7 +75,7 @@ const text = { preset: "tiny", vocabulary: V, width: 16, heads: 2, layers: 1 };
 const small: Record<ModelName, { options: object; labels: Tensor }> = {
   gpt: { options: { ...text, preset: "nano" }, labels: zeros([0]) },
   gpt2: { options: { ...text, preset: "gpt2" }, labels: zeros([0]) },
-  llama: { options: { ...text, hidden: 32, keyValueHeads: 1, headWidth: 8 }, labels: zeros([0]) },
+  llama: { options: { ...text, hidden: 32, keyValueHeads: 1, headWidth: 8, tied: false }, labels: zeros([0]) },
   bert: { options: { ...text, hidden: 32 }, labels: randint(0, V, [B, T]) },
   "bert-classifier": { options: { ...text, hidden: 32 }, labels: randint(0, K, [B]) },
   resnet: { options: { width: 4 }, labels: randint(0, K, [B]) },
@@ -109,6 +112,20 @@ describe.each(Object.keys(models) as ModelName[])("%s, as every model,", (name) 
       expect(Object.keys(metrics)).toEqual(Object.keys(model.metricUnits("image")));
       expect(Object.keys(metrics)[0]).toBe("loss");
       for (const metric of Object.values(metrics)) expect(metric.shape).toEqual([]);
+    }));
+
+  it("computes with an adapter on each of its layers, whose gradient is not zero", () =>
+    scope(async () => {
+      const model = create();
+      const targets = layersOf(model).map(({ name }) => name);
+      const lora = new Lora(model, parseOptions(loraOptions, { rank: 2, targets }, "adapter"));
+      const all = lora.parameters();
+      expect(all.length).toBeGreaterThanOrEqual(2 * targets.length);
+      noGrad(() => {
+        for (const [, parameter] of all) parameter.add_(randn(parameter.shape), { alpha: 0.1 });
+      });
+      await model.loss(batch).backward();
+      for (const [file, { grad }] of all) expect(grad?.abs().max().item(), file).toBeGreaterThan(0);
     }));
 
   if (entry.fields.includes("next"))

@@ -174,7 +174,8 @@ export class Llama extends LanguageModel {
             )
           : scope(() => layer.forward(x, rotation, caches?.[i], seen));
     }
-    return linear(norm.forward(x), this.lmHead?.weight ?? embedTokens.weight);
+    x = norm.forward(x);
+    return this.lmHead?.forward(x) ?? linear(x, embedTokens.weight);
   }
 
   /** positions (T) or (B, T) → cosines and sines (…, T, 1, e/2) */
