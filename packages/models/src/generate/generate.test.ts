@@ -73,6 +73,7 @@ describe.each(families)("generate, of %s", (_, create) => {
     const first = all.findIndex((id, i) => id === end[0] && all[i + 1] === end[1]);
     expect(await write([[-1], end])).toEqual(all.slice(0, first));
     expect(await write([[-1]])).toEqual(all);
+    expect(await write([[]])).toEqual(all);
   });
 
   it("leaves the model in its mode and frees what it used, and writes no token of a smaller vocabulary", async () => {

@@ -7,7 +7,7 @@ export interface GenerateOptions extends Sampling {
   readonly length: number; // tokens to write
   /** The i-th random number in [0, 1); the same numbers give the same tokens. */
   readonly random: (i: number) => number;
-  /** Stops where what was written ends with any of these, which are left out. */
+  /** Stops where what was written ends with any of these, which are left out. One without tokens ends nothing. */
   readonly ends?: readonly (readonly number[])[];
   /** Writes only tokens below this number; a model may have a larger vocabulary than its tokenizer. */
   readonly vocabulary?: number;
@@ -46,7 +46,8 @@ export async function generate(
       ids.push(pickToken(logits.subarray(0, vocabulary), sampling, random(i)));
       const written = ids.slice(prompt.length);
       const end = ends.find(
-        (each) => written.length >= each.length && each.every((id, j) => written.at(j - each.length) === id),
+        (each) =>
+          each.length > 0 && written.length >= each.length && each.every((id, j) => written.at(j - each.length) === id),
       );
       if (end) return written.slice(0, -end.length);
     }
