@@ -1,4 +1,5 @@
 import { readFileSync } from "node:fs";
+import { models } from "@terse/models";
 import { parseYaml } from "@terse/options";
 import { expect, it } from "vitest";
 import { usage } from "./arguments.ts";
@@ -17,6 +18,12 @@ const pages = recipeKeysPages(recipeSchema, sentences);
 
 it.each([...pages.keys()])("is the page docs/%s (made anew by ./terse test recipe-keys -u)", async (file) => {
   await expect(pages.get(file)).toMatchFileSnapshot(`../../../docs/${file}`);
+});
+
+it("says of a section which choices its own name has, and not those of a key inside", () => {
+  const index = pages.get("recipe-keys.md");
+  expect(index).toContain(`(recipe-keys/model.md) | of ${Object.keys(models).join(", ")} |`);
+  expect(index).toContain("(recipe-keys/local.md) | syncEvery, ");
 });
 
 it("fits in 80 columns, and shows types, defaults, and what the default recipe sets", () => {

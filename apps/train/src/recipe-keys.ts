@@ -46,8 +46,11 @@ export function recipeKeysPages(schema: v.GenericSchema, sentences: ReadonlyMap<
   });
   const rows = sections.map(([section, keys]) => {
     const first = [...new Set(keys.map(({ name }) => name.split(".")[section === "run" ? 0 : 1]!))];
-    const names = choicesOf(keys).map((only) => only.split("=")[1]!);
-    const words = names.length > 0 ? `of ${names.join(", ")}` : first.join(", ");
+    const key = `${section}.name=`;
+    const own = choicesOf(keys)
+      .filter((only) => only.startsWith(key))
+      .map((only) => only.slice(key.length));
+    const words = own.length > 0 ? `of ${own.join(", ")}` : first.join(", ");
     return `| [${section}](recipe-keys/${section}.md) | ${words} |`;
   });
   const index = `# The keys of a recipe
