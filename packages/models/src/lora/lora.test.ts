@@ -282,6 +282,25 @@ describe("LoRA", () => {
       }
     }));
 
+  it("merged leaves a model that trains as before: all weights in f32, with gradients and running statistics", () =>
+    scope(async () => {
+      for (const { create, batch: of, given } of Object.values(cases)) {
+        manualSeed(3);
+        const model = create().train() as Model;
+        const lora = new Lora(model, options(given));
+        lora.holdBaseInBf16();
+        lora.merge();
+        const before = model.namedBuffers().map(([, buffer]) => buffer.clone());
+        await model.loss(of()).backward();
+        for (const [name, { dtype, grad }] of model.namedParameters()) {
+          expect(dtype, name).toBe("f32");
+          expect(grad, name).not.toBeNull();
+        }
+        for (const [i, [name, buffer]] of model.namedBuffers().entries())
+          expect(buffer.equal(before[i]!), name).toBe(false);
+      }
+    }));
+
   it("is all that an arena has, under PEFT's names in ours", () => {
     const model = small();
     new Lora(model, options({ rank: 2, targets: ["qkv"] }));

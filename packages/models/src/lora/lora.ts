@@ -29,6 +29,7 @@ export class Lora {
   readonly #layers: readonly { readonly named: NamedLayer; readonly lora: LoraLayer }[];
   readonly #saved: readonly AdapterParameter[]; // of modulesToSave
   readonly #own: ReadonlySet<Parameter>;
+  readonly #thaw: () => void;
 
   /**
    * Freezes the model, and adds trainable adapters of random A, drawn from `seed`, and B = 0. Throws `OptionsError`
@@ -40,7 +41,7 @@ export class Lora {
     this.#model = model;
     const found = findTargets(model, targets, modulesToSave);
     checkLayers(found);
-    freeze(model);
+    this.#thaw = freeze(model);
     this.#saved = savedModules(model, modulesToSave);
     for (const [, parameter] of this.#saved) parameter.requiresGrad = true;
     manualSeed(seed); // the same whatever was drawn for the base
@@ -98,8 +99,12 @@ export class Lora {
     walk(this.#model);
   }
 
-  /** Adds s B A to the weights of the base, and takes the adapters away: the model computes the same without them. */
+  /**
+   * Adds s B A to the weights of the base, and takes the adapters away: the model computes the same without them. It
+   * can be trained as before, with all weights in their own type.
+   */
   merge(): void {
+    this.#thaw();
     for (const { named, lora } of this.#layers) {
       lora.mergeInto(named.layer);
       named.layer.adapter = null;
@@ -130,17 +135,33 @@ export interface LoraDefaults {
   readonly seed?: number;
 }
 
-/** Also running statistics stay those of the base, because adapters are saved without them. */
-function freeze(model: Model): void {
-  model.requiresGrad_(false);
+/**
+ * Also running statistics stay those of the base, because adapters are saved without them. The result of it takes
+ * everything back.
+ */
+function freeze(model: Model): () => void {
+  const trained = model.parameters().filter(({ requiresGrad }) => requiresGrad);
+  const norms: BatchNorm2d[] = [];
   const walk = (module: Module) => {
-    if (module instanceof BatchNorm2d) {
-      module.frozen = true;
-      module.eval();
-    }
+    if (module instanceof BatchNorm2d && !module.frozen) norms.push(module);
     for (const [, child] of module.children()) walk(child);
   };
   walk(model);
+  model.requiresGrad_(false);
+  for (const norm of norms) {
+    norm.frozen = true;
+    norm.eval();
+  }
+  return () => {
+    for (const norm of norms) {
+      norm.frozen = false;
+      norm.train(model.training);
+    }
+    for (const parameter of trained) {
+      parameter.holdAsComputed();
+      parameter.requiresGrad = true;
+    }
+  };
 }
 
 /** Throws `OptionsError` for a layer of which the adapter would not be PEFT's. */

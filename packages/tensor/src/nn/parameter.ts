@@ -29,6 +29,13 @@ export class Parameter extends Tensor {
     scope(() => native.setData(handleOf(this), handleOf(this.to(dtype))));
   }
 
+  /** Holds it in the type again in which layers compute; values stay as `holdIn` has rounded them. */
+  holdAsComputed(): void {
+    if (this.computesIn === null) return;
+    this.holdIn(this.computesIn);
+    this.computesIn = null;
+  }
+
   constructor(data: Tensor, { role }: { role: Role }) {
     super(native.call(detach, handleOf(data)) as Handle);
     this.requiresGrad = true;
