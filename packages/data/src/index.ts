@@ -9,6 +9,7 @@ export type { DataFacts, Dataset, DatasetEntry, DatasetState, OpenOptions, TextC
 export { type DatasetName, datasets } from "./datasets.ts";
 export type { FileGroup, Inventory } from "./inventory.ts";
 export { fetchSource, type Progress } from "./prepare/fetch-source.ts";
+export { type PrepareRowsOptions, prepareRows, type WrittenRows } from "./prepare/prepare-rows.ts";
 export { type PreparedTokens, type PrepareOptions, prepareTokens } from "./prepare/prepare-tokens.ts";
 export { type PublishedData, type Source, type SourceName, sources } from "./prepare/sources.ts";
 export { hasColumns } from "./text/text-files.ts";

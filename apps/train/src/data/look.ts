@@ -3,7 +3,8 @@ import { type ChatRowOptions, datasets, lookAtChat } from "@terse/data";
 import { OptionsError, parseArguments, parseOptions, print, v, wholeNumberFrom } from "@terse/options";
 import { amountText } from "../format.ts";
 
-const flags = {
+/** How rows are read, by the names of a recipe's keys. */
+export const rowFlags = {
   tokenizer: String,
   template: String,
   messages: String,
@@ -16,6 +17,10 @@ const flags = {
   date: String,
   endOfText: String,
   blockSize: wholeNumberFrom({ least: 2 }),
+} as const;
+
+const flags = {
+  ...rowFlags,
   rows: wholeNumberFrom({ least: 1, most: 1000 }),
 } as const;
 
@@ -25,15 +30,14 @@ export async function look(argv: readonly string[]): Promise<void> {
   if (path === undefined || more !== undefined)
     throw new OptionsError([`look takes one file or folder of rows; got ${words.length}`]);
   const { rows: count = 3, blockSize, ...keys } = given;
-  const options = parseOptions(
-    v.object(datasets.chat.options.entries),
-    { path, ...keys },
-    "data",
-  ) as object as ChatRowOptions;
-  const { rows, remarks } = await lookAtChat(options, { count, most: blockSize });
+  const { rows, remarks } = await lookAtChat(rowOptions(path, keys), { count, most: blockSize });
   for (const { tokens, parts } of rows) {
     const learned = parts.map(({ text, learned }) => (learned ? `⟦${text}⟧` : text)).join("");
     print(`── ${amountText(tokens, "token")}; ⟦what is learned⟧\n${learned}`);
   }
   print(["──", ...remarks].join("\n"));
 }
+
+/** Throws `OptionsError`. */
+export const rowOptions = (path: string, keys: object): ChatRowOptions =>
+  parseOptions(v.object(datasets.chat.options.entries), { path, ...keys }, "data") as object as ChatRowOptions;

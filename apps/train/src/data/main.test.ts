@@ -1,6 +1,7 @@
 /** `./terse data`, as a user runs it. */
-import { spawnSync } from "node:child_process";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { spawn, spawnSync } from "node:child_process";
+import { once } from "node:events";
+import { mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -69,6 +70,40 @@ it("shows rows for fine-tuning, with what is learned of them, and says what is l
   expect(run("look", "rows.jsonl", "--loss=some").stderr).toMatch(/data\.loss/);
   expect(run("look").stderr).toBe("error: look takes one file or folder of rows; got 0\n");
   expect(run("lok").stderr).toBe("error: data lok: the commands are ./terse data prepare and look; see --help\n");
+});
+
+it("prepares rows for fine-tuning, and ends with the flags of a run that reads them", () => {
+  const row = (i: number) => ({ prompt: `${i}: `, completion: "an answer" });
+  writeFileSync(
+    join(folder, "pairs.jsonl"),
+    Array.from({ length: 30 }, (_, i) => `${JSON.stringify(row(i))}\n`).join(""),
+  );
+  const { status, stdout, stderr } = prepare("pairs.jsonl", "--chat", "--block-size=16", "--out=pairs");
+  expect([status, stderr]).toEqual([0, "tokenizing pairs.jsonl: 100 %\n"]);
+  expect(stdout).toMatch(/^wrote pairs\/train\.rows: 30 rows, \d+ tokens, /m);
+  expect(stdout).toContain("train with --data.name=chat --data.path=pairs --data.blockSize=16\n");
+  expect(run("look", "pairs", "--rows=1").stdout).toContain("0: ⟦an answer⟧");
+  expect(prepare("none.jsonl", "--chat").stderr).toBe("error: there is no file or folder at none.jsonl\n");
+});
+
+it.each([
+  ["texts", "--tokenizer=bytes"],
+  ["rows", "--chat"],
+])("leaves no file of %s where it is interrupted", async (what, flag) => {
+  const text = "The quick brown fox. ".repeat(20);
+  const path = `many-${what}.jsonl`;
+  writeFileSync(join(folder, path), `${JSON.stringify({ text, prompt: text, completion: text })}\n`.repeat(60_000));
+  const main = fileURLToPath(new URL("main.ts", import.meta.url));
+  const out = join(folder, `${path}-out`);
+  const child = spawn(process.execPath, [...nodeFlags, main, "prepare", path, flag, "--out", out], { cwd: folder });
+  let said = "";
+  child.stderr.setEncoding("utf8").on("data", (text: string) => {
+    if (said === "") child.kill("SIGINT"); // its first line says that it is under way
+    said += text;
+  });
+  const [code] = (await once(child, "close")) as [number];
+  expect([code, said]).toEqual([130, expect.stringMatching(/\nSIGINT: nothing was written\n$/)]);
+  expect(readdirSync(out)).toEqual([]);
 });
 
 it("takes --column for files with columns only", () => {

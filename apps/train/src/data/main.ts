@@ -1,4 +1,4 @@
-/** `./terse data …`: writes texts as files of tokens, fetches published data, and shows rows for fine-tuning. */
+/** `./terse data …`: writes texts and rows as files of tokens, fetches published data, and shows rows. */
 import { existsSync, readFileSync } from "node:fs";
 import { basename, join } from "node:path";
 import {
@@ -15,12 +15,15 @@ import { reportFailure } from "../failure.ts";
 import { amountText, bytesText, durationText } from "../format.ts";
 import { inventoryLines } from "../inventory-lines.ts";
 import { look } from "./look.ts";
+import { prepareRowsCommand } from "./prepare-rows-command.ts";
 import { ProgressBar } from "./progress-bar.ts";
+import { untilSignal } from "./until-signal.ts";
 
 const flags = {
   out: String, // a folder
   tokenizer: String, // bytes, gpt2, or the path of a tokenizer.json
   endOfText: String, // the token between two texts
+  chat: "switch", // rows for fine-tuning (prepare-rows-command.ts)
   column: String, // of jsonl, json, csv, tsv and parquet
   validationFraction: numberFrom({ least: 0, most: 0.5 }),
   shards: wholeNumberFrom({ least: 1, most: sources.fineweb.files.length - 1 }), // of data that is published in shards
@@ -29,9 +32,11 @@ const flags = {
 async function main([command, ...argv]: readonly string[]): Promise<void> {
   const usage = readFileSync(new URL("help.txt", import.meta.url), "utf8");
   if (command === undefined || command === "--help" || command === "-h") return void process.stdout.write(usage);
-  if (command === "look" && !argv.some((word) => word === "--help" || word === "-h")) return look(argv);
+  const isHelp = argv.some((word) => word === "--help" || word === "-h");
+  if (command === "look" && !isHelp) return look(argv);
   if (command !== "prepare" && command !== "look")
     throw new OptionsError([`data ${command}: the commands are ./terse data prepare and look; see --help`]);
+  if (argv.includes("--chat") && !isHelp) return prepareRowsCommand(argv);
   const { help, flags: given, words } = parseArguments(argv, { command: "./terse data prepare", flags });
   if (help) return void process.stdout.write(usage);
   const [what, more] = words;
@@ -83,10 +88,10 @@ async function prepare(
   const began = performance.now();
   const opened = await openTokenizer(tokenizer, { endOfText });
   const options = { path, out, tokenizer: opened, column, validationFraction };
-  const { files, documents, inventory } = await (async () => {
+  const { files, documents, inventory } = await untilSignal(async (signal) => {
     using bar = new ProgressBar(`tokenizing ${path}`, bytesText);
-    return prepareTokens(options, (done, total) => bar.at(done, total));
-  })();
+    return prepareTokens({ ...options, signal }, (done, total) => bar.at(done, total));
+  });
   const seconds = (performance.now() - began) / 1000;
   const { vocabulary } = opened;
   const known =

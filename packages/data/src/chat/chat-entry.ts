@@ -4,14 +4,13 @@ import { oneOf, positiveInteger, text, unitInterval, v } from "@terse/options";
 import { DataError } from "../data-error.ts";
 import type { SampledEntry } from "../dataset.ts";
 import { evenlySpread } from "../evenly-spread.ts";
-import { textFiles } from "../text/text-files.ts";
 import { tokenizerFiles } from "../tokenizers/tokenizer-files.ts";
 import { openTokenizer, vocabularyOf } from "../tokenizers/tokenizers.ts";
 import { ChatSamples, targetsOf } from "./chat-samples.ts";
 import { chatTemplate } from "./chat-template.ts";
+import { inventoryOfRows, openRows } from "./open-rows.ts";
 import { packBestFit, packWrapped } from "./pack-rows.ts";
-import { ChatRows } from "./read-chat-rows.ts";
-import type { RowTokens } from "./row-tokens.ts";
+import type { StoredRow } from "./stored-row.ts";
 
 const options = v.object({
   path: text, // a file or folder of jsonl, json or parquet
@@ -51,66 +50,67 @@ export const chatEntry: SampledEntry = {
     }
   },
   facts: ({ tokenizer, blockSize }: ChatOptions) => ({ vocabulary: vocabularyOf(tokenizer), length: blockSize }),
-  inventory: async ({ path }: ChatOptions) => (await textFiles(path, "rows")).inventory,
+  inventory: ({ path }: ChatOptions) => inventoryOfRows(path),
   async samples(given: ChatOptions, { length, progress, holdOutAll }) {
     const { path, packing, validationFraction } = given;
     const block = given.blockSize ?? length!;
     if (block < 2)
       throw new DataError(`data.blockSize is ${block}, and a row has 2 tokens or more; set it to 2 or more.`);
-    const found = await textFiles(path, "rows");
-    await using rows = await ChatRows.open(given);
-    const all = await rows.readAll(found.training, packing === "wrapped" ? Number.POSITIVE_INFINITY : block, progress);
-    if (all.length === 0) throw rows.noAnswers();
-    const [training, validation] =
-      found.heldOut.length > 0
-        ? [all, await rows.readAll(found.heldOut, block, progress)]
-        : heldOutEvenly(all, holdOutAll ? all.length : Math.floor(all.length * validationFraction));
-    const pack = { none: alone, "best-fit": packBestFit, wrapped: packWrapped }[packing];
-    const samples = pack(training, block).filter((sample) => targetsOf(sample) > 0);
-    const passedOver = rows.passedOver(block);
-    const { text: prompt, ends } = await rows.prompt();
-    return new ChatSamples({
-      source: path,
-      training: samples,
-      validation: alone(validation.map((row) => cut(row, block))).filter((sample) => targetsOf(sample) > 0),
-      pad: rows.tokenizer.end?.id ?? 0,
-      packed: packing !== "none",
-      fingerprint: fingerprintOf([training, validation], `chat ${block} ${packing}`),
-      prompt,
-      ends,
-      inventory: { ...found.inventory, ...(passedOver.length > 0 && { passedOver }) },
-      remarks: [
-        ...rows.remarks(block),
-        ...(packing === "none" || training.length === 0
-          ? []
-          : [`data: ${training.length} rows are packed into ${samples.length} of up to ${block} tokens`]),
-      ],
-    });
+    const most = packing === "wrapped" ? Number.POSITIVE_INFINITY : block;
+    const rows = await openRows(given, { block, most }, progress);
+    const { pad, prompt, ends, inventory, remarks } = rows;
+    try {
+      const [training, validation] = rows.heldOut
+        ? [rows.training, rows.heldOut]
+        : heldOutEvenly(
+            rows.training,
+            holdOutAll ? rows.training.length : Math.floor(rows.training.length * validationFraction),
+          );
+      const pack = { none: alone, "best-fit": packBestFit, wrapped: packWrapped }[packing];
+      const samples = pack(training, block).filter((sample) => targetsOf(sample) > 0);
+      return new ChatSamples({
+        source: path,
+        training: samples,
+        validation: alone(validation.map((row) => row.part(0, block))).filter((sample) => targetsOf(sample) > 0),
+        packed: packing !== "none",
+        fingerprint: fingerprintOf([training, validation], `chat ${block} ${packing}`),
+        ...{ pad, prompt, ends, inventory, close: rows.close },
+        remarks: [
+          ...remarks,
+          ...(packing === "none" || training.length === 0
+            ? []
+            : [`data: ${training.length} rows are packed into ${samples.length} of up to ${block} tokens`]),
+        ],
+      });
+    } catch (error) {
+      rows.close();
+      throw error;
+    }
   },
 };
 
-const alone = (rows: readonly RowTokens[]) => rows.map((row) => [row]);
-
-const cut = ({ ids, learned }: RowTokens, most: number): RowTokens => ({
-  ids: ids.subarray(0, most),
-  learned: learned.subarray(0, most),
-});
+const alone = (rows: readonly StoredRow[]) => rows.map((row) => [row]);
 
 /** Every so many rows are held out, because a file may be in the order of topics. */
-function heldOutEvenly(rows: readonly RowTokens[], count: number): [training: RowTokens[], validation: RowTokens[]] {
+function heldOutEvenly(
+  rows: readonly StoredRow[],
+  count: number,
+): [training: readonly StoredRow[], validation: readonly StoredRow[]] {
   const places = new Set(evenlySpread(count, rows.length));
   return [rows.filter((_, i) => !places.has(i)), rows.filter((_, i) => places.has(i))];
 }
 
-function fingerprintOf(parts: readonly (readonly RowTokens[])[], options: string): string {
+function fingerprintOf(parts: readonly (readonly StoredRow[])[], options: string): string {
   const hash = createHash("sha256").update(options);
   for (const rows of parts) {
     hash.update(` ${rows.length}`);
-    for (const { ids, learned } of rows)
+    for (const row of rows) {
+      const { ids, learned } = row.read();
       hash
         .update(` ${ids.length} `)
         .update(new Uint8Array(ids.buffer, ids.byteOffset, ids.byteLength))
         .update(learned);
+    }
   }
   return hash.digest("hex");
 }

@@ -5,12 +5,12 @@
 import type { Inventory } from "../inventory.ts";
 import { notPredicted } from "../masked-text/masking.ts";
 import type { Arrays, Row, SampleFacts, Samples } from "../samples.ts";
-import type { RowTokens } from "./row-tokens.ts";
+import type { StoredRow } from "./stored-row.ts";
 
 export interface ChatInput {
   readonly source: string;
-  readonly training: readonly RowTokens[][]; // the rows of each sample
-  readonly validation: readonly RowTokens[][];
+  readonly training: readonly StoredRow[][]; // the rows of each sample
+  readonly validation: readonly StoredRow[][];
   readonly pad: number; // the token at the end of shorter rows
   /** Whether places start anew at each row of a sample, which then sees itself alone. */
   readonly packed: boolean;
@@ -19,6 +19,7 @@ export interface ChatInput {
   readonly ends?: SampleFacts["ends"];
   readonly inventory: Inventory;
   readonly remarks: readonly string[];
+  close?(): void;
 }
 
 export class ChatSamples implements Samples {
@@ -56,6 +57,10 @@ export class ChatSamples implements Samples {
     return this.#batch(samples.map((sample) => this.#input.validation[sample]!));
   }
 
+  async close(): Promise<void> {
+    this.#input.close?.();
+  }
+
   #batch(samples: ChatInput["training"]): Arrays {
     const T = Math.max(...samples.map(lengthOf));
     const shape = [samples.length, T];
@@ -63,7 +68,8 @@ export class ChatSamples implements Samples {
     const [tokens, next, positions] = [filled(this.#input.pad), filled(notPredicted), filled(0)] as const;
     for (const [i, rows] of samples.entries()) {
       let at = i * T;
-      for (const { ids, learned } of rows) {
+      for (const row of rows) {
+        const { ids, learned } = row.read();
         for (let t = 0; t < ids.length; t++, at++) {
           tokens[at] = BigInt(ids[t]!);
           positions[at] = BigInt(t);
@@ -77,8 +83,7 @@ export class ChatSamples implements Samples {
   }
 }
 
-const lengthOf = (rows: readonly RowTokens[]) => rows.reduce((sum, { ids }) => sum + ids.length, 0);
+const lengthOf = (rows: readonly StoredRow[]) => rows.reduce((sum, { length }) => sum + length, 0);
 
-/** Tokens that are learned: the first one of a row has nothing before it. */
-export const targetsOf = (rows: readonly RowTokens[]): number =>
-  rows.reduce((sum, { learned }) => sum + learned.subarray(1).reduce((count, each) => count + each, 0), 0);
+/** Tokens that are learned. */
+export const targetsOf = (rows: readonly StoredRow[]): number => rows.reduce((sum, { targets }) => sum + targets, 0);

@@ -1,5 +1,8 @@
 import { textFiles } from "../text/text-files.ts";
+import { RowCutter } from "./cut-rows.ts";
+import { isPrepared, openPrepared } from "./prepared-rows.ts";
 import { type ChatRowOptions, ChatRows } from "./read-chat-rows.ts";
+import { rowInMemory } from "./stored-row.ts";
 
 /** A row as a model is to see it. */
 export interface LookedRow {
@@ -13,10 +16,21 @@ export async function lookAtChat(
   options: ChatRowOptions,
   { count, most = Number.POSITIVE_INFINITY }: { count: number; most?: number | undefined },
 ): Promise<{ rows: LookedRow[]; remarks: string[] }> {
-  const { training } = await textFiles(options.path, "rows");
   await using reader = await ChatRows.open(options);
+  const prepared = isPrepared(options.path)
+    ? openPrepared(options.path, options, reader.tokenizer.fingerprint)
+    : undefined;
+  const found = prepared?.training ?? readRows();
+  async function* readRows() {
+    const { training } = await textFiles(options.path, "rows");
+    for await (const tokens of reader.read(training, most)) yield rowInMemory(tokens);
+  }
   const rows: LookedRow[] = [];
-  for await (const { ids, learned } of reader.read(training, most)) {
+  const cutter = new RowCutter();
+  for await (const row of found) {
+    const cut = cutter.cut(row, most);
+    if (cut === undefined) continue;
+    const { ids, learned } = cut.read();
     const parts: { text: string; learned: boolean }[] = [];
     for (let from = 0; from < ids.length; ) {
       let to = from + 1;
@@ -28,8 +42,14 @@ export async function lookAtChat(
     rows.push({ tokens: ids.length, parts });
     if (rows.length === count) break;
   }
+  prepared?.close();
+  const { remarks, passedOver } = prepared?.facts ?? reader;
   return {
     rows,
-    remarks: [...reader.remarks(most), ...reader.passedOver(most).map((words) => `data: left out: ${words}`)],
+    remarks: [
+      ...remarks,
+      ...cutter.remarks(most),
+      ...[...passedOver, ...cutter.passedOver(most)].map((words) => `data: left out: ${words}`),
+    ],
   };
 }

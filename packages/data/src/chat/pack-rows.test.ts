@@ -1,12 +1,15 @@
 import { describe, expect, it } from "vitest";
 import { packBestFit, packWrapped } from "./pack-rows.ts";
+import { rowInMemory } from "./stored-row.ts";
 
 /** Rows of these lengths, each of its own token. */
 const rowsOf = (lengths: readonly number[]) =>
-  lengths.map((length, row) => ({ ids: new Uint32Array(length).fill(row), learned: new Uint8Array(length).fill(1) }));
+  lengths.map((length, row) =>
+    rowInMemory({ ids: new Uint32Array(length).fill(row), learned: new Uint8Array(length).fill(1) }),
+  );
 
 const lengthsIn = (packed: ReturnType<typeof packBestFit>) =>
-  packed.map((rows) => rows.map(({ ids }) => [ids[0]!, ids.length]));
+  packed.map((rows) => rows.map((row) => [row.read().ids[0]!, row.length]));
 
 describe("rows", () => {
   it("are packed by falling length where the least room is enough, as the example of TRL's pack_dataset", () => {
@@ -25,13 +28,13 @@ describe("rows", () => {
     const rows = rowsOf(Array.from({ length: 300 }, (_, i) => 1 + ((i * 7919) % 61)));
     for (const block of [61, 64, 100, 257]) {
       const blocks: { rows: (typeof rows)[number][]; room: number; since: number }[] = [];
-      for (const [turn, row] of rows.toSorted((a, b) => b.ids.length - a.ids.length).entries()) {
-        const fitting = blocks.filter(({ room }) => room >= row.ids.length);
+      for (const [turn, row] of rows.toSorted((a, b) => b.length - a.length).entries()) {
+        const fitting = blocks.filter(({ room }) => room >= row.length);
         const best = fitting.sort((a, b) => a.room - b.room || a.since - b.since)[0];
         const into = best ?? { rows: [], room: block, since: turn };
         if (best === undefined) blocks.push(into);
         into.rows.push(row);
-        into.room -= row.ids.length;
+        into.room -= row.length;
         into.since = turn;
       }
       expect(lengthsIn(packBestFit(rows, block))).toEqual(lengthsIn(blocks.map((each) => each.rows)));

@@ -1,22 +1,22 @@
 /** Several rows in one: which rows, or pieces of them, are packed together. */
-import type { RowTokens } from "./row-tokens.ts";
+import type { StoredRow } from "./stored-row.ts";
 
 /**
  * Best fit decreasing: rows by falling length, each into the block with the least room that is enough; of several such
  * blocks the one that has had that room for longest. No row is longer than a block. This is TRL's strategy "bfd"; Ding
  * et al. 2024, https://arxiv.org/abs/2404.10830
  */
-export function packBestFit(rows: readonly RowTokens[], block: number): RowTokens[][] {
-  const packed: RowTokens[][] = [];
-  const withRoom = Array.from({ length: block }, () => new Waiting<RowTokens[]>()); // blocks by their room
+export function packBestFit(rows: readonly StoredRow[], block: number): StoredRow[][] {
+  const packed: StoredRow[][] = [];
+  const withRoom = Array.from({ length: block }, () => new Waiting<StoredRow[]>()); // blocks by their room
   const rooms = new Rooms(block);
-  for (const row of rows.toSorted((a, b) => b.ids.length - a.ids.length)) {
-    const room = rooms.leastFrom(row.ids.length);
+  for (const row of rows.toSorted((a, b) => b.length - a.length)) {
+    const room = rooms.leastFrom(row.length);
     const into = room === undefined ? [] : withRoom[room]!.take();
     if (room === undefined) packed.push(into);
     else if (withRoom[room]!.isEmpty) rooms.remove(room);
     into.push(row);
-    const left = (room ?? block) - row.ids.length;
+    const left = (room ?? block) - row.length;
     withRoom[left]!.add(into);
     if (left > 0) rooms.add(left);
   }
@@ -24,17 +24,17 @@ export function packBestFit(rows: readonly RowTokens[], block: number): RowToken
 }
 
 /** All tokens one after the other, cut every `block` tokens: TRL's strategy "wrapped". A row may be in two blocks. */
-export function packWrapped(rows: readonly RowTokens[], block: number): RowTokens[][] {
-  const packed: RowTokens[][] = [];
+export function packWrapped(rows: readonly StoredRow[], block: number): StoredRow[][] {
+  const packed: StoredRow[][] = [];
   let room = 0;
-  for (const { ids, learned } of rows)
-    for (let from = 0; from < ids.length; ) {
+  for (const row of rows)
+    for (let from = 0; from < row.length; ) {
       if (room === 0) {
         packed.push([]);
         room = block;
       }
-      const to = Math.min(ids.length, from + room);
-      packed.at(-1)!.push({ ids: ids.subarray(from, to), learned: learned.subarray(from, to) });
+      const to = Math.min(row.length, from + room);
+      packed.at(-1)!.push(row.part(from, to));
       room -= to - from;
       from = to;
     }

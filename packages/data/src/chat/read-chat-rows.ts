@@ -16,10 +16,13 @@ import {
   rowForm,
 } from "./chat-rows.ts";
 import { type ChatTemplate, chatTemplate } from "./chat-template.ts";
+import { countText } from "./count-text.ts";
+import type { RowCutter } from "./cut-rows.ts";
 import { marksAnswers } from "./render-chat.ts";
 import { Renderer } from "./renderer.ts";
 import { openRowTokenizer, type RowTokenizer } from "./row-tokenizer.ts";
 import { type RowTokens, rowTokens } from "./row-tokens.ts";
+import { rowInMemory, type StoredRow } from "./stored-row.ts";
 
 export interface ChatRowOptions extends RowKeys {
   readonly path: string;
@@ -47,7 +50,7 @@ export class ChatRows implements AsyncDisposable {
   #first: Read | undefined;
   /** Rows that were left out, and answers that are not learned, by the reason. */
   readonly #roles = new Set<string>();
-  readonly #counts = { unanswered: 0, cut: 0, cutBeforeAnswer: 0, lost: 0, read: 0 };
+  readonly #counts = { unanswered: 0, lost: 0, read: 0 };
 
   private constructor(options: ChatRowOptions, tokenizer: RowTokenizer) {
     this.#options = options;
@@ -59,38 +62,31 @@ export class ChatRows implements AsyncDisposable {
     return new ChatRows(options, await openRowTokenizer(options.tokenizer, options.endOfText));
   }
 
-  /**
-   * The rows of files that have an answer. Those of more than `most` tokens are cut at their end, as TRL does. Throws
-   * `DataError`.
-   */
-  async *read(files: readonly TextFile[], most: number): AsyncGenerator<RowTokens> {
+  /** The rows of files that have an answer. Answers behind `most` tokens are not looked for. Throws `DataError`. */
+  async *read(files: readonly TextFile[], most: number): AsyncGenerator<RowTokens & { readonly bytes: number }> {
     const counts = this.#counts;
-    for await (const { ids, learned, lost = 0 } of inTurn(this.#rowsIn(files), this.#encode(most), lettersIn)) {
+    for await (const row of inTurn(this.#rowsIn(files), this.#encode(most), lettersIn)) {
       counts.read++;
-      counts.lost += lost;
-      const isAnswered = learned.subarray(1).includes(1);
-      const cut = { ids: ids.slice(0, most), learned: learned.slice(0, most) };
-      if (!isAnswered) counts.unanswered++;
-      else if (!cut.learned.subarray(1).includes(1)) counts.cutBeforeAnswer++;
-      else {
-        if (ids.length > most) counts.cut++;
-        yield cut;
-      }
+      counts.lost += row.lost ?? 0;
+      if (row.learned.subarray(1).includes(1)) yield row;
+      else counts.unanswered++;
     }
   }
 
-  /** All rows of files, in memory. `progress` hears now and then how many. Throws `DataError`. */
+  /** All rows of files, cut at `most` tokens, in memory. `progress` hears now and then how many. Throws `DataError`. */
   async readAll(
     files: readonly TextFile[],
-    most: number,
+    { most, cutter }: { most: number; cutter: RowCutter },
     progress: (words: string) => void = () => {},
-  ): Promise<RowTokens[]> {
+  ): Promise<StoredRow[]> {
     const limit = largestInMemory();
-    const rows: RowTokens[] = [];
+    const rows: StoredRow[] = [];
     let [bytes, told] = [0, performance.now()];
-    for await (const row of this.read(files, most)) {
-      rows.push(row);
-      bytes += 5 * row.ids.length + bytesOfRow;
+    for await (const tokens of this.read(files, most)) {
+      const cut = cutter.cut(rowInMemory(tokens), most)?.read();
+      if (cut === undefined) continue;
+      rows.push(rowInMemory({ ids: cut.ids.slice(), learned: cut.learned.slice() })); // without what is cut off
+      bytes += 5 * cut.ids.length + bytesOfRow;
       if (performance.now() > told + 1000 * progressSeconds) {
         told = performance.now();
         progress(`${countText(rows.length, "row")} ${rows.length === 1 ? "is" : "are"} tokenized`);
@@ -104,9 +100,9 @@ export class ChatRows implements AsyncDisposable {
   }
 
   /** How the rows are read, a line each. */
-  remarks(most: number): string[] {
+  get remarks(): string[] {
     const { loss } = this.#options;
-    const { cut, lost, read } = this.#counts;
+    const { lost, read } = this.#counts;
     const of = `${countText(read, "row")} of ${this.#form?.name ?? "nothing"}`;
     const template = this.#template;
     const how =
@@ -129,11 +125,6 @@ export class ChatRows implements AsyncDisposable {
       ...(template?.source === "chatml" && ![...this.tokenizer.added.values()].includes("<|im_end|>")
         ? [`data: ${this.#options.tokenizer} has no tokens <|im_start|> and <|im_end|>, and writes each as several`]
         : []),
-      ...(cut > 0
-        ? [
-            `data: ${countText(cut, "row")} of more than ${most} tokens ${cut === 1 ? "is cut at its" : "are cut at their"} end`,
-          ]
-        : []),
       ...(lost > 0
         ? [
             `data: ${countText(lost, "answer")} ${lost === 1 ? "is" : "are"} not learned, because the template writes ${lost === 1 ? "it" : "them"} in another way when more messages follow; a template with {% generation %} marks ${lost === 1 ? "it" : "them"}`,
@@ -153,12 +144,14 @@ export class ChatRows implements AsyncDisposable {
   }
 
   /** What was left out, a few words each. */
-  passedOver(most: number): string[] {
-    const { unanswered, cutBeforeAnswer } = this.#counts;
-    return [
-      ...(unanswered > 0 ? [`${countText(unanswered, "row")} without an answer`] : []),
-      ...(cutBeforeAnswer > 0 ? [`${countText(cutBeforeAnswer, "row")} whose answer begins after ${most} tokens`] : []),
-    ];
+  get passedOver(): string[] {
+    const { unanswered } = this.#counts;
+    return unanswered > 0 ? [`${countText(unanswered, "row")} without an answer`] : [];
+  }
+
+  /** The template by which conversations were rendered; undefined where there were none. */
+  get template(): ChatTemplate | undefined {
+    return this.#template;
   }
 
   /** The first row up to its answer, as the model is to see it. Throws `DataError`. */
@@ -190,10 +183,10 @@ export class ChatRows implements AsyncDisposable {
     }
   }
 
-  #encode(most: number): (read: Read) => Promise<RowTokens> {
+  #encode(most: number): (read: Read) => Promise<RowTokens & { readonly bytes: number }> {
     const { loss } = this.#options;
     const options = { tokenizer: this.tokenizer, loss, most, template: () => this.#opened() };
-    return ({ row, where }) => rowTokens(row, options, where);
+    return async ({ row, where, bytes }) => ({ ...(await rowTokens(row, options, where)), bytes });
   }
 
   #opened(): OpenedTemplate {
@@ -213,8 +206,6 @@ export class ChatRows implements AsyncDisposable {
 const mostRoles = 8;
 const progressSeconds = 10;
 const bytesOfRow = 300; // of the objects that hold its tokens
-
-const countText = (count: number, what: string) => `${count.toLocaleString("en-US")} ${what}${count === 1 ? "" : "s"}`;
 
 /** About as many letters as a row has. */
 const lettersIn = ({ value }: Read) => JSON.stringify(value).length;

@@ -1,4 +1,5 @@
 /** Tokens of whole rows, with what transformers' tokenizers do besides: their special tokens, and masks by places. */
+import { createHash } from "node:crypto";
 import { DataError } from "../data-error.ts";
 import { bytesJson } from "../tokenizers/byte-level-json.ts";
 import { endOfText } from "../tokenizers/end-of-text.ts";
@@ -8,6 +9,8 @@ import { contentOf, idsIn, readTokenizerFile, sizeOf, type TokenizerJson } from 
 import { fileOf } from "../tokenizers/tokenizers.ts";
 
 export interface RowTokenizer extends Pick<IsolatedTokenizer, "encodeWhole" | "decode"> {
+  /** SHA-256 of its tokenizer.json. */
+  readonly fingerprint: string;
   readonly vocabulary: number;
   /** The tokens that were added to the vocabulary, special ones among them, by their ids. */
   readonly added: ReadonlyMap<number, string>;
@@ -33,6 +36,7 @@ export async function openRowTokenizer(name: string, named?: string): Promise<Ro
   const tokenizer = new IsolatedTokenizer({ path, json: text, added });
   await tokenizer.load();
   return {
+    fingerprint: hashOf(text),
     vocabulary: sizeOf(json),
     added: new Map(added.map(([content, id]) => [id, content])),
     end: id === undefined ? undefined : { id, content: contentOf(json, id)! },
@@ -40,6 +44,11 @@ export async function openRowTokenizer(name: string, named?: string): Promise<Ro
     encodeWhole: (text, more) => tokenizer.encodeWhole(text, more),
   };
 }
+
+/** The `fingerprint` of a tokenizer that is not opened. Throws `DataError`. */
+export const fingerprintOfTokenizer = async (name: string): Promise<string> => hashOf((await fileNamed(name)).text);
+
+const hashOf = (text: string) => createHash("sha256").update(text).digest("hex");
 
 async function fileNamed(name: string): Promise<{ path: string; text: string; json: TokenizerJson }> {
   if (name !== "bytes" && name !== "gpt2") return { path: fileOf(name), ...readTokenizerFile(fileOf(name)) };

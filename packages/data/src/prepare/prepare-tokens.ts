@@ -19,6 +19,7 @@ export interface PrepareOptions {
   readonly column?: string | undefined; // "text" if absent
   /** The share of the tokens, at the end, that goes to val.bin where no file is held out by its name; 0: no val.bin. */
   readonly validationFraction: number;
+  readonly signal?: AbortSignal | undefined;
 }
 
 /** What `prepareTokens` has written: files, the number of documents, and the files that it read. */
@@ -34,7 +35,7 @@ const copiedAtOnce = 1 << 20;
 /**
  * Writes the tokens of texts to train.bin, and those of the held-out texts to val.bin, in the folder `out`: 16 bits a
  * token, or 32 for more than 65536 tokens. `progress` gets the bytes read and their total. Throws `DataError`; then no
- * file is left.
+ * file is left, also where `signal` is the reason.
  */
 export async function prepareTokens(options: PrepareOptions, progress: Progress = () => {}): Promise<PreparedTokens> {
   const { out, validationFraction } = options;
@@ -79,9 +80,9 @@ export async function prepareTokens(options: PrepareOptions, progress: Progress 
     }
     const count = found.heldOut.length > 0 ? written.count : written.count - heldOut;
     await file.write(headerOf(count, bytes), 0, headerBytes, 0);
-    await rename(trainPartial, train);
     if (heldOut > 0) await rename(valPartial, val);
     else await rm(valPartial, { force: true });
+    await rename(trainPartial, train); // the last: a folder that has it is complete
     const fileOf = (path: string, tokens: number) => ({ path, tokens, bytes: headerBytes + tokens * bytes });
     const words = passed.words((file) => relative(options.path, file) || basename(file));
     return {
@@ -91,7 +92,7 @@ export async function prepareTokens(options: PrepareOptions, progress: Progress 
     };
   } catch (error) {
     for (const path of [trainPartial, valPartial]) await rm(path, { force: true });
-    if (error instanceof DataError) throw error;
+    if (error instanceof DataError || options.signal?.aborted) throw error;
     throw new DataError(`Cannot write tokens into ${out}: ${reasonOf(error)}; make room or the folder writable.`);
   }
 }
@@ -102,6 +103,7 @@ interface Writing {
   readonly bytes: 2 | 4; // of a token
   readonly column: string;
   readonly passOver: SkippedRows["add"];
+  readonly signal?: AbortSignal | undefined;
   progress(bytes: number): void;
 }
 
@@ -109,7 +111,7 @@ interface Writing {
 async function writeAll(
   file: FileHandle,
   files: readonly TextFile[],
-  { path, tokenizer, bytes, progress, ...options }: Writing,
+  { path, tokenizer, bytes, progress, signal, ...options }: Writing,
 ): Promise<{ count: number; texts: number }> {
   const Tokens = bytes === 2 ? Uint16Array : Uint32Array;
   let [count, texts, at] = [0, 0, headerBytes];
@@ -126,6 +128,7 @@ async function writeAll(
     at += content.length;
   };
   for await (const piece of textTokens(files, tokenizer, options)) {
+    signal?.throwIfAborted();
     await write(piece.tokens);
     if (piece.ends) texts++;
     progress(piece.bytes);
