@@ -27,6 +27,9 @@ struct Heartbeat::Body {
     std::function<void()> on_silence;
     std::thread thread;
 
+    // The round trip that is allowed for, before a new connection is made.
+    milliseconds patience() const { return std::max(interval, std::min<milliseconds>(silence / 10, std::chrono::seconds(1))); }
+
     // Of the thread.
     bool answered = false;
     Clock::time_point last_reply{}, checked{};
@@ -63,7 +66,7 @@ struct Heartbeat::Body {
         if (fd >= 0) {
             connect(fd, found->ai_addr, found->ai_addrlen);
             bool ready = false;
-            if (wait(fd, POLLOUT, Clock::now() + interval, ready) && ready && write_line(fd, hello)) send_heartbeats(fd);
+            if (wait(fd, POLLOUT, Clock::now() + patience(), ready) && ready && write_line(fd, hello)) send_heartbeats(fd);
             close(fd);
         }
         freeaddrinfo(found);
@@ -85,7 +88,7 @@ struct Heartbeat::Body {
             check_silence();
             const auto now = Clock::now();
             if (now < next) continue;
-            if (answered && now - std::max(last_reply, opened) > 2 * interval) return;
+            if (answered && now - std::max(last_reply, opened) > 2 * patience()) return;
             if (!write_line(fd, "")) return;
             next = now + interval;
         }

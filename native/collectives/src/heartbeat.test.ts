@@ -82,6 +82,23 @@ describe("a heartbeat", () => {
     replies.stop();
   });
 
+  it("keeps a second connection whose replies take longer than two intervals", async () => {
+    let [connections, replies, silences] = [0, 0, 0];
+    await using place = await listening((socket) => {
+      connections++;
+      socket.on("data", async () => {
+        await sleep(600);
+        socket.write("\n");
+        if (connections === 1) socket.end();
+        else replies++;
+      });
+    });
+    const stop = collectives().heartbeat("127.0.0.1", place.port, "hello", 50, 10_000, () => silences++);
+    await expect.poll(() => replies, { timeout: 30_000 }).toBeGreaterThan(20);
+    expect([connections, silences]).toEqual([2, 0]);
+    stop();
+  });
+
   it("reports no silence if it never got a reply", async () => {
     let silences = 0;
     await using place = await listening((socket) => socket.resume());

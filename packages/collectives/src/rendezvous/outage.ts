@@ -1,7 +1,7 @@
 /**
- * How long a link may be down without ending a run, and what follows from it. After two heartbeats without a reply the
- * next ones use a new connection (native/collectives/heartbeat/). The connections between ranks follow the same number
- * (engines/outage.h).
+ * How long a link may be down without ending a run, and what follows from it. Where no reply comes for two round trips,
+ * the next heartbeats use a new connection (native/collectives/heartbeat/). The connections between ranks follow the
+ * same number (engines/outage.h).
  */
 export const defaultOutageSeconds = 8;
 
@@ -21,7 +21,8 @@ export interface Silence {
 
 /**
  * After the outage a heartbeat comes at the latest two intervals, a second (until the kernel asks again for the address
- * of a neighbour) and two round trips later.
+ * of a neighbour) and two round trips later. A round trip of a third of a second fits after an outage; without one, a
+ * second does.
  */
 export function silenceAfter(outageSeconds: number): Silence {
   const margin = Math.min(0.75 * outageSeconds, 2);
