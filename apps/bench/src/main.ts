@@ -16,7 +16,7 @@ import { modelsReport } from "./models/report.ts";
 import { optimizersReport } from "./optimizers/report.ts";
 import { openOutput } from "./output.ts";
 import { papersReport } from "./papers/report.ts";
-import { pictures } from "./pictures.ts";
+import { furtherPictures, pictures } from "./pictures.ts";
 import { recipeReport } from "./recipe/report.ts";
 import { linesFrom, merged, type Provenance, provenance, type RecordedLine, readLines, written } from "./recording.ts";
 import { subjects, suites } from "./suites.ts";
@@ -96,6 +96,8 @@ function keep(suite: string, now: readonly RecordedLine[]): void {
   writeFileSync(place("jsonl"), written(lines));
   const [picture, report] = [pictures[suite], reports[suite]];
   if (picture) draw(place("svg"), picture(lines, []));
+  for (const [end, further] of Object.entries(furtherPictures[suite] ?? {}))
+    draw(new URL(`../../../docs/results/${suite}-${end}.svg`, import.meta.url), further(lines, []));
   if (report) writeFileSync(place("md"), report(lines, provenance(lines)));
 }
 

@@ -1,21 +1,26 @@
 import { describe, expect, it } from "vitest";
-import { pictures } from "./pictures.ts";
+import { furtherPictures, pictures } from "./pictures.ts";
 import { readLines } from "./recording.ts";
 
-describe.each(Object.keys(pictures))("the picture of %s", (suite) => {
+const further = Object.entries(furtherPictures).flatMap(([suite, ofSuite]) =>
+  Object.entries(ofSuite).map(([end, picture]) => [`${suite}-${end}`, suite, picture] as const),
+);
+const all = [...Object.entries(pictures).map(([suite, picture]) => [suite, suite, picture] as const), ...further];
+
+describe.each(all)("the picture %s", (_, suite, picture) => {
   const lines = readLines(new URL(`../../../docs/results/${suite}.jsonl`, import.meta.url));
 
   it("is drawn of all settings, of each alone, and of none", () => {
     const settings = [...new Set(lines.map(({ setting }) => setting))];
     const drawn = settings.map((alone) =>
-      pictures[suite]!(
+      picture(
         lines.filter(({ setting }) => setting === alone),
         [],
       ),
     );
-    for (const [i, picture] of [pictures[suite]!(lines, []), ...drawn, pictures[suite]!([], [])].entries())
-      if (picture !== undefined) expect(picture, ["all", ...settings, "none"][i]).not.toMatch(/NaN|undefined|Infinity/);
-    expect(drawn.some((picture) => picture !== undefined)).toBe(true);
-    expect(pictures[suite]!([], [])).toBeUndefined();
+    for (const [i, one] of [picture(lines, []), ...drawn, picture([], [])].entries())
+      if (one !== undefined) expect(one, ["all", ...settings, "none"][i]).not.toMatch(/NaN|undefined|Infinity/);
+    expect(drawn.some((one) => one !== undefined)).toBe(true);
+    expect(picture([], [])).toBeUndefined();
   });
 });

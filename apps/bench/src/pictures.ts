@@ -3,6 +3,7 @@ import { bars } from "./codecs/bars.ts";
 import { convergencePicture } from "./convergence/report.ts";
 import { predictions } from "./cost-model/predictions.ts";
 import { exchangePicture } from "./exchange/report.ts";
+import { bitsPicture, secondsPicture } from "./local/pictures.ts";
 import { recipePicture } from "./recipe/report.ts";
 import type { RecordedLine } from "./recording.ts";
 import { trainPicture } from "./train/report.ts";
@@ -15,6 +16,12 @@ export const pictures: Readonly<Record<string, Picture>> = {
   convergence: convergencePicture,
   "cost-model": predictions,
   exchange: exchangePicture,
+  local: secondsPicture,
   recipe: recipePicture,
   train: trainPicture,
+};
+
+/** Further pictures of a suite's record, by the end of a file's name: local-bits.svg. */
+export const furtherPictures: Readonly<Record<string, Readonly<Record<string, Picture>>>> = {
+  local: { bits: bitsPicture },
 };

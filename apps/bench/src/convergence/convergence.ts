@@ -190,14 +190,27 @@ class Runs implements AsyncDisposable {
 
 /** A few steps of all ranks on links of their own; a step takes as long as on its slowest rank. */
 async function onLinks(rate: string, overrides: readonly string[], hook: Hook | undefined): Promise<Trained["steps"]> {
+  return slowest(await ranksOnLinks(rate, overrides, { hook, take: timedSteps }));
+}
+
+export function slowest(ranks: readonly Trained["steps"][]): Trained["steps"] {
+  return ranks[0]!.map(({ bytes }, i) => ({
+    bytes,
+    milliseconds: Math.max(...ranks.map((steps) => steps[i]!.milliseconds)),
+  }));
+}
+
+/** The first steps of each rank on links of their own, `rate` as in `Hosts`. */
+export async function ranksOnLinks(
+  rate: string,
+  overrides: readonly string[],
+  { take, hook }: { readonly take: number; readonly hook?: Hook | undefined },
+): Promise<Trained["steps"][]> {
   await using hosts = await Hosts.open({ hosts: workers, rate, program });
-  const asked = { recipe, overrides, take: timedSteps, every: 0 };
+  const asked = { recipe, overrides, take, every: 0 };
   const ranks = await hosts.ask<Trained>(hook ? { do: "pytorch", ...asked, hook } : { do: "ours", ...asked });
   await hosts.ask({ do: "close" });
-  return ranks[0]!.steps.map(({ bytes }, i) => ({
-    bytes,
-    milliseconds: Math.max(...ranks.map(({ steps }) => steps[i]!.milliseconds)),
-  }));
+  return ranks.map(({ steps }) => steps);
 }
 
 const measured: Measurement[] = [];

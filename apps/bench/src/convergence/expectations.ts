@@ -12,10 +12,10 @@ export interface Expectation {
   readonly holds: (ratio: Spread) => boolean;
 }
 
-const asGood = ({ mean }: Spread) => mean <= 1.02;
-const worse = ({ least }: Spread) => least > 1;
-const better = ({ most }: Spread) => most < 1;
-const little = ({ least, mean }: Spread) => least > 1 && mean <= 1.15;
+export const asGood = ({ mean }: Spread) => mean <= 1.02;
+export const worse = ({ least }: Spread) => least > 1;
+export const better = ({ most }: Spread) => most < 1;
+export const little = ({ least, mean }: Spread) => least > 1 && mean <= 1.15;
 const much = ({ least }: Spread) => least > 1.1;
 
 /**
@@ -42,8 +42,8 @@ export const expectations: readonly Expectation[] = [
 ];
 
 /** A table of those whose methods are recorded; empty where there are none. */
-export function expectationsTable(lines: readonly RecordedLine[]): string {
-  const rows = expectations.flatMap(({ words, source, methods: [method, other], holds }) => {
+export function expectationsTable(lines: readonly RecordedLine[], of = expectations): string {
+  const rows = of.flatMap(({ words, source, methods: [method, other], holds }) => {
     const curves = curvesOf(lines, other);
     const curve = curves.find((one) => one.method === method);
     const beside = curves.find((one) => one.method === other);

@@ -15,7 +15,8 @@ import { netlabObstacle } from "../../../../tools/netlab/netlab.ts";
 export interface HostsOptions {
   readonly hosts: number;
   /**
-   * Rate of each link, in the notation of tc: 100mbit. Without one the hosts are processes on the loopback interface.
+   * Each link: its rate, in the notation of tc, and after a comma its latency: 100mbit or 100mbit,50ms. With a latency it
+   * is emulated: not every kernel can delay packets. Without a link the hosts are processes on the loopback interface.
    */
   readonly rate?: string | undefined;
   /** The program of every host, a module that calls `serve`. */
@@ -51,7 +52,8 @@ export class Hosts implements AsyncDisposable {
 
   /** Starts the hosts and waits until each has connected. */
   static async open({ hosts, rate, program, env = {} }: HostsOptions): Promise<Hosts> {
-    const links = rate === undefined ? "unshaped" : netlabObstacle() === undefined ? "namespaces" : "emulated";
+    const isLimited = rate !== undefined && !rate.includes(",") && netlabObstacle() === undefined;
+    const links = rate === undefined ? "unshaped" : isLimited ? "namespaces" : "emulated";
     const folder = mkdtempSync(join(tmpdir(), "terse-bench-"));
     const path = join(folder, "control");
     const server = createServer();

@@ -1,75 +1,93 @@
 /**
- * `bench local`: local steps with an outer step, on the small GPT of `bench convergence` with four workers and as many
- * steps. Each method begins at the settings that the search there has found for what is inside, and searches the rate
- * inside and the outer step with the first seed. A method is a setting of the suite, and can be measured again alone.
+ * `bench local`: local steps with an outer step, on the small GPT of `bench convergence`, with as many rows in a step of
+ * all workers. Each method begins at the settings that the search there has found for what is inside. It searches the
+ * rate inside and the outer step with the first seed, or takes what a like method has found. A method is a setting of
+ * the suite, and can be measured again alone.
+ *
+ * Further settings time steps on links (seconds.ts) and the local work of a round (round-work.ts).
  */
 import { readRecipe } from "@terse/train/recipe";
-import { kinds, recipe, workers } from "../convergence/convergence.ts";
-import { methods as inner } from "../convergence/methods.ts";
+import { workers as four, kinds, recipe } from "../convergence/convergence.ts";
 import { among, doubling, refinedRate, type Settings, search } from "../convergence/search.ts";
-import { chosenIn, nameOf, overridesOf } from "../convergence/settings.ts";
+import { nameOf } from "../convergence/settings.ts";
 import { Trainers } from "../convergence/trainers.ts";
 import type { Trained } from "../convergence/training.ts";
 import type { Measurement } from "../measurement.ts";
 import { recordedValues } from "../papers/recorded.ts";
 import type { Suite } from "../suite.ts";
 import { type LocalMethod, methods } from "./methods.ts";
+import { beginOf, overridesFor, settingsInside } from "./overrides-for.ts";
+import { roundWork } from "./round-work.ts";
+import { overNoExchange, type RateName, rates, seconds } from "./seconds.ts";
 
 const seeds = [1, 2, 3];
-const budget = 12; // runs of a search
-const every = 50; // steps between evaluations
+export const budget = 12; // runs of a search
+const evaluations = 20; // of a run
 const unit = "nats/byte";
+const axes = { lr: doubling, outer_lr: among([0.4, 0.7, 1]), momentum: among([0, 0.6, 0.9]) };
 
-export const local: Suite = Object.fromEntries(
-  Object.entries(methods).map(([name, method]) => [name, ({ overrides }) => losses(name, method, overrides)]),
-);
+export const local: Suite = {
+  ...Object.fromEntries(
+    Object.entries(methods).map(([name, method]) => [name, ({ overrides }) => losses(name, method, overrides)]),
+  ),
+  ...Object.fromEntries(Object.keys(rates).map((rate) => [rate, () => seconds(rate as RateName)])),
+  "10mbit-200ms": overNoExchange,
+  "round-work": () => roundWork(),
+};
 
 async function* losses(name: string, method: LocalMethod, given: readonly string[]): AsyncGenerator<Measurement> {
   await using trainers = await Trainers.open();
-  const { steps } = readRecipe(new URL(recipe), given);
-  const found = recordedValues("convergence").get(`${method.inside}, seed 1`);
-  const { lr: start, ...fixed } = chosenIn((metric) => found?.get(metric));
-  if (start === undefined)
-    throw new Error(
-      `it begins at the settings of ${method.inside}, which are not recorded: ./terse bench convergence --settings ${method.inside} --record`,
-    );
-  const train = ({ lr, outer_lr, momentum }: Settings, seed: number): Promise<Trained> => {
-    const outer = `local.optimizer={name: sgd, lr: ${outer_lr}, momentum: ${momentum}, nesterov: ${momentum! > 0}}`;
-    const overrides = [
-      ...inner[method.inside]!.changes,
-      ...overridesOf({ ...fixed, lr: lr! }, steps),
-      `local.syncEvery=${method.syncEvery}`,
-      outer,
-      ...method.wire,
-      ...given,
-      `seed=${seed}`,
-    ];
-    return trainers.train({ recipe, overrides, workers, every });
-  };
+  const { workers = four } = method;
+  const { steps = readRecipe(new URL(recipe), given).steps } = method;
+  const train = (settings: Settings, seed: number): Promise<Trained> =>
+    trainers.train({
+      recipe,
+      overrides: [...overridesFor(method, settings, given), `seed=${seed}`],
+      workers,
+      every: Math.max(1, Math.round(steps / evaluations)),
+    });
 
   const runs = new Map<string, Trained>();
-  const axes = { lr: doubling, outer_lr: among([0.4, 0.7, 1]), momentum: among([0, 0.6, 0.9]) };
-  const lossAt = async (settings: Settings) => {
-    const run = await train(settings, seeds[0]!);
-    runs.set(nameOf(settings), run);
-    return lossOf(run);
-  };
-  const begin: Settings = { lr: start, outer_lr: method.outer.lr, momentum: method.outer.momentum };
-  const { tried, atEdge } = await search(begin, axes, lossAt, { most: budget, refined: refinedRate });
-  for (const { settings, loss } of tried)
-    yield { case: `${name}, search`, metric: `loss_at_${nameOf(settings)}`, value: loss, unit };
-  for (const setting of atEdge) yield { case: `${name}, search`, metric: `${setting}_at_edge`, value: 1, unit: "" };
+  let chosen: Settings;
+  if (typeof method.search === "string") chosen = settingsFound(method.search);
+  else {
+    const searched = Object.fromEntries(method.search.map((axis) => [axis, axes[axis]]));
+    const lossAt = async (settings: Settings) => {
+      const run = await train(settings, seeds[0]!);
+      runs.set(nameOf(settings), run);
+      return lossOf(run);
+    };
+    const refined = method.search.includes("lr") ? refinedRate : () => [];
+    const { tried, atEdge } = await search(beginOf(method), searched, lossAt, { most: budget, refined });
+    for (const { settings, loss } of tried)
+      yield { case: `${name}, search`, metric: `loss_at_${nameOf(settings)}`, value: loss, unit };
+    for (const setting of atEdge) yield { case: `${name}, search`, metric: `${setting}_at_edge`, value: 1, unit: "" };
+    chosen = tried[0]!.settings;
+  }
 
-  const { settings: chosen } = tried[0]!;
-  const others = await Promise.all(seeds.slice(1).map((seed) => train(chosen, seed)));
-  const trained = [runs.get(nameOf(chosen))!, ...others];
+  const of = method.steps === undefined ? seeds : seeds.slice(0, 1);
+  const trained = await Promise.all(
+    of.map(async (seed, i) => (i === 0 ? runs.get(nameOf(chosen)) : undefined) ?? (await train(chosen, seed))),
+  );
   for (const [i, run] of trained.entries()) {
-    const inCase = { case: `${name}, seed ${seeds[i]}` };
+    const inCase = { case: `${name}, seed ${of[i]}` };
     yield { ...inCase, metric: "validation_loss", value: lossOf(run), unit };
-    for (const [setting, value] of Object.entries(chosen)) yield { ...inCase, metric: setting, value, unit: "" };
+    for (const [setting, value] of Object.entries({ ...settingsInside(method.inside), ...chosen }))
+      yield { ...inCase, metric: setting, value, unit: "" };
     for (const { step, loss } of run.points) yield { ...inCase, metric: `loss_at_${step}`, value: loss, unit };
   }
   yield* kinds(name, trained[0]!);
 }
 
 const lossOf = ({ points }: Trained) => points.at(-1)!.loss;
+
+/** What the search of another method of this suite has found, as it is recorded. */
+function settingsFound(owner: string): Settings {
+  const found = recordedValues("local").get(`${owner}, seed 1`);
+  const settings = Object.keys(axes).map((name) => [name, found?.get(name)] as const);
+  if (settings.some(([, value]) => value === undefined))
+    throw new Error(
+      `it takes the settings of ${owner}, which are not recorded: ./terse bench local --settings ${owner} --record`,
+    );
+  return Object.fromEntries(settings) as Settings;
+}

@@ -1,13 +1,26 @@
 /** The methods that `bench local` trains: what happens inside a rank, how often it shares it, and what it sends then. */
 
+/** The outer step: rate and momentum of SGD. */
+export interface Outer {
+  readonly lr: number;
+  readonly momentum: number;
+}
+
 export interface LocalMethod {
   /** Its steps inside a rank: a method of `bench convergence`, at the settings that its search has found there. */
   readonly inside: string;
-  readonly syncEvery: number; // H
+  /** H; undefined: messages in every step. */
+  readonly syncEvery?: number;
   /** The outer step where the search begins. */
-  readonly outer: { readonly lr: number; readonly momentum: number };
-  /** What a round sends: changes of the recipe. */
-  readonly wire: readonly string[];
+  readonly outer: Outer;
+  /** What a round sends, and when: changes of the recipe. */
+  readonly changes: readonly string[];
+  /** What is searched with the first seed, from the settings inside on; or the method whose settings it takes. */
+  readonly search: readonly ("lr" | "outer_lr" | "momentum")[] | string;
+  /** 4 unless given. The ranks' batch together is the same for any number. */
+  readonly workers?: number;
+  /** A run of so many steps, with one seed; that of the recipe, with three, unless given. */
+  readonly steps?: number;
 }
 
 const codec = (name: string, ...options: readonly string[]) => [
@@ -15,8 +28,8 @@ const codec = (name: string, ...options: readonly string[]) => [
   `exchange.gradient.codec=${name}`,
   ...options.map((option) => `exchange.gradient.${option}`),
 ];
-const mean = { lr: 1, momentum: 0 };
-const diloco = { lr: 0.7, momentum: 0.9 };
+const mean: Outer = { lr: 1, momentum: 0 };
+const all = ["lr", "outer_lr", "momentum"] as const;
 
 const wires: Readonly<Record<string, readonly string[]>> = {
   f32: [],
@@ -26,15 +39,55 @@ const wires: Readonly<Record<string, readonly string[]>> = {
   "2-bits-of-means": codec("bin-means", "bits=2"),
   "1-bit": codec("scaled-sign"),
 };
+const sparse = codec("top-k", "ratio=0.015625", "indices=elias-fano", "values=2bit", "decay=0.95");
+
+const muon = (syncEvery: number, wire: string, more: Partial<LocalMethod> = {}): LocalMethod => ({
+  inside: "muon",
+  syncEvery,
+  outer: mean,
+  changes: wires[wire]!,
+  search: "muon-5-4-bits",
+  ...more,
+});
+const adamw = (syncEvery: number, more: Partial<LocalMethod>): LocalMethod => ({
+  inside: "adamw",
+  syncEvery,
+  outer: mean,
+  changes: [],
+  search: ["lr"],
+  ...more,
+});
+/** As DiLoCo and SparseLoCo have it: the momentum of the outer step is theirs, and its rate is searched. */
+const ofPaper = ["lr", "outer_lr"] as const;
+const diloco = { outer: { lr: 0.7, momentum: 0.9 }, search: ofPaper };
+
+/** Wires with few bits search their own settings; f32, 8 bits and the means of 4 take those of 4 bits. */
+const searchOf = (wire: string, syncEvery: number) =>
+  ["4-bits", "2-bits-of-means", "1-bit"].includes(wire) ? all : `muon-${syncEvery}-4-bits`;
 
 /** "muon-5-4-bits": Muon inside, a round every 5 steps, 4 bits an element both ways: l1's, or those of means of bins. */
-export const methods: Readonly<Record<string, LocalMethod>> = Object.fromEntries(
-  [5, 10].flatMap((syncEvery) =>
-    Object.entries(wires).flatMap(([name, wire]) => [
-      [`muon-${syncEvery}-${name}`, { inside: "muon", syncEvery, outer: mean, wire }],
-      ...(name === "f32"
-        ? [[`diloco-${syncEvery}`, { inside: "adamw", syncEvery, outer: diloco, wire }] as const]
-        : []),
-    ]),
+export const methods: Readonly<Record<string, LocalMethod>> = {
+  ...Object.fromEntries(
+    [5, 10].flatMap((syncEvery) =>
+      Object.keys(wires).map((wire) => [
+        `muon-${syncEvery}-${wire}`,
+        muon(syncEvery, wire, { search: searchOf(wire, syncEvery) }),
+      ]),
+    ),
   ),
-);
+  "muon-10-4-bits-delay-4": muon(10, "4-bits", {
+    changes: [...wires["4-bits"]!, "local.delay=4"],
+    search: "muon-10-4-bits",
+  }),
+  "muon-10-f32-2-workers": muon(10, "f32", { search: "muon-10-4-bits", workers: 2 }),
+  "muon-10-f32-8-workers": muon(10, "f32", { search: "muon-10-4-bits", workers: 8 }),
+  "muon-10-alone": muon(10, "f32", { outer: { lr: 1, momentum: 0.6 }, search: all, workers: 1 }),
+  "adamw-10-f32": adamw(10, {}),
+  "diloco-5": adamw(5, diloco),
+  "diloco-10": adamw(10, diloco),
+  "sparse-loco-10": adamw(10, { changes: sparse, search: ofPaper }),
+  "muon-2000-steps": { inside: "muon", outer: mean, changes: [], search: [], steps: 2000 },
+  "muon-5-8-bits-2000-steps": muon(5, "8-bits", { steps: 2000 }),
+  "muon-20-8-bits-2000-steps": muon(20, "8-bits", { steps: 2000 }),
+  "muon-50-8-bits-2000-steps": muon(50, "8-bits", { steps: 2000 }),
+};

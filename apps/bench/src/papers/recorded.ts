@@ -1,11 +1,14 @@
 /** Numbers that other suites have recorded, for rows that need no training of their own. */
 import { byCase, type Values } from "../measurement.ts";
-import { readLines } from "../recording.ts";
+import { type RecordedLine, readLines } from "../recording.ts";
 import { type Reading, reading } from "./item.ts";
 
+/** The recorded lines of a suite. */
+export const recordedLines = (suite: string): RecordedLine[] =>
+  readLines(new URL(`../../../../docs/results/${suite}.jsonl`, import.meta.url));
+
 /** The recorded values of a suite. */
-export const recordedValues = (suite: string): Values =>
-  byCase(readLines(new URL(`../../../../docs/results/${suite}.jsonl`, import.meta.url)));
+export const recordedValues = (suite: string): Values => byCase(recordedLines(suite));
 
 /** A recorded value. Throws where it is missing, with the command that records it. */
 export function recordedValue(suite: string, name: string, metric: string, settings: string): number {

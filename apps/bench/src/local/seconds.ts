@@ -1,0 +1,113 @@
+/**
+ * How long steps take on links, with four processes: those of local steps, and beside them those of some methods that
+ * send in every step. The kernel limits the rate of a link (`./terse netlab`). A link with a latency is emulated, and
+ * PyTorch cannot be measured on it.
+ */
+import { ranksOnLinks, slowest } from "../convergence/convergence.ts";
+import { curvesOf } from "../convergence/curves.ts";
+import { methods as everyStep, type Hook } from "../convergence/methods.ts";
+import { leastTimes, timesByBytes } from "../convergence/times.ts";
+import type { Trained } from "../convergence/training.ts";
+import { type Measurement, median } from "../measurement.ts";
+import { recordedLines, recordedValues } from "../papers/recorded.ts";
+import { type LocalMethod, methods } from "./methods.ts";
+import { beginOf, overridesFor } from "./overrides-for.ts";
+
+/** The settings that time steps of all methods, and their links as `Hosts` takes them. */
+export const rates = {
+  "10mbit": "10mbit",
+  "20mbit": "20mbit",
+  "100mbit": "100mbit",
+  "10mbit-50ms": "10mbit,50ms",
+} as const;
+export type RateName = keyof typeof rates;
+
+/** Timed beside local steps. */
+const beside = ["pytorch-ddp", "pytorch-ddp-fp16", "adamw", "muon", "adamw-terngrad", "lion-cub-beta-0.95", "signum"];
+const [runs, stepsOfOthers, roundsTimed] = [2, 8, 3];
+
+/** Steps of each kind on links of a rate, and what follows for the losses that are recorded. */
+export async function* seconds(rate: RateName): AsyncGenerator<Measurement> {
+  const measured: Measurement[] = [];
+  for await (const one of stepsOn(rate)) {
+    measured.push(one);
+    yield one;
+  }
+  for (const curve of curvesOf([...recordedLines("convergence"), ...recordedLines("local"), ...measured])) {
+    const value = curve.method in methods ? curve.toLoss(rate)?.ratio : undefined;
+    if (value !== undefined) yield { case: `${curve.method}, ${rate}`, metric: "time_to_loss", value, unit: "ratio" };
+  }
+}
+
+async function* stepsOn(rate: RateName): AsyncGenerator<Measurement> {
+  const link = rates[rate];
+  for (const name of beside) {
+    const { changes, hook } = everyStep[name]!;
+    if (hook !== undefined && link.includes(",")) continue;
+    yield* times(`${name}, ${rate}`, link, [...changes, "seed=1"], { take: stepsOfOthers, hook }, slowest);
+  }
+  for (const [name, method] of Object.entries(methods)) {
+    if (!isTimed(name, method)) continue;
+    const overrides = [...overridesFor(method, beginOf(method), []), "seed=1"];
+    // Ranks wait for each other only in rounds: the times of one rank add up to those of all.
+    const take = roundsTimed * method.syncEvery! + 1;
+    yield* times(`${name}, ${rate}`, link, overrides, { take }, ([first]) => first!);
+  }
+}
+
+/** Methods of four workers whose losses are recorded. */
+function isTimed(name: string, { syncEvery, workers, steps }: LocalMethod): boolean {
+  if (syncEvery === undefined || workers !== undefined || steps !== undefined) return false;
+  return recordedValues("local").has(`${name}, seed 1`);
+}
+
+/** `of`: the steps of a run, from those of its ranks. */
+async function* times(
+  name: string,
+  rate: string,
+  overrides: readonly string[],
+  given: { take: number; hook?: Hook | undefined },
+  of: (ranks: readonly Trained["steps"][]) => Trained["steps"],
+): AsyncGenerator<Measurement> {
+  const { hook } = given;
+  const all: Trained["steps"][] = [];
+  for (let run = 0; run < runs; run++) all.push(of(await ranksOnLinks(rate, overrides, given)));
+  // PyTorch's bytes differ from step to step, by the headers of packets.
+  const alike = (steps: Trained["steps"]) => steps.slice(3).map((step) => ({ ...step, bytes: 0 }));
+  for (const [bytes, value] of leastTimes(all.map((steps) => timesByBytes(hook ? alike(steps) : steps))))
+    yield { case: name, metric: `ms_of_${bytes}`, value, unit: "ms" };
+}
+
+/**
+ * A step with rounds that travel beside the steps ÷ a step without any message, the mean over whole rounds: Muon
+ * inside, 4 bits, a round every 20 steps that is used 12 steps after it has left; 10 Mbit/s and 200 ms. Both take turns.
+ */
+export async function* overNoExchange(): AsyncGenerator<Measurement> {
+  const [rate, every, delay, turns] = ["10mbit,200ms", 20, 12, 3];
+  const method: LocalMethod = {
+    ...methods["muon-10-4-bits"]!,
+    syncEvery: every,
+    changes: [...methods["muon-10-4-bits"]!.changes, `local.delay=${delay}`],
+  };
+  const overrides = overridesFor(method, beginOf(method), ["seed=1"]);
+  const never = [...overrides, "local.syncEvery=400", "local.delay=0"];
+  const stepOf = async (words: readonly string[]) => {
+    const ranks = await ranksOnLinks(rate, words, { take: 3 * every });
+    const means = ranks.map((steps) => {
+      const later = steps.slice(every); // the first interval has pages to touch
+      return later.reduce((sum, { milliseconds }) => sum + milliseconds, 0) / later.length;
+    });
+    return Math.max(...means);
+  };
+  const rows: { own: number; none: number }[] = [];
+  for (let turn = 0; turn < turns; turn++) {
+    const none = turn % 2 === 0 ? await stepOf(never) : undefined;
+    const own = await stepOf(overrides);
+    rows.push({ own, none: none ?? (await stepOf(never)) });
+  }
+  const inCase = { case: `muon-${every}-4-bits-delay-${delay}, 10mbit-200ms` };
+  yield { ...inCase, metric: "step_ms", value: median(rows.map(({ own }) => own)), unit: "ms" };
+  yield { ...inCase, metric: "no_exchange_ms", value: median(rows.map(({ none }) => none)), unit: "ms" };
+  const value = median(rows.map(({ own, none }) => own / none));
+  yield { ...inCase, metric: "step_over_no_exchange", value, unit: "ratio" };
+}
