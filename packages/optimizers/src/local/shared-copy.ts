@@ -1,5 +1,5 @@
 import { sumOfSquares } from "@terse/native-optimizers";
-import { keep, noGrad, type Segment, type Tensor, zeros } from "@terse/tensor";
+import { call, keep, noGrad, type Segment, scope, type Tensor, zeros } from "@terse/tensor";
 import type { FlatParameters } from "../flat-parameters.ts";
 
 const alignment = 64;
@@ -54,9 +54,11 @@ export class SharedCopy implements FlatParameters {
 
   /** Δ ← θ̄ − θ. Returns ‖Δ‖. */
   subtract(): number {
-    noGrad(() => {
-      for (const { own, shared, difference } of this.#runs) difference.copy_(shared).sub_(own);
-    });
+    noGrad(() =>
+      scope(() => {
+        for (const { own, shared, difference } of this.#runs) call("aten::sub.out", shared, own, 1, difference);
+      }),
+    );
     return Math.sqrt(sumOfSquares(this.gradients));
   }
 
