@@ -29,4 +29,5 @@ it("leaves out what an axis does not have, and draws nothing of no curve", () =>
   const svg = bandCurves([{ text: "a", points: [point(0, Number.NaN), point(1, 2)] }], [none], { title: "", label })!;
   expect(svg).not.toMatch(/NaN|undefined/);
   expect(bandCurves([], [bySteps], { title: "", label })).toBeUndefined();
+  expect(bandCurves([{ text: "a", points: [point(1, 2)] }], [], { title: "", label })).toBeUndefined();
 });

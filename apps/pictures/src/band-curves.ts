@@ -35,13 +35,13 @@ const dashes = ["", "7 3", "2 3", "9 3 2 3"];
 
 const [plotWidth, plotHeight, gap, top, letter] = [400, 310, 16, 48, 6.4];
 
-/** Draws the curves in their order. Undefined where there is no curve. */
+/** Draws the curves in their order. Undefined where there is no curve, or no axis. */
 export function bandCurves<Curve>(
   curves: readonly (Curve & BandCurve)[],
   axes: readonly Axis<Curve>[],
   { label, ...heading }: Heading,
 ): string | undefined {
-  if (curves.length === 0) return undefined;
+  if (curves.length === 0 || axes.length === 0) return undefined;
   const columns = Math.min(2, axes.length);
   const place = (i: number) => [(i % columns) * (plotWidth + gap), top + Math.floor(i / columns) * plotHeight] as const;
   const drawn = curves.map((curve, i) => ({

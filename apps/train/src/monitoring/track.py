@@ -62,7 +62,8 @@ class MLflow:
     def __init__(self, asked):
         to = asked["to"]
         if "://" not in to or to.startswith("file:"):
-            os.environ.setdefault("MLFLOW_ALLOW_FILE_STORE", "true")  # the folder was asked for by name
+            # MLflow 3 refuses folders otherwise. The recipe has asked for one, or for auto, which may be one.
+            os.environ.setdefault("MLFLOW_ALLOW_FILE_STORE", "true")
         from mlflow.tracking import MlflowClient
 
         self.client = MlflowClient(tracking_uri=None if to == "auto" else to)
@@ -72,8 +73,10 @@ class MLflow:
             self.client.update_run(self.id, status="RUNNING")
         else:
             self.id = self.client.create_run(self.experiment(asked["project"]), run_name=asked["name"]).info.run_id
+            asked["id"] = self.id  # where what follows fails, the next try goes on with this run
+            tell(id=self.id)
         self.params(asked["config"], before.data.params if before else {})
-        tell(id=self.id, place=f"run {self.id} of the experiment {asked['project']}")
+        tell(place=f"run {self.id} of the experiment {asked['project']}")
 
     def found(self, id):
         from mlflow.exceptions import MlflowException
@@ -175,9 +178,13 @@ def main():
 
 
 def read(arrived):
-    for text in sys.stdin:
-        arrived.put({**json.loads(text), "time": int(1000 * time.time())})
-    arrived.put({"code": 1})
+    try:
+        for text in sys.stdin:
+            arrived.put({**json.loads(text), "time": int(1000 * time.time())})
+    except ValueError:
+        pass  # the run died within a line
+    finally:
+        arrived.put({"code": 1})
 
 
 main()

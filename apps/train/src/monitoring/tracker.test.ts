@@ -1,7 +1,7 @@
 import { execFileSync, spawnSync } from "node:child_process";
 import { chmodSync, existsSync, globSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { delimiter, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { defaultRecipe, readRecipe } from "../recipe.ts";
@@ -21,6 +21,7 @@ beforeEach(() => {
 });
 afterEach(() => {
   vi.unstubAllEnvs();
+  vi.useRealTimers();
   rmSync(folder, { recursive: true, force: true });
 });
 
@@ -58,7 +59,7 @@ describe.skipIf(!hasWandb)(`Weights & Biases${orWhy("wandb", "wandb", hasWandb)}
     await tracked("wandb", "offline", { code: 130 });
     await tracked("wandb", "offline", { shown: [{ step: 310, "train/loss": 1.5 }] });
     const files = globSync(join(folder, "wandb", "offline-run-*", "run-*.wandb")).sort();
-    expect(notes).toEqual(files.map(() => expect.stringMatching(/^tracked by wandb: wandb sync .*offline-run-/)));
+    expect(notes).toEqual(files.map(() => expect.stringMatching(/^tracked by wandb: wandb sync \S*\/wandb\/offline-run-\S+$/)));
     const { wandb: id } = JSON.parse(readFileSync(join(folder, "track.json"), "utf8")) as { wandb: string };
     expect(files.length).toBeGreaterThan(0);
     for (const file of files) expect(file).toContain(`run-${id}.wandb`);
@@ -109,6 +110,37 @@ describe.skipIf(!hasMlflow)(`MLflow${orWhy("mlflow", "mlflow-skinny", hasMlflow)
     expect(notes).toEqual([0, 1].map(() => `tracked by mlflow: run ${run["id"]} of the experiment a b`));
   });
 
+  it("that fails after it has made a run has one run, also after the next try", async () => {
+    writeFileSync(
+      join(folder, "sitecustomize.py"),
+      `from mlflow.tracking import MlflowClient
+real = MlflowClient.log_batch
+def fails_once(*args, **named):
+    MlflowClient.log_batch = real
+    raise OSError("gone for a moment")
+MlflowClient.log_batch = fails_once
+`,
+    );
+    vi.stubEnv("PYTHONPATH", [folder, process.env["PYTHONPATH"]].join(delimiter));
+    const store = join(folder, "store");
+    const tracker = new Tracker("mlflow", store, { folder, recipe: recipeWith("track.project=a b") }, (text) =>
+      notes.push(text),
+    );
+    tracker.show(lines[0]!);
+    await vi.waitFor(() => expect(notes).toHaveLength(1), 60_000);
+    tracker.show(lines[1]!);
+    tracker.ended(0);
+    tracker[Symbol.dispose]();
+    await tracker.left;
+    const run = read("mlflow", store, "a b"); // there is one
+    expect(run).toMatchObject({ status: "FINISHED", metrics: { "val/loss": [[0, 5.5]] }, params: { steps: "500" } });
+    expect(JSON.parse(readFileSync(join(folder, "track.json"), "utf8"))).toEqual({ mlflow: run["id"] });
+    expect(notes).toEqual([
+      "track.mlflow: gone for a moment; tried again with the next numbers; the run goes on",
+      `tracked by mlflow: run ${run["id"]} of the experiment a b`,
+    ]);
+  });
+
   it("that does not answer costs one line, and no time of the run", async () => {
     vi.stubEnv("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "0");
     await tracked("mlflow", "http://127.0.0.1:9");
@@ -150,7 +182,30 @@ it("goes on where its process dies, and where the folder cannot be written to it
   );
 });
 
+it("that has ended before the run is not said to go on", async () => {
+  const ends = join(folder, "ends");
+  writeFileSync(ends, `#!/bin/sh\necho '{"warning": "it had enough"}'\n`);
+  chmodSync(ends, 0o755);
+  vi.stubEnv("TERSE_PYTHON", ends);
+  const tracker = new Tracker("wandb", "offline", { folder, recipe: recipeWith("track.name=x") }, (text) =>
+    notes.push(text),
+  );
+  await tracker.left;
+  vi.useFakeTimers();
+  tracker[Symbol.dispose]();
+  vi.advanceTimersByTime(100_000);
+  expect(notes).toEqual(["track.wandb: it had enough; the run goes on"]);
+});
+
+it("whose input ends within a line ends too, as after a run that has died", () => {
+  const asked = { tracker: "mlflow", to: join(folder, "store"), folder, project: "a", name: "b", id: null, config: {} };
+  const input = `${JSON.stringify(asked)}\n{"step": 1, "num`;
+  const program = fileURLToPath(new URL("track.py", import.meta.url));
+  const { status, signal } = spawnSync(python, [program], { input, timeout: 120_000, killSignal: "SIGKILL" });
+  expect([status, signal]).toEqual([0, null]);
+});
+
 it("takes no password in a recipe, and names a wrong word", () => {
   expect(() => recipeWith("track.mlflow=https://me:secret@example.org")).toThrow(/MLFLOW_TRACKING_PASSWORD/);
-  expect(() => recipeWith("track.wandb=onlin")).toThrow(/did you mean online\?|online/);
+  expect(() => recipeWith("track.wandb=onlin")).toThrow(/expected one of offline, online, got "onlin"; did you mean online\?/);
 });

@@ -106,6 +106,7 @@ export class Tracker implements Disposable {
   [Symbol.dispose](): void {
     this.#send({ code: this.#code });
     this.#child.stdin!.end();
+    if (this.#hasEnded) return;
     const seconds = this.#warned || !this.#isOpen ? secondsAfterRun.failed : secondsAfterRun.sound;
     const giveUp = () => {
       this.#note(`track.${this.#name}: its process has not sent everything within ${seconds} s, and goes on by itself`);
@@ -119,9 +120,13 @@ export class Tracker implements Disposable {
     this.#child.once("exit", () => clearTimeout(timer));
   }
 
+  get #hasEnded(): boolean {
+    return this.#child.exitCode !== null || this.#child.signalCode !== null;
+  }
+
   #send(message: object): void {
     const stdin = this.#child.stdin!;
-    if (stdin.writable && this.#child.exitCode === null) stdin.write(`${JSON.stringify(message)}\n`);
+    if (stdin.writable && !this.#hasEnded) stdin.write(`${JSON.stringify(message)}\n`);
   }
 
   #heard(line: string, folder: string): void {
