@@ -2,6 +2,7 @@
  * What validation has shown so far: the lowest loss, and for how many evaluations none was lower. It decides which save
  * is the best, and when a run ends early. All ranks have the same losses, so they decide the same, without a message.
  */
+import { DataError, type Dataset } from "@terse/data";
 import type { Recipe } from "./recipe-schema.ts";
 
 /** As a save has it. */
@@ -63,9 +64,21 @@ export class BestSoFar {
   }
 }
 
+const keyOf = ({ save, stop }: Pick<Recipe, "save" | "stop">) => (stop ? "stop" : save.best ? "save.best" : undefined);
+
+/** Throws `DataError` where there is no held-out data to look at. */
+export function checkHeldOut(recipe: Pick<Recipe, "save" | "stop">, { validationUnits }: Dataset): void {
+  const key = keyOf(recipe);
+  if (key !== undefined && validationUnits === 0)
+    throw new DataError(
+      `${key} looks at the loss of held-out data, and nothing is held out; hold some out (data.validationFraction, or a folder val/), or leave ${key} out`,
+    );
+}
+
 /** What of `save.best` and `stop` does not fit the rest of a recipe, a line each. */
-export function problemsOfStop({ save, stop, evaluate, local }: Recipe): string[] {
-  const key = stop ? "stop" : save.best ? "save.best" : undefined;
+export function problemsOfStop(recipe: Recipe): string[] {
+  const { stop, evaluate, local } = recipe;
+  const key = keyOf(recipe);
   if (key === undefined) return [];
   const problems: string[] = [];
   if (stop && stop.patience === undefined && stop.target === undefined)

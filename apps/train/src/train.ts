@@ -3,7 +3,6 @@
  * send messages.
  */
 import type { Group } from "@terse/collectives";
-import { DataError } from "@terse/data";
 import { LocalSteps } from "@terse/optimizers";
 import { tokenVariable, withoutToken } from "@terse/page/access";
 import { openPage } from "@terse/page/open-page";
@@ -11,7 +10,7 @@ import { Arena, manualSeed } from "@terse/tensor";
 import { adviseAtEnd } from "./advice/at-end.ts";
 import type { TrainArguments } from "./arguments.ts";
 import { averageBuffers } from "./average-buffers.ts";
-import { BestSoFar } from "./best-so-far.ts";
+import { BestSoFar, checkHeldOut } from "./best-so-far.ts";
 import { buildData, buildModel, buildOptimizer, remarksOnModel } from "./build.ts";
 import { endOthers } from "./end-others.ts";
 import { evaluate } from "./evaluate.ts";
@@ -60,6 +59,8 @@ async function takeSteps(run: Run, group: Group, args: TrainArguments, opened: A
   const model = buildModel(recipe);
   const arena = new Arena(model);
   const data = opened.use(await buildData(recipe, model, group));
+  await checkSameData(data, group);
+  checkHeldOut(recipe, data);
   const optimizer = opened.use(await buildOptimizer(recipe, arena, group));
   const average = recipe.average && opened.use(new WeightAverage(arena, recipe.average));
   manualSeed(seedOfRank(recipe.seed, group.rank, run.step)); // of dropout; a resumed run restores its own numbers
@@ -106,13 +107,8 @@ async function takeSteps(run: Run, group: Group, args: TrainArguments, opened: A
     const loss = metrics[average ? "loss_of_average" : "loss"];
     return loss !== undefined && best.saw(step, loss);
   };
-  if (data.validationUnits === 0 && (recipe.save.best || recipe.stop))
-    throw new DataError(
-      `${recipe.stop ? "stop" : "save.best"} looks at the loss of held-out data, and nothing is held out; hold some out (data.validationFraction, or a folder val/), or leave ${recipe.stop ? "stop" : "save.best"} out`,
-    );
 
-  await optimizer.compare(); // every rank begins with the same parameters …
-  await checkSameData(data, group); // … and reads the same data
+  await optimizer.compare(); // every rank begins with the same parameters
 
   let last = recipe.steps;
   for (let step = run.step; step < last; step++) {
