@@ -8,9 +8,17 @@ import type { Recipe } from "./recipe-schema.ts";
 /** As a save has it. */
 export interface Validated {
   readonly at: number; // steps before the last evaluation that counts
+  readonly loss?: number; // of that evaluation, where it is finite
   readonly best?: { readonly step: number; readonly loss: number };
   readonly lowest?: number; // the loss that others must be lower than, by stop.minDelta
   readonly without: number; // evaluations since then
+}
+
+/** Why a run ends before its last step. */
+export interface ReasonToStop {
+  readonly key: string; // of the recipe
+  readonly why: string;
+  readonly goesOn: string; // with which flag it goes on
 }
 
 export class BestSoFar {
@@ -39,6 +47,7 @@ export class BestSoFar {
     const counts = Number.isFinite(loss) && loss < lowest - this.#minDelta;
     this.#seen = {
       at: step,
+      ...(Number.isFinite(loss) && { loss }),
       ...(isBest ? { best: { step, loss } } : best && { best }),
       ...(counts ? { lowest: loss } : Number.isFinite(lowest) && { lowest }),
       without: counts ? 0 : without + 1,
@@ -47,12 +56,13 @@ export class BestSoFar {
   }
 
   /** Why the run ends now, by its section `stop`; undefined where it goes on. */
-  reasonToStop(stop: Recipe["stop"]): { readonly key: string; readonly why: string } | undefined {
+  reasonToStop(stop: Recipe["stop"]): ReasonToStop | undefined {
     const { best, lowest, without } = this.#seen;
     if (stop?.target !== undefined && best !== undefined && best.loss <= stop.target)
       return {
         key: "stop.target",
         why: `the validation loss was ${best.loss.toFixed(4)} after ${best.step} steps, and stop.target is ${stop.target}`,
+        goesOn: stop.patience === undefined ? "--stop=null" : "--stop.target=null",
       };
     if (stop?.patience === undefined || without < stop.patience) return undefined;
     const below = lowest === undefined ? "a number" : `below ${lowest.toFixed(4)}`;
@@ -60,6 +70,7 @@ export class BestSoFar {
     return {
       key: "stop.patience",
       why: `in ${without} evaluations the validation loss was not ${below}${by}, and stop.patience is ${stop.patience}`,
+      goesOn: `--stop.patience=${without + stop.patience}`,
     };
   }
 }

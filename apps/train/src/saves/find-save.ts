@@ -1,6 +1,6 @@
 /** Finds the save from which a run resumes, brings it to the ranks that lack it, and checks what each rank reads. */
 import { existsSync, rmSync } from "node:fs";
-import { join } from "node:path";
+import { join, resolve } from "node:path";
 import {
   atomicWrite,
   CheckpointError,
@@ -16,8 +16,10 @@ import type { Group } from "@terse/collectives";
 import type { FolderLock } from "./folder-lock.ts";
 import { onEveryRank } from "./on-every-rank.ts";
 import {
+  bestStep,
   isStateFile,
-  locateRun,
+  type Named,
+  namedBy,
   noSave,
   parseSave,
   readRecipeText,
@@ -29,6 +31,7 @@ import {
 } from "./save-folder.ts";
 
 export interface FoundSave {
+  readonly run: string; // folder
   readonly manifest: SaveManifest;
   /** The text of recipe.json, which may be newer than the save; undefined where there is none. */
   readonly recipeText: string | undefined;
@@ -43,29 +46,34 @@ export async function savedSteps(run: string, group: Group): Promise<number[]> {
   return [...new Set(steps)].sort((a, b) => b - a);
 }
 
+/** A run's own folder may be named best or average, and be on some disks alone. */
+async function namedOnAnyRank(path: string, group: Group): Promise<Named> {
+  const isPlain = ({ save, isAverage }: Named) => save !== "best" && !isAverage;
+  const [mine, all] = [namedBy(path), await onEveryRank(group, () => namedBy(path))];
+  return isPlain(mine) || !all.some(isPlain) ? mine : { run: resolve(path), save: undefined, isAverage: false };
+}
+
 /**
- * The save at `path`, or the newest of the run at `path`, on any rank's disk. Throws `CheckpointError` on all ranks
- * alike.
+ * The save that `path` names, on any rank's disk. Throws `CheckpointError` on all ranks alike.
  */
 export async function findSave(path: string, group: Group): Promise<FoundSave> {
-  const { run, step, isAverage } = locateRun(path);
+  const { run, save, isAverage } = await namedOnAnyRank(path, group);
   if (isAverage)
     throw new CheckpointError(`${path} is an average of weights, and a run goes on from a whole save: name ${run}`);
-  const newest = await onEveryRank(
-    group,
-    () => savesIn(run).findLast((each) => step === undefined || each === step) ?? -1,
-  );
-  const best = Math.max(...newest);
-  if (best < 0) throw noSave(path);
-  const from = newest.indexOf(best); // rank 0, unless its disk has no such save
-  const read = () => {
-    if (group.rank !== from) return "";
-    return JSON.stringify([readManifestText(saveFolder(run, best)), readRecipeText(run) ?? null]);
+  const held = await onEveryRank(group, () => savesIn(run));
+  const newest = Math.max(-1, ...held.flat());
+  const read = async (step: number) => {
+    const from = held.findIndex((steps) => steps.includes(step)); // rank 0, unless its disk has no such save
+    if (from < 0) throw noSave(path);
+    const texts = await onEveryRank(group, () =>
+      group.rank === from ? [readManifestText(saveFolder(run, step))!, readRecipeText(run) ?? null] : null,
+    );
+    const [manifestText, recipeText] = texts[from] as [string, string | null];
+    const manifest = parseSave(manifestText, join(saveFolder(run, step), manifestFile));
+    return { run, manifest, recipeText: recipeText ?? undefined };
   };
-  const [text = ""] = (await onEveryRank(group, read)).filter((each) => each !== "");
-  const [manifestText, recipeText] = JSON.parse(text) as [string, string | null];
-  const manifest = parseSave(manifestText, join(saveFolder(run, best), manifestFile));
-  return { manifest, recipeText: recipeText ?? undefined };
+  if (save !== "best") return read(save ?? newest);
+  return read(bestStep(run, (await read(newest)).manifest, held.flat()));
 }
 
 /**

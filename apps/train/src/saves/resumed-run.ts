@@ -8,7 +8,6 @@ import { restoreSave } from "./restore-save.ts";
 import { Run } from "./run.ts";
 import type { RunArguments } from "./run-arguments.ts";
 import { enterFolder, leaveFolder } from "./run-folder.ts";
-import { locateRun } from "./save-folder.ts";
 
 /** A run that goes on from the save that `resume` names. Throws `DamagedSave`. */
 export async function resumeRun(
@@ -20,11 +19,10 @@ export async function resumeRun(
   const damaged = (error: unknown): never => {
     throw error instanceof CheckpointError ? new DamagedSave(error.message) : error;
   };
-  const { manifest, recipeText } = await findSave(resume, group).catch(damaged);
-  const { run } = locateRun(resume);
+  const { run, manifest, recipeText } = await findSave(resume, group).catch(damaged);
   const { saved, before, recipe } = resumedRecipe(manifest, recipeText, overrides, run);
   checkShards({ ranks: manifest.ranks, saved }, recipe, group);
-  const place = await enterFolder(run, recipe, group, manifest.step);
+  const place = await enterFolder(run, recipe, group, manifest);
   const isCarried = manifest.ranks !== group.size || !sameRounds(saved, recipe);
   const reader = await gatherSave(run, manifest, place.lock, group, isCarried).catch((error: unknown) => {
     leaveFolder(place);

@@ -12,7 +12,7 @@ import { initialFiles } from "./initial-files.ts";
 import { newFolder } from "./new-folder.ts";
 import { onEveryRank } from "./on-every-rank.ts";
 import type { RunArguments } from "./run-arguments.ts";
-import { saveFoldersIn } from "./save-folder.ts";
+import { type SaveManifest, saveFoldersIn } from "./save-folder.ts";
 import type { Place } from "./write-save.ts";
 
 /** What a run has written before its first save. */
@@ -39,8 +39,13 @@ export function claimFolder({ out, recipe, resume, logDir }: RunArguments): stri
   return newFolder("", recipe ?? defaultRecipe.pathname);
 }
 
-/** The folder on every rank's disk, with a lock, for a run that goes on from `step`. Rank 0 keeps its own. */
-export async function enterFolder(run: string, recipe: Recipe, group: Group, step = 0): Promise<Place> {
+/** The folder on every rank's disk, with a lock, for a run that goes on from `save`. Rank 0 keeps its own. */
+export async function enterFolder(
+  run: string,
+  recipe: Recipe,
+  group: Group,
+  save: Pick<SaveManifest, "step" | "bestSave" | "validated"> = { step: 0 },
+): Promise<Place> {
   const [start] = (await onEveryRank(group, () => randomBytes(8).toString("hex"))) as [string, ...string[]];
   const take = async () => {
     makeFolder(run);
@@ -50,8 +55,8 @@ export async function enterFolder(run: string, recipe: Recipe, group: Group, ste
   await onEveryRank(group, async () => void (await lock));
   lock ??= take();
   await onEveryRank(group, async () => void (await lock));
-  const saves = new Set(saveFoldersIn(run).filter((each) => each <= step));
-  return { run, recipe, lock: await lock, saves };
+  const saves = new Set(saveFoldersIn(run).filter((each) => each <= save.step));
+  return { run, recipe, lock: await lock, saves, best: save.bestSave ?? save.validated?.best };
 }
 
 /** Other runs may use the folder. One in which nothing has been written is removed. */

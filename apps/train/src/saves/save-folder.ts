@@ -36,8 +36,15 @@ export interface SaveManifest extends Manifest {
   readonly recipe: Recipe;
   readonly data: DatasetState; // the position in the data
   readonly validated?: Validated; // by the evaluations before it, and of its own step
+  readonly bestSave?: BestSave; // of all saves, with this one
   readonly sums?: Sums; // of the steps before it; without, those of the last line of metrics
   readonly files: readonly SavedFile[];
+}
+
+/** The save with the lowest validation loss. The lowest loss of all may be that of a step that could not be saved. */
+export interface BestSave {
+  readonly step: number;
+  readonly loss: number;
 }
 
 export interface SavedFile extends FileRecord {
@@ -57,34 +64,44 @@ export const saveFolder = (run: string, step: number) => join(run, `step-${step}
 /** A save that is being written. */
 export const unfinishedFolder = (run: string, step: number) => join(run, `.step-${step}.tmp`);
 
-export interface Located {
+/** What a path names: which of a run's saves, the newest where it names none. */
+export interface Named {
   readonly run: string; // folder
-  readonly step: number | undefined;
+  readonly save: number | "best" | undefined;
   /** The path names the average of the weights, in a save or in the newest save of a run. */
   readonly isAverage: boolean;
 }
 
 /**
- * The folder of a run, from its path or that of one of its saves, of which it also gives the step. RUN/best names the
- * best save, RUN/average and RUN/step-N/average the average of the weights. Throws `CheckpointError` where it is not
- * known which save is the best.
+ * What the path of a run or of one of its saves names. RUN/best names the best save, RUN/average and RUN/step-N/average
+ * the average of the weights, unless there is such a folder on this disk.
  */
-export function locateRun(path: string): Located {
+export function namedBy(path: string): Named {
   const at = resolve(path);
   const above = dirname(at);
   const isAverage = basename(at) === averageFolder && (existsSync(join(above, manifestFile)) || !existsSync(at));
-  if (isAverage) return { ...locateRun(above), isAverage };
-  if (basename(at) === "best" && !existsSync(at)) return { run: above, step: bestIn(above), isAverage };
-  const step = stepOfName(basename(at));
-  return { run: step === undefined ? at : above, step, isAverage };
+  if (isAverage) return { ...namedBy(above), isAverage };
+  if (basename(at) === "best" && !existsSync(at)) return { run: above, save: "best", isAverage };
+  const save = stepOfName(basename(at));
+  return { run: save === undefined ? at : above, save, isAverage };
 }
 
-/** The step of the best save of a run; undefined where the run has no saves on this disk. */
-function bestIn(run: string): number | undefined {
-  const saves = savesIn(run);
-  if (saves.length === 0) return undefined;
-  const { folder, manifest } = readSave(saveFolder(run, saves.at(-1)!));
-  const best = manifest.validated?.best;
+/** `namedBy`, with the step of the save where the path names one. Throws `CheckpointError`, as `bestStep`. */
+export function locateRun(path: string): Pick<Named, "run" | "isAverage"> & { readonly step: number | undefined } {
+  const { run, save, isAverage } = namedBy(path);
+  const saves = save === "best" ? savesIn(run) : [];
+  const newest = saves.at(-1);
+  const best = newest === undefined ? undefined : bestStep(run, readSave(saveFolder(run, newest)).manifest, saves);
+  return { run, step: save === "best" ? best : save, isAverage };
+}
+
+/**
+ * The step of a run's best save, as its newest one knows it. Throws `CheckpointError` where no save is known as the
+ * best, or where that is not one of `saves`.
+ */
+export function bestStep(run: string, newest: SaveManifest, saves: readonly number[]): number {
+  const best = newest.bestSave ?? newest.validated?.best;
+  const folder = saveFolder(run, newest.step);
   if (best === undefined)
     throw new CheckpointError(
       `${folder} does not say which save is the best: the run has not been evaluated after a step, or nothing was held out; name a save, such as ${folder}`,
@@ -143,7 +160,9 @@ export function readSave(path: string, absent = noSave): { folder: string; manif
  */
 export function parseSave(text: string, path: string): SaveManifest {
   const manifest = parseManifest<SaveManifest>(text, path);
-  const { step, ranks, recipe, data, validated, sums, files } = manifest as { [key in keyof SaveManifest]: unknown };
+  const { step, ranks, recipe, data, validated, bestSave, sums, files } = manifest as {
+    [key in keyof SaveManifest]: unknown;
+  };
   const isCount = (value: unknown, least: number) => Number.isSafeInteger(value) && (value as number) >= least;
   const isObject = (value: unknown) => typeof value === "object" && value !== null && !Array.isArray(value);
   const isFile = ({ rank, host }: { rank?: unknown; host?: unknown }) =>
@@ -154,6 +173,7 @@ export function parseSave(text: string, path: string): SaveManifest {
     ["recipe is not an object", isObject(recipe)],
     ["data is not an object", isObject(data)],
     ["validated is not an object", validated === undefined || isObject(validated)],
+    ["bestSave is not an object", bestSave === undefined || isObject(bestSave)],
     ["sums is not an object", sums === undefined || isObject(sums)],
     ["files do not each have a rank below ranks, and a host", (files as object[]).every(isFile)],
   ];

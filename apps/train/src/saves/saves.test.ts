@@ -8,6 +8,7 @@ import type { Model } from "@terse/models";
 import { Arena, noGrad, type Tensor } from "@terse/tensor";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { endAtOperation } from "../../../../tools/testing/end-at-operation.ts";
+import { BestSoFar } from "../best-so-far.ts";
 import { buildData, buildModel, buildOptimizer } from "../build.ts";
 import { evaluate } from "../evaluate.ts";
 import type { Parts } from "../parts.ts";
@@ -86,7 +87,7 @@ async function onRanks<T>(
           group,
           arena,
           parts: { model, data, optimizer },
-          place: { run, recipe: recipeOfRun(), lock, saves: new Set() },
+          place: { run, recipe: recipeOfRun(), lock, saves: new Set(), best: undefined },
         });
         await group.barrier();
         return result;
@@ -451,6 +452,60 @@ describe("a save", () => {
       await writeSave(7, rank.place, rank.parts, rank.group);
     });
     expect(readdirSync(run).sort()).toEqual(["step-4", "step-7"]);
+  });
+
+  /** Saves after the steps of these validation losses, 2 steps apart; `lost`: those that cannot be written. */
+  const saveValidated = (disks: readonly string[], losses: readonly number[], lost: readonly number[] = []) =>
+    onRanks(
+      disks,
+      async ({ group, parts, place }) => {
+        const best = new BestSoFar({});
+        for (const [i, loss] of losses.entries()) {
+          const step = 2 * (i + 1);
+          best.saw(step, loss);
+          const inTheWay = join(place.run, `.step-${step}.tmp`);
+          if (lost.includes(step)) writeFileSync(inTheWay, "");
+          const copy = await copyState(step, place.recipe, parts, group.rank);
+          const written = writeCopy({ ...copy, validated: best.validated }, place, group, onThisThread);
+          await (lost.includes(step) ? expect(written).rejects.toThrow(inTheWay) : written);
+        }
+      },
+      () => ({ ...recipe(), save: { keep: 1, best: true } }),
+    );
+
+  it("that is the best one stays where a better one could not be written", async () => {
+    const run = disk("run");
+    await saveValidated([run], [3, 2, 3.5, 3.25], [4]);
+    expect(savesIn(run)).toEqual([2, 8]);
+    expect(readSave(run).manifest.bestSave).toEqual({ step: 2, loss: 3 });
+    expect(readSave(join(run, "best")).manifest.step).toBe(2);
+  });
+
+  it("that is the best one is found on any rank's disk, and a run may be named best", async () => {
+    const [a, b, c] = [disk("a"), disk("b"), disk("c")] as const;
+    await saveValidated([a, b], [3, 4, 5]);
+    const found = (runs: readonly string[], name = "") =>
+      onRanks(runs, async ({ group, place }) => {
+        const { run, manifest } = await findSave(join(place.run, name), group);
+        return [run, manifest.step];
+      });
+    expect(await found([c, a, b], "best")).toEqual([
+      [c, 2],
+      [a, 2],
+      [b, 2],
+    ]);
+    rmSync(saveFolder(a, 2), { recursive: true });
+    await expect(found([c, a], "best")).rejects.toThrow(/the best save of \S+, after 2 steps, is not there any more/);
+    const named = disk("best");
+    await saveValidated([named], [3]);
+    const absent = join(folder, "nowhere", "best");
+    const groups = loopback(2);
+    const both = groups.map((group) => findSave(group.rank === 1 ? named : absent, group));
+    expect((await Promise.all(both)).map(({ run, manifest }) => [run, manifest.step])).toEqual([
+      [absent, 2],
+      [named, 2],
+    ]);
+    await Promise.all(groups.map((group) => group.close()));
   });
 
   it("with a value that is not finite is not made, and the one before stays", async () => {

@@ -12,6 +12,7 @@ import type { Sums } from "./metrics.ts";
 import { onEveryRank } from "./on-every-rank.ts";
 import { type NamedTensor, NotFiniteError, type SaveFiles } from "./save-files.ts";
 import {
+  type BestSave,
   remove,
   removeOldSaves,
   type SavedFile,
@@ -32,6 +33,7 @@ export interface Place {
   readonly lock: FolderLock;
   /** The steps of the run's saves, without those that it did not go on from. */
   readonly saves: Set<number>;
+  best: BestSave | undefined;
 }
 
 /** A rank's copy of the run after `step` steps. */
@@ -92,10 +94,12 @@ async function copiesOf(
  */
 export async function writeCopy(
   { step, data, validated, sums, files: copied }: StateCopy,
-  { run, recipe, lock, saves }: Place,
+  place: Place,
   group: Group,
   writer: Writer,
 ): Promise<void> {
+  const { run, recipe, lock, saves } = place;
+  const best = withSave(place.best, step, validated);
   const folder = unfinishedFolder(run, step);
   const isKeeper = lock.keeper === group.rank;
   const named = saveFolder(run, step);
@@ -104,7 +108,7 @@ export async function writeCopy(
     const notFinite = written.flatMap((files) => (typeof files === "string" ? [files] : []));
     if (notFinite.length > 0) throw new NotFiniteError(`${notFinite.join("; ")}, and the saves before stay`);
     const files = written.flatMap((each) => (typeof each === "string" ? [] : each));
-    const known = { ...(validated && { validated }), ...(sums && { sums }) };
+    const known = { ...(validated && { validated }), ...(best && { bestSave: best }), ...(sums && { sums }) };
     const manifest: SaveManifest = { step, ranks: group.size, recipe, data, ...known, files };
     await onEveryRank(group, async () => {
       if (isKeeper) lock.check();
@@ -121,8 +125,14 @@ export async function writeCopy(
     throw error;
   }
   saves.add(step);
-  if (isKeeper)
-    await removeOldSaves(run, saves, recipe.save.keep, recipe.save.best ? validated?.best?.step : undefined);
+  place.best = best;
+  if (isKeeper) await removeOldSaves(run, saves, recipe.save.keep, recipe.save.best ? best?.step : undefined);
+}
+
+/** The best save, with one after `step` steps, where that has been evaluated. */
+function withSave(best: BestSave | undefined, step: number, validated: Validated | undefined): BestSave | undefined {
+  const { at, loss } = validated ?? {};
+  return at !== step || loss === undefined || (best && best.loss <= loss) ? best : { step, loss };
 }
 
 /** The records of this rank's files, or what is not finite in them. */
