@@ -62,6 +62,7 @@ describe("stop", () => {
     expect(whole.out).toMatch(
       /^ends after 6 steps: in 2 evaluations the validation loss was not below \d\.\d+ by more than 100, and stop\.patience is 2; to go on, resume it with another stop\.patience$/m,
     );
+    expect(whole.out).toMatch(/^resume: .* --stop\.patience=4$/m);
     expect(saves(run)).toEqual(["step-6"]);
     const auto = await terse(train("--steps=40", ...stop, "--save.every=0", "--out", run, "--resume=auto"));
     expect([auto.code, auto.err]).toEqual([0, ""]);
@@ -78,6 +79,10 @@ describe("stop", () => {
     const { code, err, out } = await terse(train("--steps=40", ...local, "--stop.target=100", "--out", run));
     expect([code, err]).toEqual([0, ""]);
     expect(out).toMatch(/^ends after 2 steps: the validation loss was \d\.\d+ after 2 steps, and stop\.target is 100/m);
+    expect(out).toMatch(/^resume: .* --stop=null$/m);
+    const more = await terse(["train", "--resume", run, "--stop=null", "--steps=4"]);
+    expect([more.code, more.err]).toEqual([0, ""]);
+    expect(existsSync(join(run, "step-4"))).toBe(true);
   });
 
   it("is refused where nothing is held out", async () => {

@@ -284,6 +284,11 @@ describe("a recipe", () => {
     expect(of(...other, "--exchange.gradient={ name: qsgd }")).toBe("qsgd");
     expect(of("optimizer.lr=1e-3")).toBe("terngrad");
     expect(of("exchange.gradient=null")).toBeUndefined();
+    const stop = (...overrides: string[]) =>
+      readRecipe(defaultRecipe, ["evaluate.every=2", "stop={ target: 1, patience: 3 }", ...overrides]).stop;
+    expect(stop("stop.target=null")).toEqual({ patience: 3, minDelta: 0 });
+    expect(stop("stop=null")).toBeUndefined();
+    expect(() => readRecipe(defaultRecipe, ["steps=null"])).toThrow(/^steps: expected an integer ≥ 1, got null/);
     expect(droppedOptions(defaultRecipe, ["exchange.gradient=null"])).toEqual([]);
   });
 

@@ -64,15 +64,33 @@ function withOuter(tree: unknown): unknown {
   return { ...(tree as Tree), local: { ...local, optimizer: { ...standardOuter, ...local["optimizer"] } } };
 }
 
-/** `local: null`, `average: null` and `exchange.gradient: null` take back those of another recipe: the same as none. */
-function withoutNull(tree: unknown): unknown {
-  if (!isTree(tree)) return tree;
-  const isTaken = ([key, value]: [string, unknown]) => value === null && ["local", "average"].includes(key);
-  const rest = Object.fromEntries(Object.entries(tree).filter((entry) => !isTaken(entry)));
-  const { exchange } = rest;
-  if (!isTree(exchange) || exchange["gradient"] !== null) return rest;
-  const { gradient, ...kept } = exchange;
-  return { ...rest, exchange: kept };
+/** What is read of a schema of valibot. */
+interface Entry {
+  readonly type: string;
+  readonly wrapped?: Entry; // of an optional key
+  readonly default?: unknown;
+  readonly entries?: Readonly<Record<string, Entry>>; // of an object
+}
+
+/**
+ * `null` takes back what another recipe has, and is the same as none: of a key that may be absent and has no default,
+ * such as `local`, `stop.target` or `exchange.gradient`.
+ */
+function withoutNull(tree: unknown, { entries, wrapped }: Entry = recipeSchema): unknown {
+  if (wrapped) return withoutNull(tree, wrapped);
+  if (!isTree(tree) || !entries) return tree;
+  const of = (key: string) => (Object.hasOwn(entries, key) ? entries[key] : undefined);
+  const isNone = ([key, value]: readonly [string, unknown]) => {
+    const entry = value === null ? of(key) : undefined;
+    return entry?.type === "optional" && entry.default === undefined && entry.wrapped?.type !== "nullable";
+  };
+  const kept = Object.entries(tree).filter((entry) => !isNone(entry));
+  return Object.fromEntries(
+    kept.map(([key, value]) => {
+      const schema = of(key);
+      return [key, schema ? withoutNull(value, schema) : value];
+    }),
+  );
 }
 
 /** A section that is a word where its name was meant: a line for each. */

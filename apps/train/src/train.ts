@@ -129,6 +129,7 @@ async function takeSteps(run: Run, group: Group, args: TrainArguments, opened: A
     const reason = best.reasonToStop(recipe.stop);
     if (reason) {
       journal.endsEarly(step, reason);
+      run.goesOnWith = [reason.goesOn];
       last = step;
       break;
     }

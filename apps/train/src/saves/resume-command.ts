@@ -31,10 +31,11 @@ export function quotedForShell(path: string): string {
   return `$'${bytes.join("")}'`;
 }
 
-/** The command for a run's folder; a run that is complete goes on for as many steps again. */
+/** The command for a run's folder, with `flags`; a run that is complete goes on for as many steps again. */
 export function resumeCommand(
   folder: string,
   { step, steps, ranks }: { step: number; steps: number; ranks: number },
+  flags: readonly string[] = [],
 ): string {
   const near = relative(process.cwd(), folder);
   const path = near === "" || near.startsWith("..") ? folder : near;
@@ -43,5 +44,6 @@ export function resumeCommand(
     `./terse train --resume ${quoted}`,
     ...(ranks === 2 ? [] : [`--nproc-per-node ${ranks}`]),
     ...(step < steps ? [] : [`--steps=${2 * steps}`]),
+    ...flags,
   ].join(" ");
 }

@@ -49,6 +49,8 @@ export class Run implements AsyncDisposable {
   note: (text: string) => void = (text) => print(text, process.stderr);
   /** Gives what a save says of the evaluations before it. */
   validated: (() => Validated | undefined) | undefined;
+  /** Flags without which a run that goes on would end again at once. */
+  goesOnWith: readonly string[] = [];
   /** Gives what a save says of the steps before it, on rank 0. */
   sums: (() => Sums) | undefined;
   readonly #notes: readonly string[];
@@ -128,7 +130,7 @@ export class Run implements AsyncDisposable {
    */
   async beginSave(step: number, failed: (failure: SaveFailure) => void): Promise<void> {
     await this.#complete();
-    if (step === this.#savedStep) return;
+    if (step === this.#savedStep) return this.#offerResume(step);
     const [validated, sums] = [this.validated?.(), this.sums?.()];
     const copy = await copyState(step, this.recipe, this.#parts!, this.#group.rank, this.#writer.spare);
     const write = async () => {
@@ -174,7 +176,9 @@ export class Run implements AsyncDisposable {
 
   #offerResume(step: number): void {
     if (this.#group.rank > 0) return;
-    offerResume(resumeCommand(this.folder, { step, steps: this.recipe.steps, ranks: this.#group.size }));
+    offerResume(
+      resumeCommand(this.folder, { step, steps: this.recipe.steps, ranks: this.#group.size }, this.goesOnWith),
+    );
   }
 
   /**
