@@ -22,7 +22,7 @@ describe("a recipe with local steps", () => {
 
   it("keeps how rounds are compressed where the ranks' own optimizer changes", () => {
     const given = ["optimizer.name=adamw", "optimizer.groups=[]"];
-    expect(readRecipe("gpt-small-local-muon", given).exchange.gradient).toMatchObject({ codec: "l1", bits: 4 });
+    expect(readRecipe("gpt-small-local-muon", given).exchange.gradient).toMatchObject({ codec: "bin-means", bits: 2 });
     expect(readRecipe("gpt-small-codec", ["optimizer.name=lion-cub"]).exchange.gradient).toBeUndefined();
   });
 
