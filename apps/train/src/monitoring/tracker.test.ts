@@ -59,7 +59,9 @@ describe.skipIf(!hasWandb)(`Weights & Biases${orWhy("wandb", "wandb", hasWandb)}
     await tracked("wandb", "offline", { code: 130 });
     await tracked("wandb", "offline", { shown: [{ step: 310, "train/loss": 1.5 }] });
     const files = globSync(join(folder, "wandb", "offline-run-*", "run-*.wandb")).sort();
-    expect(notes).toEqual(files.map(() => expect.stringMatching(/^tracked by wandb: wandb sync \S*\/wandb\/offline-run-\S+$/)));
+    expect(notes).toEqual(
+      files.map(() => expect.stringMatching(/^tracked by wandb: wandb sync \S*\/wandb\/offline-run-\S+$/)),
+    );
     const { wandb: id } = JSON.parse(readFileSync(join(folder, "track.json"), "utf8")) as { wandb: string };
     expect(files.length).toBeGreaterThan(0);
     for (const file of files) expect(file).toContain(`run-${id}.wandb`);
@@ -207,5 +209,7 @@ it("whose input ends within a line ends too, as after a run that has died", () =
 
 it("takes no password in a recipe, and names a wrong word", () => {
   expect(() => recipeWith("track.mlflow=https://me:secret@example.org")).toThrow(/MLFLOW_TRACKING_PASSWORD/);
-  expect(() => recipeWith("track.wandb=onlin")).toThrow(/expected one of offline, online, got "onlin"; did you mean online\?/);
+  expect(() => recipeWith("track.wandb=onlin")).toThrow(
+    /expected one of offline, online, got "onlin"; did you mean online\?/,
+  );
 });
