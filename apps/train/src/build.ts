@@ -2,7 +2,7 @@
 import { existsSync } from "node:fs";
 import { SumTooWideError } from "@terse/codecs";
 import { type Group, readWorldEnvironment } from "@terse/collectives";
-import { DataError, type Dataset, datasets } from "@terse/data";
+import { DataError, type DataFacts, type Dataset, type DatasetName, datasets } from "@terse/data";
 import {
   type ChosenSchemes,
   type DenseType,
@@ -15,7 +15,7 @@ import {
   type VoteSchemeName,
   voteSchemes,
 } from "@terse/exchange";
-import { type Model, models } from "@terse/models";
+import { type Model, type ModelName, models } from "@terse/models";
 import { LocalSteps, Optimizer, type OptimizerOptions, OverlapError, type TrainingOptimizer } from "@terse/optimizers";
 import { OptionsError, print } from "@terse/options";
 import { type Arena, manualSeed } from "@terse/tensor";
@@ -36,18 +36,11 @@ export function buildModel(recipe: Recipe): Model {
   const { name: dataName, batchSize: _, ...dataOptions } = withOwnDataPath(recipe).data; // which may be looked at
   const [entry, data] = [models[name], datasets[dataName]];
   const device = openDeviceOf(recipe);
-  if (!entry.fields.every((field) => data.fields.includes(field)))
-    throw new OptionsError([
-      `model.name: ${name} reads ${entry.fields.join(", ")}, and data.name: ${dataName} has ${data.fields.join(", ")}; choose data that fits the model`,
-    ]);
+  checkFields(name, dataName);
   manualSeed(recipe.seed);
   const facts = data.facts(dataOptions);
   const model = inKeysOfRecipe(() => entry.create(options, facts));
-  const { length } = facts;
-  if (length !== undefined && model.context !== undefined && length > model.context)
-    throw new OptionsError([
-      `data.blockSize: rows of ${length} tokens do not fit the model's context of ${model.context}; take at most ${model.context}, or leave it out`,
-    ]);
+  checkLength(facts, model);
   if (recipe.activationCheckpointing) {
     if (model.activationCheckpointing === undefined)
       throw new OptionsError([
@@ -56,6 +49,23 @@ export function buildModel(recipe: Recipe): Model {
     model.activationCheckpointing = true;
   }
   return device === "cpu" ? model : model.to({ device });
+}
+
+/** Throws `OptionsError` where the data does not have what the model reads. */
+export function checkFields(model: ModelName, data: DatasetName): void {
+  const [reads, has] = [models[model].fields, datasets[data].fields];
+  if (!reads.every((field) => has.includes(field)))
+    throw new OptionsError([
+      `model.name: ${model} reads ${reads.join(", ")}, and data.name: ${data} has ${has.join(", ")}; choose data that fits the model`,
+    ]);
+}
+
+/** Throws `OptionsError` where rows are longer than the model's context. */
+export function checkLength({ length }: DataFacts, { context }: Pick<Model, "context">): void {
+  if (length !== undefined && context !== undefined && length > context)
+    throw new OptionsError([
+      `data.blockSize: rows of ${length} tokens do not fit the model's context of ${context}; take at most ${context}, or leave it out`,
+    ]);
 }
 
 /** A model names its options by itself, "gpt.heads: …"; recipes have them below "model". */

@@ -13,11 +13,12 @@ it("writes bytes in powers of a thousand", () => {
 });
 
 it("writes amounts with their unit", () => {
-  expect([amountText(522_592, "byte"), amountText(60_000, "image"), amountText(1, "image")]).toEqual([
-    "522.6 kB",
-    "60,000 images",
-    "1 image",
-  ]);
+  expect([
+    amountText(522_592, "byte"),
+    amountText(60_000, "image"),
+    amountText(1, "image"),
+    amountText(2, "batch"),
+  ]).toEqual(["522.6 kB", "60,000 images", "1 image", "2 batches"]);
 });
 
 it("writes durations as a clock shows them", () => {

@@ -9,9 +9,11 @@ export function bytesText(bytes: number): string {
   return `${unit === 0 ? bytes : bytes.toFixed(bytes < 10 ? 2 : 1)} ${units[unit]}`;
 }
 
-/** (522900, "byte") → "522.9 kB", (60000, "image") → "60,000 images". */
+/** (522900, "byte") → "522.9 kB", (60000, "image") → "60,000 images", (2, "batch") → "2 batches". */
 export function amountText(count: number, unit: string): string {
-  return unit === "byte" ? bytesText(count) : `${count.toLocaleString("en-US")} ${unit}${count === 1 ? "" : "s"}`;
+  if (unit === "byte") return bytesText(count);
+  const ending = count === 1 ? "" : unit.endsWith("ch") ? "es" : "s";
+  return `${count.toLocaleString("en-US")} ${unit}${ending}`;
 }
 
 /** 95 → "1:35", 4000 → "1:06:40". */

@@ -41,7 +41,8 @@ export class Journal implements AsyncDisposable {
   readonly #parts: Reported;
   readonly #terminal: Terminal | undefined; // rank 0 only
   readonly #began = performance.now();
-  #since = { time: performance.now(), steps: 0, exposed: 0, bytes: 0, rounds: 0, waited: 0 }; // `waited` for data: all seconds before
+  /** `waited`: seconds for data, all before. */
+  #since = { time: performance.now(), steps: 0, exposed: 0, bytes: 0, rounds: 0, waited: 0 };
   #stepSeconds = 0; // of the steps before the last log
   #firstValidation: Record<string, number> | undefined; // metrics by name
   #lastValidation: Record<string, number> = {};
@@ -269,8 +270,8 @@ export class Journal implements AsyncDisposable {
   }
 
   /**
-   * Prints the end of a run after `step` steps: its last metrics, its cost, a sample of the model's text, and the folder of its files. On
-   * every rank.
+   * Prints the end of a run after `step` steps: its last metrics, its cost, a sample of the model's text, and the
+   * folder of its files. On every rank.
    */
   async finish(step: number): Promise<void> {
     const skipped = await skippedSamples(this.#parts.data, this.#group);

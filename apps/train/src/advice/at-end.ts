@@ -4,17 +4,17 @@ import { measureLink } from "@terse/exchange";
 import { numThreads } from "@terse/tensor";
 import type { Line } from "../monitoring/numbers-of.ts";
 import { methodName } from "../parameter-groups.ts";
+import { readMetrics } from "../results/read-metrics.ts";
 import type { Run } from "../saves/run.ts";
 import { adviceText } from "./advice-text.ts";
 import { advise, measuredSteps } from "./advise.ts";
-import { readMetrics } from "./read-metrics.ts";
 import { settledLayers, settledText } from "./warmup.ts";
 
 const leastSteps = 50; // of the run, also before it was resumed; fewer measure too little
 
 /**
- * Measures the network after `step` steps, writes it to metrics.jsonl, and prints advice, or why there is none. All ranks call it. `note`
- * prints a line on rank 0.
+ * Measures the network after `step` steps, writes it to metrics.jsonl, and prints advice, or why there is none. All
+ * ranks call it. `note` prints a line on rank 0.
  */
 export async function adviseAtEnd(
   run: Pick<Run, "recipe" | "folder" | "log">,

@@ -6,12 +6,12 @@ import { parseLink } from "@terse/collectives";
 import { OptionsError, parseArguments, print } from "@terse/options";
 import { adviceText } from "../advice/advice-text.ts";
 import { advise, measuredSteps, networkOf } from "../advice/advise.ts";
-import { readMetrics } from "../advice/read-metrics.ts";
 import { settledLayers, settledText } from "../advice/warmup.ts";
 import { measuredOf } from "../dry-run/measured-of.ts";
 import { methodName } from "../parameter-groups.ts";
+import { readMetrics } from "../results/read-metrics.ts";
+import { recipeOfRun } from "../results/recipe-of-run.ts";
 import { newestRun } from "../saves/model-of-run.ts";
-import { recipeOfRun } from "./recipe-of-run.ts";
 
 export async function adviseCommand(argv: readonly string[]): Promise<void> {
   const syntax = { command: "./terse advise", flags: { link: parseLink, json: "switch" } as const };

@@ -288,7 +288,7 @@ describe("compare", () => {
       seconds: 20,
       bytes: 10_000,
     });
-    expect(tableOf([resultOf("a", "lion", [])])[1]).toMatch(/^a {4}lion {4} +– +0 +– +– +– +– +– +–$/);
+    expect(tableOf([resultOf("a", "lion", [])])[1]).toMatch(/^a {4}lion {4} +– +0 +– +– +– +– +– +– +–$/);
   });
 
   it("takes the names of numbers that JSON has not, and passes over what is no number", () => {
@@ -311,7 +311,7 @@ describe("compare", () => {
       { step: 3, exposed_fraction: 0.5 },
     ]);
     expect(result).toMatchObject({ steps: 4, train: Number.NaN, exposed: 0.5, seconds: undefined, bytes: undefined });
-    expect(tableOf([result])[1]).toMatch(/^a {4}lion {4} +– +4 +NaN +– +– +50% +– +–$/);
+    expect(tableOf([result])[1]).toMatch(/^a {4}lion {4} +– +4 +NaN +– +– +– +50% +– +–$/);
   });
 
   it("takes as many lines as a long run has", () => {
@@ -331,9 +331,17 @@ describe("compare", () => {
     }
     await compareCommand([join(folder, "one"), join(folder, "two")]);
     expect(printed).toMatch(
-      /^run +method +ranks +steps +loss +validation +ms a step +waiting +time +sent\none +adamw, terngrad +2 +10 +2\.0000 +2\.5000 +2000 +38% +0:20 +10\.0 kB\ntwo /,
+      /^run +method +ranks +steps +loss +validation +best +ms a step +waiting +time +sent\none +adamw, terngrad +2 +10 +2\.0000 +2\.5000 +2\.5000 +2000 +38% +0:20 +10\.0 kB\ntwo /,
     );
     expect(printed).toContain("two, compared with one:\n  steps: 10 → 20\n");
+
+    const sweep = join(folder, "sweep"); // of which no run has begun
+    mkdirSync(sweep);
+    const plan = { format: 1, recipe: "r", directory: "/", ranks: 1, flags: [], overrides: [], keys: [], runs: [] };
+    writeFileSync(join(sweep, "plan.json"), JSON.stringify(plan));
+    printed = "";
+    await expect(compareCommand([sweep, join(folder, "one")])).rejects.toThrow("has taken a step yet");
+    expect(printed).toMatch(/^one +adamw/m);
 
     const other = join(folder, "elsewhere", "one");
     cpSync(join(folder, "one"), other, { recursive: true });

@@ -1,12 +1,13 @@
 /**
- * `./terse compare RUN…`: what runs, or those of sweeps, have reached, in how many steps, seconds and bytes, side by side. Of three and more
- * runs those that differ in their seed alone share a row.
+ * `./terse compare RUN…`: what runs, or those of sweeps, have reached, in how many steps, seconds and bytes, side by
+ * side. Of three and more runs those that differ in their seed alone share a row.
  */
 import { CheckpointError } from "@terse/checkpoint";
 import { OptionsError, parseArguments, print, printableLine } from "@terse/options";
 import { runNames } from "@terse/page/run-names";
-import { readMetrics } from "../advice/read-metrics.ts";
 import { bytesText, durationText } from "../format.ts";
+import { readMetrics } from "../results/read-metrics.ts";
+import { recipeOfRun } from "../results/recipe-of-run.ts";
 import {
   differingKeys,
   groupsOf,
@@ -22,26 +23,31 @@ import type { RunResult } from "../results/run-result.ts";
 import { textTable } from "../results/text-table.ts";
 import { changesOf } from "../resumed-recipe.ts";
 import { begunRuns, isSweep } from "../sweep/sweep-folder.ts";
-import { recipeOfRun } from "./recipe-of-run.ts";
 
 /** Compares the runs that are there. Throws afterwards where one is not. */
 export async function compareCommand(argv: readonly string[]): Promise<void> {
   const syntax = { command: "./terse compare", flags: { json: "switch" } as const };
   const { flags, words: given } = parseArguments(argv, syntax);
-  const words = given.flatMap((word) => (isSweep(word) ? begunRuns(word) : [word]));
   if (given.length === 0) throw new OptionsError(["compare needs the folders of runs: ./terse compare runs/A runs/B"]);
-  const names = runNames(words);
   const problems: string[] = [];
   const absent: string[] = [];
-  const runs: RunFiles[] = [];
-  for (const [i, run] of words.entries())
+  const orAbsent = async (read: () => void | Promise<void>) => {
     try {
-      const recipe = recipeOfRun(run);
-      runs.push({ run: names[i]!, recipe, lines: await readMetrics(run, (problem) => problems.push(problem)) });
+      await read();
     } catch (error) {
       if (!(error instanceof CheckpointError)) throw error;
       absent.push(error.message);
     }
+  };
+  const words: string[] = [];
+  for (const word of given) await orAbsent(() => void words.push(...(isSweep(word) ? begunRuns(word) : [word])));
+  const names = runNames(words);
+  const runs: RunFiles[] = [];
+  for (const [i, run] of words.entries())
+    await orAbsent(async () => {
+      const recipe = recipeOfRun(run);
+      runs.push({ run: names[i]!, recipe, lines: await readMetrics(run, (problem) => problems.push(problem)) });
+    });
   for (const problem of problems) print(problem, process.stderr); // not where --json is read
   if (runs.length === 0) throw new CheckpointError(absent.join("\n"));
   print((words.length > 2 ? ofGroups(groupsOf(runs), flags) : ofRuns(runs, flags)).join("\n"));
@@ -74,7 +80,7 @@ function differences(runs: readonly RunFiles[]): string[] {
 export function tableOf(results: readonly RunResult[]): string[] {
   return textTable(
     [
-      ["run", "method", "ranks", "steps", "loss", "validation", "ms a step", "waiting", "time", "sent"],
+      ["run", "method", "ranks", "steps", "loss", "validation", "best", "ms a step", "waiting", "time", "sent"],
       ...results.map((result) => [
         printableLine(result.run),
         result.method,
@@ -82,6 +88,7 @@ export function tableOf(results: readonly RunResult[]): string[] {
         String(result.steps),
         shown(result.train, (loss) => loss.toFixed(4)),
         shown(result.validation, (loss) => loss.toFixed(4)),
+        shown(result.best, (loss) => loss.toFixed(4)),
         ...costs(result),
       ]),
     ],

@@ -2,19 +2,17 @@ import type { Config } from "@terse/checkpoint";
 import { type Dataset, datasets } from "@terse/data";
 import { type Model, models } from "@terse/models";
 import { OptionsError } from "@terse/options";
+import { checkFields, checkLength } from "../build.ts";
 import type { Recipe } from "../recipe.ts";
 import type { DescribedModel } from "../saves/model-of-run.ts";
 
 /** Throws `OptionsError` where the model cannot read the data, before it is opened. */
 export function checkFits({ name, config }: DescribedModel, model: Model, { data }: Pick<Recipe, "data">): void {
   const [entry, { name: dataName, batchSize: _, ...options }] = [datasets[data.name], data];
-  const { fields, read } = models[name];
-  if (!fields.every((field) => entry.fields.includes(field)))
-    throw new OptionsError([
-      `data.name: ${dataName} has ${entry.fields.join(", ")}, and the model, ${name}, reads ${fields.join(", ")}; name data that fits the model`,
-    ]);
+  checkFields(name, dataName);
   const facts = entry.facts(options);
-  const shape = read(config) as Readonly<
+  checkLength(facts, model);
+  const shape = models[name].read(config) as Readonly<
     Record<"vocabulary" | "classes" | "channels" | "imageSize", number | undefined>
   >;
   const more = (of: number | undefined, than: number | undefined) =>
@@ -25,9 +23,6 @@ export function checkFits({ name, config }: DescribedModel, model: Model, { data
     problems.push(
       `data: it has ${tokens[0]} different tokens, and the model ${tokens[1]}; name the model's own tokenizer, --data.tokenizer=FILE, or other data`,
     );
-  const length = more(facts.length, model.context);
-  if (length)
-    problems.push(`data.blockSize: rows have ${length[0]} tokens, and the model reads ${length[1]}; give less`);
   const classes = more(facts.classes, shape.classes);
   if (classes)
     problems.push(`data: it has ${classes[0]} classes, and the model ${classes[1]}; name data of its classes`);

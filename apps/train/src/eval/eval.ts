@@ -102,8 +102,7 @@ export async function evaluation(args: EvalArguments, group: Group): Promise<Eva
   };
 
   async function evaluated() {
-    using bar =
-      group.rank === 0 ? new ProgressBar("evaluation", (n) => amountText(n, "batch").replace(/hs$/, "hes")) : undefined;
+    using bar = group.rank === 0 ? new ProgressBar("evaluation", (n) => amountText(n, "batch")) : undefined;
     return evaluate(model, data, recipe.evaluate.windows, group, {
       forward: forwardIn(recipe),
       progress: (done, of) => bar?.at(done, of),

@@ -205,7 +205,7 @@ function dataSection(
 /** What the user should know of a run that begins with them, a line each. */
 export function remarksOnWeights(
   weights: InitialWeights,
-  { model, data, optimizer }: Recipe,
+  { model, data, optimizer, trainedWeights }: Recipe,
   rate: "of a recipe here" | "given",
 ): string[] {
   const { file, config, copy, tokenizer } = weights;
@@ -224,7 +224,7 @@ export function remarksOnWeights(
       : []),
     ...(copy === undefined ? [] : [untiedRemark(copy)]),
     ...tokenizerRemark(data as { tokenizer?: string }, tokenizer),
-    ...(rate === "given" ? [] : rateRemark(optimizer)),
+    ...(rate === "given" || trainedWeights ? [] : [rateRemark(optimizer)]),
   ];
 }
 
@@ -234,11 +234,5 @@ function tokenizerRemark({ tokenizer: used }: { tokenizer?: string }, own: strin
   return [`data.tokenizer is ${used}, and the weights come with another one, ${own}: tokens may mean something else`];
 }
 
-const rateForTuning = 1e-3;
-
-function rateRemark({ name, lr }: Recipe["optimizer"]): string[] {
-  if (lr < rateForTuning || name === "sgd") return [];
-  return [
-    `optimizer.lr is ${lr}, the recipe's rate for random weights, which destroys trained ones: take --recipe fine-tune, or give a rate, such as --optimizer.lr=5e-5`,
-  ];
-}
+const rateRemark = ({ lr }: Recipe["optimizer"]) =>
+  `optimizer.lr is ${lr}, the recipe's rate for random weights, which destroys trained ones: take --recipe fine-tune, or give a smaller rate, --optimizer.lr`;

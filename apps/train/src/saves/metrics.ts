@@ -2,8 +2,8 @@
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { atomicWriteText } from "@terse/checkpoint";
-import { parseMetrics } from "../advice/read-metrics.ts";
 import { AppendedFile } from "../appended-file.ts";
+import { parseMetrics } from "../results/read-metrics.ts";
 
 /** What grows from line to line of a run. */
 export interface Sums {
