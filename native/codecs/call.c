@@ -269,14 +269,23 @@ static void take_away(const feedback *f, float times, size_t begin, size_t end) 
     f->codec->decode_add(f->error, f->wire, f->n, &options, begin, end);
 }
 
-// The first refused element of a piece whose sums are finite up to `added`: that element, or an earlier one that the
-// codec cannot write.
-static __attribute__((noinline)) size_t first_refused(const feedback *f, size_t at, size_t added, size_t to) {
-    float sum[CUT];
-    if (to - at > CUT) return added;
-    memcpy(sum, f->error + at, (added - at) * sizeof *sum);
-    for (size_t i = added; i < to; i++) sum[i - at] = f->options->decay * f->error[i] + f->x[i];
-    return f->codec->encode(f->wire, sum - at, f->n, f->options, at, to);
+// The first refused element of a piece of which the sum of element `added` is not finite, and the sums before it are:
+// that element, unless the codec refuses one of an earlier scale group.
+static __attribute__((noinline)) size_t first_refused(const feedback *f, size_t at, size_t added) {
+    const size_t block = f->options->block, end = block ? added / block * block : added;
+    const size_t accepted = at < end ? f->codec->encode(f->wire, f->error, f->n, f->options, at, end) : end;
+    return accepted < end ? accepted : added;
+}
+
+// The same for a walk that has added and not encoded. Codecs without scales name what is not finite first.
+static size_t first_refused_of_all(const feedback *f, size_t added) {
+    if (!f->codec->blocks_in_encode) return added;
+    const size_t group = terse_scale_group_of(added, f->options);
+    terse_codec_options before = *f->options;
+    if (before.segments) before.segment_count = group;
+    size_t refused = added;
+    encode(f->codec, f->wire, f->error, terse_scale_group_begin(group, f->n, f->options), &before, &refused);
+    return refused;
 }
 
 // One piece after the other, so that it is still in the cache when it is encoded and subtracted.
@@ -289,7 +298,7 @@ static void pieces_part(void *context, size_t begin, size_t end) {
         if (f->adds) added += add(f->error + added, f->x + added, f->options->decay, to - added);
         else added = to;
         if (added < to) {
-            lower(&f->refused, f->encodes ? first_refused(f, encoded, added, to) : added);
+            lower(&f->refused, f->encodes ? first_refused(f, encoded, added) : added);
             break;
         }
         if (f->encodes) {
@@ -310,7 +319,8 @@ static size_t walk_pieces(feedback *f, int adds) {
     f->adds = adds;
     atomic_store(&f->parts, 0);
     terse_parallel(f->n, f->piece, pieces_part, f);
-    const size_t refused = atomic_load(&f->refused);
+    size_t refused = atomic_load(&f->refused);
+    if (refused < f->n && adds && !f->encodes) refused = first_refused_of_all(f, refused);
     for (size_t part = 0; refused < f->n && part < atomic_load(&f->parts); part++) {
         if (f->encodes) take_away(f, -1.0f, f->done[part].begin, f->done[part].encoded);
         if (adds) subtract(f, f->done[part].begin, f->done[part].added);

@@ -1,7 +1,11 @@
 import type { EncodeCall, Parameters } from "@terse/native-codecs";
 import { NotFiniteError } from "@terse/native-codecs";
 import { afterEach, describe, expect, it } from "vitest";
-import type { Codec } from "./codec.ts";
+import { type Codec, withFeedback } from "./codec.ts";
+import { definition as dctTopK } from "./codecs/dct-top-k/dct-top-k.ts";
+import { definition as f16 } from "./codecs/f16/f16.ts";
+import { definition as l1 } from "./codecs/l1/l1.ts";
+import { definition as qsgd } from "./codecs/qsgd/qsgd.ts";
 import { codecNamed, codecs } from "./codecs.ts";
 import { goldenFrames } from "./testing/golden-frames.ts";
 import { gradients } from "./testing/inputs.ts";
@@ -21,6 +25,8 @@ const others: Readonly<Record<string, Parameters>> = {
 const frames = goldenFrames();
 const parametersOf = (name: string): Parameters =>
   others[name] ?? frames.find(({ codec, parameters }) => codec === name && !parameters.segments)!.parameters;
+
+const definitions = { l1, qsgd, f16, "dct-top-k": dctTopK };
 
 const call = ({ takes }: Codec): EncodeCall => ({
   ...(takes.zero && { zero: "plus" }),
@@ -150,6 +156,45 @@ describe("several threads", () => {
         if (codec.name === "f16") {
           expect(refuse(small.with(n - 7, 65_504), before.with(n - 7, 65_504))).toContain(`is 131008`);
         }
+      }
+    }
+  });
+
+  it.each([
+    ["l1", { bits: 4, block: 1030 }],
+    ["l1", { bits: 4, block: 70_000 }],
+    ["l1", { bits: 4, width: 8, ranks: 8, unscaled: true, block: 1030 }],
+    ["l1", { bits: 4, segments: [1000, 0, 200_000, n - 201_000] }],
+    ["qsgd", { bits: 3, block: 192 }],
+    ["qsgd", { bits: 3, block: 5000 }],
+    ["dct-top-k", { block: 1000, k: 3 }],
+    ["f16", {}],
+  ])("name the element that the definition names, where two are refused: %s %j", (name, parameters: Parameters) => {
+    const codec = codecNamed(name, parameters);
+    const wire = new Uint8Array(codec.wireBytes(n));
+    const zeros = new Float32Array(n);
+    // Too large for one scale together: [0, end). Their sum with x is infinite: at one element.
+    for (const [end, infinite] of [
+      [1000, 1500],
+      [3000, 1500],
+      [1000, 300_000],
+      [300_000, 500],
+    ] as const) {
+      const error = zeros.slice().fill(3e38, 0, end).with(infinite, 3e38);
+      const given = zeros.with(infinite, 3e38);
+      const seeds = call(codec);
+      const first = withFeedback(
+        definitions[name as keyof typeof definitions],
+        wire.slice(),
+        given,
+        error.slice(),
+        parameters,
+        seeds,
+      );
+      for (const threads of [1, 3]) {
+        useThreads(threads);
+        const run = () => codec.encodeWithFeedback(wire, given, error.slice(), seeds);
+        expect(run).toThrow(`x[${first}] + error[${first}] is `);
       }
     }
   });
