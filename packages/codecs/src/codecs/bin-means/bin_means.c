@@ -15,9 +15,6 @@ static size_t table_bytes(size_t n, const terse_codec_options *o) { return 4 * t
 
 size_t terse_bin_means_wire_bytes(size_t n, const terse_codec_options *o) { return table_bytes(n, o) + terse_field_bytes(n, o->bits); }
 
-// Whether encode computes the tables: if blocks fit the cache, so that memory is read once.
-static int tables_in_encode(const terse_codec_options *o) { return o->block && o->block <= TERSE_REDUCTION_CHUNK; }
-
 enum { CHUNKS = 256 };  // at a time: their bins lie on the stack
 
 typedef struct summing {
@@ -78,7 +75,7 @@ static size_t table_of_group(const void *by, const float *x, size_t begin, size_
 }
 
 size_t terse_bin_means_prepare(const terse_bin_means_kernel *kernel, uint8_t *wire, const float *x, size_t n, const terse_codec_options *o) {
-    return tables_in_encode(o) ? n : terse_compute_scales(table_of_group, kernel, (size_t)1 << o->bits, wire, x, n, o);
+    return terse_scales_in_encode(o) ? n : terse_compute_scales(table_of_group, kernel, (size_t)1 << o->bits, wire, x, n, o);
 }
 
 /** The largest float below x, which is finite. Written here, because programs link the library without libm. */
@@ -110,7 +107,7 @@ size_t terse_bin_means_encode(const terse_bin_means_kernel *kernel, uint8_t *wir
         const size_t group_begin = terse_scale_group_begin(r, n, o), group_end = terse_scale_group_begin(r + 1, n, o);
         const size_t to = group_end < end ? group_end : end, bytes = 4u << o->bits;
         float table[TERSE_MOST_BINS];
-        if (tables_in_encode(o)) {
+        if (terse_scales_in_encode(o)) {
             const size_t accepted = table_of_group(kernel, x, group_begin, group_end, o, table);
             if (accepted < group_end) return accepted;
             if (group_begin >= begin) memcpy(wire + r * bytes, table, bytes);

@@ -61,7 +61,7 @@ terse_codec_status terse_bin_means_decode_add(const terse_bin_means_kernel *kern
     const terse_codec terse_bin_means_##by = {                                                                                            \
         .name = "bin-means", .implementation = #by, .takes = TERSE_BIN_MEANS_TAKES, .check = terse_bin_means_check,                       \
         .wire_bytes = terse_bin_means_wire_bytes, .prepare = prepare, .encode = encode, .is_good = terse_bin_means_is_good,               \
-        .decode_add = decode_add, .blocks_in_encode = TERSE_REDUCTION_CHUNK,                                                              \
+        .decode_add = decode_add, .blocks_in_encode = TERSE_BLOCK_IN_ENCODE,                                                              \
     };
 
 #endif

@@ -11,7 +11,7 @@ static size_t scale_of_group(const void *reductions, const float *x, size_t begi
 }
 
 size_t terse_int8_prepare(const terse_reductions *reductions, uint8_t *wire, const float *x, size_t n, const terse_codec_options *o) {
-    return terse_int8_scale_in_encode(o) ? n : terse_int8_scales(reductions, wire, x, n, o);
+    return terse_scales_in_encode(o) ? n : terse_int8_scales(reductions, wire, x, n, o);
 }
 
 size_t terse_int8_scales(const terse_reductions *reductions, uint8_t *scales, const float *x, size_t n, const terse_codec_options *o) {
@@ -23,7 +23,7 @@ size_t terse_int8_encode(const terse_reductions *reductions, terse_int8_writing 
     for (size_t i = begin, r = begin < end ? terse_scale_group_of(begin, o) : 0; i < end; r++) {
         const size_t group_begin = terse_scale_group_begin(r, n, o), behind = terse_scale_group_begin(r + 1, n, o), stop = behind < end ? behind : end;
         float scale;
-        if (terse_int8_scale_in_encode(o)) {
+        if (terse_scales_in_encode(o)) {
             const size_t accepted = scale_of_group(reductions, x, group_begin, behind, o, &scale);
             if (accepted < behind) return accepted;
             if (group_begin >= begin) terse_set_scale(wire, r, scale);

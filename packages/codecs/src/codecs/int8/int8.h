@@ -17,9 +17,6 @@ enum { TERSE_INT8_TAKES = TERSE_TAKES_BLOCK | TERSE_TAKES_SEGMENTS };
 static inline double terse_int8_levels(float scale) { return scale > 0.0f ? 127.0 / (double)scale : 0.0; }
 static inline double terse_int8_step(float scale) { return (double)scale / 127.0; }
 
-// Whether encode computes the scales: if blocks fit the cache, so that memory is read once.
-static inline int terse_int8_scale_in_encode(const terse_codec_options *o) { return o->block && o->block <= TERSE_REDUCTION_CHUNK; }
-
 // The prefetch distance.
 static inline size_t terse_int8_ahead(size_t run) { return run < TERSE_WALK_GROUP ? 512 : TERSE_WALK_GROUP; }
 
@@ -53,7 +50,7 @@ terse_codec_status terse_int8_decode_add(terse_int8_reading *read, float *sum, c
     const terse_codec terse_int8_##by = {                                                                                                 \
         .name = "int8", .implementation = #by, .takes = TERSE_INT8_TAKES,                                                                 \
         .wire_bytes = terse_int8_wire_bytes, .prepare = prepare, .encode = encode, .is_good = terse_int8_is_good,                         \
-        .decode_add = decode_add, .scales = scales_of, .blocks_in_encode = TERSE_REDUCTION_CHUNK,                                         \
+        .decode_add = decode_add, .scales = scales_of, .blocks_in_encode = TERSE_BLOCK_IN_ENCODE,                                         \
     };
 
 #endif

@@ -73,11 +73,8 @@ static inline size_t terse_scaled_sign_scale(const void *by, const float *x, siz
     return squares - squares == 0.0 ? end : begin + terse_first_not_finite(x + begin, end - begin);
 }
 
-// Whether encode computes the scales: if blocks fit the cache, so that memory is read once.
-static inline int terse_scaled_sign_in_encode(const terse_codec_options *o) { return o->block && o->block <= TERSE_REDUCTION_CHUNK; }
-
 static inline size_t terse_scaled_sign_prepare(const terse_reductions *reductions, uint8_t *wire, const float *x, size_t n, const terse_codec_options *o) {
-    if (terse_scaled_sign_in_encode(o)) return n;
+    if (terse_scales_in_encode(o)) return n;
     const terse_scaled_sign_preparing p = {reductions, terse_scaled_sign_at_once(n, o) ? wire + 4 * terse_scale_group_count(n, o) : NULL};
     return terse_compute_scales(terse_scaled_sign_scale, &p, 1, wire, x, n, o);
 }
@@ -91,7 +88,7 @@ static inline void terse_clear_bits(uint8_t *bits, size_t begin, size_t end) {
 static inline size_t terse_scaled_sign_encode(const terse_reductions *reductions, const terse_codec *sign, uint8_t *wire, const float *x, size_t n,
                                               const terse_codec_options *o, size_t begin, size_t end) {
     uint8_t *const bits = wire + 4 * terse_scale_group_count(n, o);
-    const int at_once = terse_scaled_sign_at_once(n, o), in_encode = terse_scaled_sign_in_encode(o);
+    const int at_once = terse_scaled_sign_at_once(n, o), in_encode = terse_scales_in_encode(o);
     if (!at_once) {
         const size_t done = sign->encode(bits, x, n, o, begin, end);
         if (done < end) return done;
@@ -145,7 +142,7 @@ static inline terse_codec_status terse_scaled_sign_decode_add(const terse_codec 
     const terse_codec terse_scaled_sign_##by = {                                                                                          \
         .name = "scaled-sign", .implementation = #by, .takes = TERSE_SCALED_SIGN_TAKES,                                                   \
         .wire_bytes = terse_scaled_sign_wire_bytes, .prepare = prepare, .encode = encode, .is_good = terse_scales_are_good,               \
-        .decode_add = decode_add, .blocks_in_encode = TERSE_REDUCTION_CHUNK,                                                              \
+        .decode_add = decode_add, .blocks_in_encode = TERSE_BLOCK_IN_ENCODE,                                                              \
     };
 
 #endif

@@ -30,13 +30,14 @@ typedef struct terse_levels_codec {
 // The number of levels on one side of zero.
 static inline unsigned terse_levels_a_side(const terse_codec_options *o) { return o->side ? o->side : (1u << (o->bits - 1)) - 1; }
 
-// Whether encode computes the scales. It does if scale groups fit the cache, so that memory is read once and not twice;
-// and if no scales are on the wire, because prepare then has no place to store them.
-static inline int terse_levels_scale_in_encode(const terse_codec_options *o) { return o->unscaled || (o->block && o->block <= TERSE_REDUCTION_CHUNK); }
+// Without scales on the wire prepare has no place to store them.
+static inline int terse_levels_scale_in_encode(const terse_codec_options *o) {
+    return o->unscaled || terse_scales_in_encode(o);
+}
 
 // The prefetch distance of a quantiser. With small blocks it covers the next ones, whose scales are computed first.
 static inline size_t terse_levels_ahead(const terse_codec_options *o) {
-    if (!o->block || o->block > TERSE_REDUCTION_CHUNK) return TERSE_WALK_GROUP;
+    if (!terse_scales_in_encode(o)) return TERSE_WALK_GROUP;
     return o->block < 2048 ? 1024 : o->block;
 }
 
@@ -80,7 +81,7 @@ int terse_levels_scales_are_good(double reach, const uint8_t *wire, size_t n, co
     const terse_codec terse_##named##_##by = {                                                                                               \
         .name = #named, .implementation = #by, .takes = (flags), .check = terse_levels_check, .wire_bytes = terse_levels_wire_bytes,         \
         .prepare = prepare, .encode = encode, .is_good = is_good, .decode_add = decode_add, .scales = scales_of,                             \
-        .encode_at_once = encode_at_once, .blocks_in_encode = TERSE_REDUCTION_CHUNK,                                                         \
+        .encode_at_once = encode_at_once, .blocks_in_encode = TERSE_BLOCK_IN_ENCODE,                                                         \
     };
 
 #endif

@@ -44,6 +44,12 @@ static inline void terse_set_scale(uint8_t *wire, size_t r, float scale) { memcp
 
 enum { TERSE_MOST_SCALES = 16 };  // fp32 a scale group
 
+// The longest block that fits the cache. encode computes the scales of such blocks, so that memory is read once.
+enum { TERSE_BLOCK_IN_ENCODE = 1 << 16 };
+static inline int terse_scales_in_encode(const terse_codec_options *o) {
+    return o->block && o->block <= TERSE_BLOCK_IN_ENCODE;
+}
+
 // Computes the scale of one scale group, one fp32 or several: sets them and returns end, or returns the index of the
 // element in [begin, end) that it refuses.
 typedef size_t terse_compute_scale(const void *by, const float *x, size_t begin, size_t end, const terse_codec_options *options, float *scale);
