@@ -7,7 +7,7 @@ import { terseIn, tinyTraining, trainingFolder } from "./terse.ts";
 
 const { folder, text } = trainingFolder("average");
 const terse = (...args: string[]) => terseIn(folder, args);
-const options = ["--sample.bytes=0", "--advise=false", "--evaluate.every=4", "--optimizer.lr=3e-3"];
+const options = ["--sample.bytes=0", "--evaluate.every=4", "--optimizer.lr=3e-3"];
 const train = (...args: string[]) => terse(...tinyTraining(text), ...options, ...args);
 const bytesOf = (run: string, file: string) => readFileSync(join(run, file));
 const lines = (run: string) =>

@@ -11,14 +11,7 @@ const { folder, text } = trainingFolder("launcher");
 const steps = 12; // when the last one ends, the save of step 3 is complete, because later ones have waited for it
 const train = (name: string, ...more: string[]) => [
   ...tinyTraining(text),
-  ...[
-    "--sample.bytes=0",
-    "--save.every=3",
-    "--advise=false",
-    "--nproc-per-node=2",
-    `--steps=${steps}`,
-    `--out=${name}`,
-  ],
+  ...["--sample.bytes=0", "--save.every=3", "--nproc-per-node=2", `--steps=${steps}`, `--out=${name}`],
   ...more,
 ];
 const endless = "--steps=1000000";

@@ -8,7 +8,7 @@ const { folder, text } = trainingFolder("local-steps");
 const terse = (...args: [args: readonly string[], during?: (line: string, pid: number) => void]) =>
   terseIn(folder, ...args);
 const muon = "--optimizer.groups=[{ roles: [embedding, head, norm, vector], name: adamw }]";
-const own = ["--optimizer.name=muon", "--optimizer.lr=0.01", muon, "--sample.bytes=0", "--advise=false"];
+const own = ["--optimizer.name=muon", "--optimizer.lr=0.01", muon, "--sample.bytes=0"];
 const codec = ["--exchange.gradient.name=codec", "--exchange.gradient.codec=scaled-sign"];
 const rounds = ["--local.syncEvery=6", "--local.fragments=2", "--local.delay=1", "--local.alpha=0.25", ...codec];
 const train = (...args: string[]) => [...tinyTraining(text), ...own, ...args];

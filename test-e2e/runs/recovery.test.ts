@@ -20,7 +20,6 @@ const train = (...more: string[]) => [
   "--evaluate.every=8",
   "--logEvery=2",
   "--measureEvery=10",
-  "--advise=false", // it measures the network, and so times
   `--steps=${steps}`,
   ...more,
 ];

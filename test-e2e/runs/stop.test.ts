@@ -6,13 +6,7 @@ import { terseIn, tinyTraining, trainingFolder } from "./terse.ts";
 
 const { folder, text } = trainingFolder("stop");
 const terse = (args: readonly string[]) => terseIn(folder, args);
-const train = (...args: string[]) => [
-  ...tinyTraining(text),
-  "--sample.bytes=0",
-  "--advise=false",
-  "--evaluate.every=2",
-  ...args,
-];
+const train = (...args: string[]) => [...tinyTraining(text), "--sample.bytes=0", "--evaluate.every=2", ...args];
 
 const validated = (run: string): { step: number; loss: number }[] =>
   readFileSync(join(run, "metrics.jsonl"), "utf8")

@@ -37,6 +37,7 @@ export const tinyTraining = (text: string): string[] => [
   "--logEvery=1",
   "--sample.bytes=20",
   "--schedule.warmup=2",
+  "--advise=false", // it measures network and codecs at the end, which takes most of a minute on a busy machine
 ];
 
 /**
