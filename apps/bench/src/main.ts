@@ -10,6 +10,7 @@ import { convergenceReport } from "./convergence/report.ts";
 import { report } from "./cost-model/report.ts";
 import { exchangeReport } from "./exchange/report.ts";
 import { gpuReport } from "./gpu/report.ts";
+import { forgetKeptRuns } from "./kept-runs.ts";
 import { localReport } from "./local/report.ts";
 import { machineText } from "./machine.ts";
 import { modelsReport } from "./models/report.ts";
@@ -76,6 +77,7 @@ async function main(argv: readonly string[]): Promise<void> {
     }
     // After every setting, because a long run may be interrupted.
     if (record) keep(suite, lines);
+    if (!given && overrides.length === 0) forgetKeptRuns(`${suite}/${setting}`);
     all.push(...lines);
     if (svg !== undefined) draw(svg, pictures[suite]!(all, overrides));
   }

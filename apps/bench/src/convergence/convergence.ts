@@ -9,6 +9,7 @@
  */
 import { readRecipe } from "@terse/train/recipe";
 import { Hosts } from "../hosts/hosts.ts";
+import { keptRun } from "../kept-runs.ts";
 import { type Measurement, median } from "../measurement.ts";
 import { readLines } from "../recording.ts";
 import type { Suite } from "../suite.ts";
@@ -39,7 +40,7 @@ export const convergence: Suite = {
 /** The losses of a method, and how many steps sent how many bytes. */
 async function* losses(name: string, given: readonly string[]): AsyncGenerator<Measurement> {
   const method = methods[name]!;
-  await using runs = await Runs.open(method.hook);
+  await using runs = await Runs.open(given.length > 0 ? undefined : `convergence/${name}`, method.hook);
   const whole = readRecipe(new URL(recipe), given).steps;
   const train = (chosen: Settings, seed: number, steps = whole) =>
     runs.train([...method.changes, ...given, ...overridesOf(chosen, steps), `seed=${seed}`, `steps=${steps}`]);
@@ -154,29 +155,32 @@ function missing(name: string, owner: string): never {
 /** Runs of a method: ours several at once, PyTorch's one after the other. */
 class Runs implements AsyncDisposable {
   readonly #ours: Trainers | undefined;
-  readonly #peer: { readonly hosts: Hosts; readonly hook: Hook } | undefined;
+  readonly #peer: { readonly hosts: Hosts; readonly hook: Hook; readonly setting: string | undefined } | undefined;
   #last: Promise<unknown> = Promise.resolve();
 
-  private constructor(ours: Trainers | undefined, peer?: { hosts: Hosts; hook: Hook }) {
+  private constructor(ours: Trainers | undefined, peer?: { hosts: Hosts; hook: Hook; setting: string | undefined }) {
     this.#ours = ours;
     this.#peer = peer;
   }
 
-  static async open(hook: Hook | undefined): Promise<Runs> {
-    if (hook === undefined) return new Runs(await Trainers.open());
-    return new Runs(undefined, { hosts: await Hosts.open({ hosts: workers, program }), hook });
+  /** `setting`: for which finished runs are kept. */
+  static async open(setting: string | undefined, hook: Hook | undefined): Promise<Runs> {
+    if (hook === undefined) return new Runs(await Trainers.open(setting));
+    return new Runs(undefined, { hosts: await Hosts.open({ hosts: workers, program }), hook, setting });
   }
 
   train(overrides: readonly string[]): Promise<Trained> {
     if (this.#ours) return this.#ours.train({ recipe, overrides, workers, every });
-    const { hosts, hook } = this.#peer!;
-    const run = this.#last.then(async () => {
-      const take = readRecipe(new URL(recipe), overrides).steps;
-      const [first] = await hosts.ask<Trained>({ do: "pytorch", recipe, overrides, take, every, hook });
+    const { hosts, hook, setting } = this.#peer!;
+    const take = readRecipe(new URL(recipe), overrides).steps;
+    const asked = { recipe, overrides, take, every, hook };
+    const trained = async () => {
+      const [first] = await hosts.ask<Trained>({ do: "pytorch", ...asked });
       const run = received(first!);
       // Bytes are counted on links of their own only: here the counter would show the traffic of the whole machine.
       return { ...run, steps: run.steps.map((step) => ({ ...step, bytes: 0 })) };
-    });
+    };
+    const run = this.#last.then(() => keptRun(setting, asked, trained));
     this.#last = run.catch(() => {});
     return run;
   }

@@ -1,10 +1,6 @@
-import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
-import { fileURLToPath } from "node:url";
 import { describe, expect, it } from "vitest";
-import { recipe } from "../convergence/convergence.ts";
 import type { RecordedLine } from "../recording.ts";
 import { isMeasurable, type MeasurableItem, Readings } from "./item.ts";
-import { forgetKeptRuns, trainAll } from "./kept-runs.ts";
 import { papers, papersSuite } from "./papers.ts";
 import { chanceOfTies } from "./probed.ts";
 import { papersReport } from "./report.ts";
@@ -101,33 +97,5 @@ describe("the report", () => {
     expect(row("one-bit-lamb-volume")).toContain("| **no** |");
     expect(row("one-bit-lamb-theorem-1")).toContain("| not measurable here |");
     expect(row("lion-cub-figure-3")).toContain("| not yet measured |");
-  });
-});
-
-describe("trainings of a row", () => {
-  const row = `test-${process.pid}`;
-  const folder = fileURLToPath(new URL(`../../../../runs/bench-papers/${row}/`, import.meta.url));
-  const run = {
-    recipe,
-    overrides: ["model.width=8", "model.heads=1", "model.layers=1", "steps=2", "optimizer.lr=1e-3"],
-    workers: 1,
-    every: 2,
-  };
-
-  it("are kept until the row is complete, so that a row that is cut off goes on where it was", async () => {
-    try {
-      const [first] = await trainAll(row, [run]);
-      const [file] = readdirSync(folder) as [string];
-      const kept = JSON.parse(readFileSync(`${folder}${file}`, "utf8"));
-      expect(kept.points).toEqual(first!.points);
-      writeFileSync(`${folder}${file}`, JSON.stringify({ ...kept, points: [{ step: 2, loss: 7 }] }));
-      const [again, other] = await trainAll(row, [run, { ...run, overrides: [...run.overrides, "seed=1"] }]);
-      expect(again!.points).toEqual([{ step: 2, loss: 7 }]);
-      expect(other!.points.at(-1)!.loss).not.toBe(7);
-    } finally {
-      mkdirSync(folder, { recursive: true });
-      forgetKeptRuns(row);
-    }
-    expect(() => readdirSync(folder)).toThrow("ENOENT");
   });
 });

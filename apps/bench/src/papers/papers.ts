@@ -1,7 +1,7 @@
 /**
  * `bench papers`: every figure and table of the four papers, a row each: what it claims, what is measured here, and
  * whether the claim holds by a rule that is written down. A row is a setting of the suite and can be measured again
- * alone; trainings that a row has finished are kept until the row is complete (kept-runs.ts). Rows that another suite
+ * alone; trainings that a row has finished are kept until the row is complete (../kept-runs.ts). Rows that another suite
  * has measured take its recorded lines.
  *
  * The metric `verdict` of a row is 1 (yes), 0 (no), or not a number where it cannot be measured here.
@@ -11,7 +11,6 @@ import type { Suite } from "../suite.ts";
 import { dion } from "./dion.ts";
 import { distributedLion } from "./distributed-lion.ts";
 import { type Items, isMeasurable, Readings } from "./item.ts";
-import { forgetKeptRuns } from "./kept-runs.ts";
 import { lionCub } from "./lion-cub.ts";
 import { oneBitLamb } from "./one-bit-lamb.ts";
 
@@ -50,5 +49,4 @@ async function* row(name: string): AsyncGenerator<Measurement> {
   }
   yield { ...inCase, metric: "verdict", value: Number(item.holds(new Readings(values))), unit: "" };
   yield { ...inCase, metric: "minutes", value: (performance.now() - began) / 60_000, unit: "min" };
-  forgetKeptRuns(name);
 }

@@ -1,6 +1,6 @@
 /** What the probes of a training see: the metrics of measured steps, as `./terse train` writes them. */
 import { recipe } from "../convergence/convergence.ts";
-import { trainAll } from "./kept-runs.ts";
+import { Trainers } from "../convergence/trainers.ts";
 import { overridesFor, type Trial } from "./trained.ts";
 
 export interface Probed {
@@ -30,8 +30,9 @@ export async function* probed({
   ...trial
 }: Plan): AsyncGenerator<Probed> {
   const overrides = [...overridesFor({ name: row, ...trial }, steps), "seed=1", `steps=${steps}`];
-  const [run] = await trainAll(row, [{ recipe: of, overrides, workers, every: steps, probeAt: at }]);
-  for (const { step, metrics } of run!.probes!) {
+  await using trainers = await Trainers.open(`papers/${row}`);
+  const run = await trainers.train({ recipe: of, overrides, workers, every: steps, probeAt: at });
+  for (const { step, metrics } of run.probes!) {
     const value = <T>(key: string) => {
       const found = metrics[key];
       if (found === undefined) throw new Error(`nothing was measured as ${key} at step ${step}`);

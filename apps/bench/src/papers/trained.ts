@@ -2,8 +2,8 @@
 import { recipe } from "../convergence/convergence.ts";
 import { methods, settingsOwner } from "../convergence/methods.ts";
 import { chosenIn, overridesOf } from "../convergence/settings.ts";
+import { Trainers } from "../convergence/trainers.ts";
 import { type MeasurableItem, type Reading, type Readings, reading } from "./item.ts";
-import { trainAll } from "./kept-runs.ts";
 import { recordedValues } from "./recorded.ts";
 
 /** What one of a row's trainings changes. */
@@ -38,10 +38,8 @@ export async function* losses({ row, trials, seeds, steps = 400, recipe: of = re
       },
     })),
   );
-  const trained = await trainAll(
-    row,
-    runs.map(({ run }) => run),
-  );
+  await using trainers = await Trainers.open(`papers/${row}`);
+  const trained = await Promise.all(runs.map(({ run }) => trainers.train(run)));
   for (const [i, { metric }] of runs.entries()) yield reading(metric, trained[i]!.points.at(-1)!.loss, "nats/byte");
 }
 

@@ -52,7 +52,7 @@ export const recipe: Suite = Object.fromEntries(
 
 /** `loss_at_STEP` is the validation loss, in nats per byte; the last of them is also `validation_loss`. */
 async function* measure(method: string, given: readonly string[]): AsyncGenerator<Measurement> {
-  await using trainers = await Trainers.open();
+  await using trainers = await Trainers.open(given.length > 0 ? undefined : `recipe/${method}`);
   const changes = [...methods[method]!, ...given];
   const runs = await Promise.all(
     seeds.map((seed) =>
