@@ -89,6 +89,28 @@ describe("a run with local steps", () => {
   });
 });
 
+describe("a run with local steps within hosts", () => {
+  const hosts = ["--local.within=host", "--local.ranksPerHost=2", "--compareEvery=1"];
+  const out = join(folder, "hosts");
+
+  it("goes on from a save with the same bits, and with each rank alone", async () => {
+    const saves = ["--save.every=4", "--save.keep=20", "--nproc-per-node=4"];
+    const whole = await terse(train("--steps=12", ...rounds, ...hosts, ...saves, "--out", out));
+    expect([whole.code, whole.err]).toEqual([0, ""]);
+    expect(whole.out).toMatch(/each rank sends .* a step on its host, and .* in a round, every 3 steps \(/);
+    expect(whole.out).toMatch(/^local steps, in which the ranks of a host go together: one of 2 fragments/m);
+    const copy = join(folder, "hosts-from-8");
+    cpSync(out, copy, { recursive: true });
+    rmSync(join(copy, "step-12"), { recursive: true });
+    const again = await terse(["train", "--resume", copy, "--nproc-per-node=4"]);
+    expect([again.code, again.err]).toEqual([0, ""]);
+    expect(filesOf(copy, 12)).toEqual(filesOf(out, 12));
+    const alone = ["--local.within=rank", "--local.ranksPerHost=null", "--nproc-per-node=3", "--steps=18"];
+    const { code, err } = await terse(["train", "--resume", copy, ...alone]);
+    expect([code, err]).toEqual([0, ""]);
+  });
+});
+
 describe("a run with local steps that is asked to end", () => {
   it("ends where the next round is used, and goes on from there", async () => {
     const out = join(folder, "stopped");

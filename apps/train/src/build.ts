@@ -16,12 +16,20 @@ import {
   voteSchemes,
 } from "@terse/exchange";
 import { type Model, type ModelName, models } from "@terse/models";
-import { LocalSteps, Optimizer, type OptimizerOptions, OverlapError, type TrainingOptimizer } from "@terse/optimizers";
+import {
+  type HostGroups,
+  hostGroups,
+  LocalSteps,
+  Optimizer,
+  type OptimizerOptions,
+  OverlapError,
+  type TrainingOptimizer,
+} from "@terse/optimizers";
 import { OptionsError, print } from "@terse/options";
 import { type Arena, manualSeed } from "@terse/tensor";
 import { openDeviceOf } from "./device.ts";
 import { gatherTexts } from "./gather-texts.ts";
-import { hostsOfRanks } from "./hosts-of-ranks.ts";
+import { hostsOf, hostsOfRanks } from "./hosts-of-ranks.ts";
 import { ownDataPathRemedy, withOwnDataPath } from "./own-data-path.ts";
 import { groupsOf, methodName, methodsIn, remarkOnGradient } from "./parameter-groups.ts";
 import type { Recipe } from "./recipe.ts";
@@ -116,10 +124,26 @@ export async function buildData(
 
 export async function buildOptimizer(recipe: Recipe, arena: Arena, group: Group): Promise<TrainingOptimizer> {
   const measured = needsMeasurements(recipe) ? await measureLink(group) : undefined;
-  const hosts = needsHosts(recipe) ? await hostsOfRanks(group, readWorldEnvironment()) : undefined;
+  const hosts = needsHosts(recipe)
+    ? await hostsOfRanks(group, readWorldEnvironment(), {
+        choice: "exchange.vote: hierarchical",
+        key: "exchange.ranksPerHost",
+      })
+    : undefined;
   // Rounds travel beside all other messages, so they have a group of their own.
   const carrying = recipe.local ? (await group.split(0))! : group;
-  return makeOptimizer(recipe, arena, carrying, { measured, hosts });
+  const stepTogether = recipe.local?.within === "host" ? await hostsThatStep(recipe.local, group) : undefined;
+  return makeOptimizer(recipe, arena, carrying, { measured, hosts, stepTogether });
+}
+
+/** The groups of local steps within hosts. */
+async function hostsThatStep({ ranksPerHost }: NonNullable<Recipe["local"]>, group: Group): Promise<HostGroups> {
+  const asks = { choice: "local.within: host", key: "local.ranksPerHost" };
+  const hostOf =
+    ranksPerHost === undefined
+      ? await hostsOfRanks(group, readWorldEnvironment(), asks)
+      : hostsOf(group.size, ranksPerHost);
+  return hostGroups(group, hostOf);
 }
 
 /**
@@ -143,8 +167,9 @@ export function makeOptimizer(
     const built =
       local && ofRounds
         ? localSteps(local, arena, group, {
-            inner: { ...own!, clip, clipBy },
+            inner: { ...own!, clip, clipBy, overlap, compareEvery },
             outer: { ...ofRounds, ...sending, compareEvery: Math.ceil(compareEvery / local.syncEvery) },
+            hosts: surroundings.stepTogether,
           })
         : new Optimizer(arena, group, { ...own!, parallel, clip, clipBy, overlap, compareEvery, ...sending });
     checkVotes(recipe, built);
@@ -155,11 +180,15 @@ export function makeOptimizer(
 }
 
 function localSteps(
-  { optimizer, ...options }: NonNullable<Recipe["local"]>,
+  { optimizer, within, ranksPerHost: _, ...options }: NonNullable<Recipe["local"]>,
   arena: Arena,
   group: Group,
-  methods: { inner: OptimizerOptions; outer: OptimizerOptions },
+  methods: { inner: OptimizerOptions; outer: OptimizerOptions; hosts: HostGroups | undefined },
 ): LocalSteps {
+  if (within === "host" && !methods.hosts)
+    throw new OptionsError([
+      "local.within: host: local.ranksPerHost is missing: give the number of ranks on a host, which no launcher says here",
+    ]);
   return new LocalSteps(arena, group, { ...options, ...methods, outerLr: optimizer.lr });
 }
 
@@ -215,6 +244,7 @@ const needsHosts = ({ exchange }: Recipe) => takes(exchange.vote, "hosts") && ex
 interface Surroundings {
   readonly measured?: Measured | undefined;
   readonly hosts?: readonly number[] | undefined;
+  readonly stepTogether?: HostGroups | undefined; // of local.within: host
 }
 
 /**

@@ -40,6 +40,11 @@ describe("a recipe with local steps", () => {
     [["overlap=on"], /overlap: on, and with local nothing leaves during a backward: .* leave overlap out/],
     [["parallel.weight=2"], /parallel\.weight: with local each rank has the whole state of its own steps/],
     [["local.alpha=1.5"], /local\.alpha/],
+    [["local.ranksPerHost=2"], /local\.ranksPerHost: only within: host has it, .* leave it out, or take host/],
+    [
+      ["local.within=host", "exchange.vote=hierarchical", "local.optimizer.name=lion-cub", "local.optimizer.lr=1"],
+      /exchange\.vote: hierarchical, and with local\.within: host one rank of each host votes/,
+    ],
     [
       ["optimizer.name=lion-cub", "optimizer.momentumSync.segments=all"],
       /optimizer\.momentumSync: with local a rank's momenta are its own; leave it out/,
@@ -79,6 +84,30 @@ describe("a recipe with local steps", () => {
     ]);
     expect(of("local.alpha=0.5")).toEqual([expect.stringMatching(/^local\.alpha: 0\.5 of a rank's own work outlives/)]);
     expect(of("local.alpha=0.5", "local.delay=1")).toEqual([]);
+  });
+});
+
+describe("local steps within hosts", () => {
+  const within = [...local, "local.within=host", "local.fragments=2"];
+
+  it("may overlap what the ranks of a host send each other, and have methods whose point is that", () => {
+    const recipe = recipeOf(...within, "overlap=on", "optimizer.name=lion-cub", "schedule.warmup=2");
+    expect(remarksOn(recipe)).toEqual([]);
+  });
+
+  it("are planned by the number of ranks on a host, which a dry run must be told", async () => {
+    const link = { bitsPerSecond: 1e7, latency: 0.05 };
+    const speed = { flops: 1e9, measured: false };
+    await expect(planOf(recipeOf(...within), 6)).rejects.toThrow(
+      /^local\.within: host: local\.ranksPerHost is missing/,
+    );
+    const plan = await planOf(recipeOf(...within, "local.ranksPerHost=2"), 6, { link, speed });
+    const ofHosts = await planOf(recipeOf(...local, "local.fragments=2"), 3, { link, speed });
+    const longest = ({ phases }: typeof plan) => Math.max(...phases.map(({ time }) => time!.messages));
+    expect(longest(plan)).toBeCloseTo(longest(ofHosts), 6); // three hosts share a round as three ranks do
+    const bytesOf = ({ phases }: typeof plan, of: typeof Math.max) => of(...phases.map(({ bytes }) => bytes));
+    expect(bytesOf(plan, Math.min)).toBeCloseTo(plan.memory.parameters, -3); // an all-reduce of two ranks
+    expect(bytesOf(plan, Math.max)).toBeGreaterThan(bytesOf(ofHosts, Math.max) + bytesOf(plan, Math.min));
   });
 });
 

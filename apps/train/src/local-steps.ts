@@ -15,7 +15,7 @@ const alone: Readonly<Record<string, string>> = {
 
 /** Where local steps do not fit the rest of a recipe, a line each. */
 export function problemsOfLocal(recipe: Recipe): string[] {
-  const { local, steps, overlap, parallel } = recipe;
+  const { local, steps, overlap, parallel, exchange } = recipe;
   if (!local) return [];
   const problems: string[] = [];
   try {
@@ -30,7 +30,13 @@ export function problemsOfLocal(recipe: Recipe): string[] {
       `steps: after ${steps} steps the last ${steps - below} would not have reached the other ranks, because all parameters are shared every ${local.syncEvery} steps (local.syncEvery); take ${below > 0 ? `${below} or ` : ""}${below + local.syncEvery}`,
     );
   }
-  if (overlap === "on")
+  if (local.ranksPerHost !== undefined && local.within !== "host")
+    problems.push("local.ranksPerHost: only within: host has it, and within is rank; leave it out, or take host");
+  if (exchange.vote === "hierarchical" && local.within === "host")
+    problems.push(
+      "exchange.vote: hierarchical, and with local.within: host one rank of each host votes in a round; leave exchange.vote out",
+    );
+  if (overlap === "on" && local.within === "rank")
     problems.push(
       "overlap: on, and with local nothing leaves during a backward: a round travels beside whole steps with local.delay; leave overlap out",
     );
@@ -48,7 +54,7 @@ export function problemsOfLocal(recipe: Recipe): string[] {
       momentumSync?: { segments: unknown };
       localSteps?: number;
     };
-    if (momentumSync && momentumSync.segments !== "none")
+    if (momentumSync && momentumSync.segments !== "none" && local.within === "rank")
       problems.push(`${key}.momentumSync: with local a rank's momenta are its own; leave it out`);
     if (name === "zero-one-adam" && localSteps > 1)
       problems.push(
@@ -67,7 +73,8 @@ export function problemsOfLocal(recipe: Recipe): string[] {
 export function remarksOnLocal(recipe: Recipe): string[] {
   const { local } = recipe;
   if (!local) return [];
-  const senseless = ownOptimizers(recipe).flatMap(([key, { name }]) =>
+  const isAlone = local.within === "rank";
+  const senseless = (isAlone ? ownOptimizers(recipe) : []).flatMap(([key, { name }]) =>
     alone[name] === undefined
       ? []
       : [

@@ -26,10 +26,12 @@ function roundsText(
   from: number,
 ): string {
   const all = Array.from({ length: syncEvery }, (_, i) => bytesOf(from + i));
-  const rounds = all.filter((bytes) => bytes > 0);
+  const every = syncEvery / fragments;
+  const inside = every > 1 ? Math.min(...all) : 0; // of a host, in every step
+  const rounds = all.filter((bytes) => bytes > inside).map((bytes) => bytes - inside);
   const mean = all.reduce((sum, bytes) => sum + bytes, 0) / syncEvery;
   const [least, most] = [Math.min(...rounds), Math.max(...rounds)].map(bytesText) as [string, string];
-  const every = syncEvery / fragments;
+  const inHost = inside > 0 ? `${bytesText(inside)} a step on its host, and ` : "";
   const text = rounds.length === 0 ? "nothing" : least === most ? least : `${least} to ${most}`;
-  return `${text} in a round, every ${every === 1 ? "step" : `${every} steps`} (${bytesText(mean)} a step)`;
+  return `${inHost}${text} in a round, every ${every === 1 ? "step" : `${every} steps`} (${bytesText(mean)} a step)`;
 }

@@ -18,7 +18,7 @@ export {
 } from "./cost-model/table-one.ts";
 export { type Exchange, type ExchangeOptions, openExchange, StepExchange, type Tie } from "./exchange.ts";
 export { carryAlone } from "./kinds/carry-alone.ts";
-export type { FromOwnerOptions } from "./kinds/computed-mean.ts";
+export { type FromOwnerOptions, fromOwner } from "./kinds/computed-mean.ts";
 export { mean } from "./kinds/mean.ts";
 export {
   type ErrorCompensation,

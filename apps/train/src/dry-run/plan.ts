@@ -6,9 +6,10 @@
 import { type Group, type Link, linkText } from "@terse/collectives";
 import { datasets } from "@terse/data";
 import { type Measured, memoryOfRound } from "@terse/exchange";
-import { LocalSteps, type TrainingOptimizer } from "@terse/optimizers";
+import { type HostGroups, LocalSteps, layoutOf, type TrainingOptimizer } from "@terse/optimizers";
 import { Arena, type Segment, withDevice } from "@terse/tensor";
 import { buildModel, makeOptimizer, remarksOnModel } from "../build.ts";
+import { hostsOf } from "../hosts-of-ranks.ts";
 import { methodsInRun } from "../methods-in-run.ts";
 import { withOwnDataPath } from "../own-data-path.ts";
 import type { Recipe } from "../recipe.ts";
@@ -119,8 +120,17 @@ export function shapesOf(recipe: Recipe, group: Group, measured: Measured | unde
   return withDevice("meta", () => {
     const model = buildModel(recipe);
     const arena = new Arena(model);
-    return { model, arena, optimizer: makeOptimizer(recipe, arena, group, { measured }) };
+    const stepTogether = absentHosts(recipe, group);
+    return { model, arena, optimizer: makeOptimizer(recipe, arena, group, { measured, stepTogether }) };
   });
+}
+
+/** The groups of rank 0 of local steps within hosts of so many ranks. */
+function absentHosts({ local }: Recipe, { size, emulatedLink }: Group): HostGroups | undefined {
+  if (local?.within !== "host" || local.ranksPerHost === undefined) return undefined;
+  const layout = layoutOf(hostsOf(size, local.ranksPerHost), 0);
+  const inside = absentRanks(layout.ranksHere);
+  return { layout, inside, handOut: inside, between: absentRanks(layout.hosts, emulatedLink) };
 }
 
 /** The memory of a rank. Messages count as in the step of `steps` that takes most for them. */

@@ -26,15 +26,19 @@ export function timeOf(
   return { computing, ...timeOfMessages(optimizer, step, { ranks, measured, backward: hiding }) };
 }
 
-/** A step that uses a round waits for what `delay` steps have not hidden. Other steps send nothing. */
+/**
+ * A step that uses a round waits for what `delay` steps have not hidden. Other steps send nothing, or within a host, whose
+ * network is not the link of the prediction.
+ */
 function timeOfRound(
-  step: { readonly step: number; readonly bytes: number },
+  { step }: { readonly step: number },
   optimizer: TrainingOptimizer,
-  { delay }: NonNullable<Recipe["local"]>,
+  { delay, ranksPerHost = 1 }: NonNullable<Recipe["local"]>,
   { ranks, measured, computing }: { ranks: number; measured: Measured; computing: number },
 ): StepTime {
-  if (step.bytes === 0) return { computing, messages: 0, exposed: 0 };
-  const { messages, exposed } = timeOfMessages(optimizer, step, { ranks, measured, backward: 0 });
+  if (optimizer.requests(step).length === 0) return { computing, messages: 0, exposed: 0 };
+  const between = { ranks: Math.ceil(ranks / ranksPerHost), measured, backward: 0 };
+  const { messages, exposed } = timeOfMessages(optimizer, { step, bytes: 0 }, between);
   return { computing, messages, exposed: Math.max(0, exposed - delay * computing) };
 }
 

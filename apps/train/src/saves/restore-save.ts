@@ -11,7 +11,7 @@ import {
 } from "@terse/checkpoint";
 import type { Group } from "@terse/collectives";
 import type { Model } from "@terse/models";
-import { asOfOneRank, LocalSteps, SavedStateError, type StoredState, type TrainingOptimizer } from "@terse/optimizers";
+import { asOfOneHost, LocalSteps, SavedStateError, type StoredState, type TrainingOptimizer } from "@terse/optimizers";
 import { fromTypedArray, scope, setRandomState, type TypedArray } from "@terse/tensor";
 import { broadcastTensors } from "../broadcast-tensors.ts";
 import type { Parts } from "../parts.ts";
@@ -32,7 +32,9 @@ export async function restoreSave(
   if (average && hasAverage(manifest))
     await average.restore(() => loadWeightsOn(reader, join(folder, averageFolder), model, group));
   const saves = Array.from({ length: manifest.ranks }, (): StoredState => ({ tensors: new Map(), scalars: {} }));
-  const [had, has] = [manifest.recipe.local !== undefined, optimizer instanceof LocalSteps];
+  // Whose steps are taken together: undefined without local steps
+  const had = manifest.recipe.local && (manifest.recipe.local.within ?? "rank");
+  const has = optimizer instanceof LocalSteps ? optimizer.within : undefined;
   const sameRanks = manifest.ranks === group.size;
   const files = statesOf(group.rank, manifest, !sameRanks || had !== has);
   let random: string | undefined; // as this rank had it; other ranks than those of the save begin anew
@@ -44,7 +46,7 @@ export async function restoreSave(
     if (sameRanks && had === has) await checkFits(optimizer, record, folder);
   }
   try {
-    await scope(() => optimizer.restore(manifest.step, had && !has ? [asOfOneRank(saves)] : saves));
+    await scope(() => optimizer.restore(manifest.step, had && !has ? asOfOneHost(saves) : saves));
   } catch (error) {
     if (!(error instanceof SavedStateError)) throw error;
     throw new CheckpointError(

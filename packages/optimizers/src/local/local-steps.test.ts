@@ -2,20 +2,9 @@ import { StepRefusedError } from "@terse/exchange";
 import { describe, expect, it } from "vitest";
 import { adamw, anyCodec, compressed, lionCub, muon, sgd } from "../index.ts";
 import { savesOf } from "../testing/stored.ts";
-import { type Given, type GradientOf, trainLocally } from "../testing/train-locally.ts";
+import { type Given, type GradientOf, trainLocally, wandering } from "../testing/train-locally.ts";
 
 const nesterov = { algorithm: sgd({ momentum: 0.9, nesterov: true }), compareEvery: 1 };
-
-/** Numbers in [−1, 1) that look random. */
-function noise(...seed: readonly number[]): number {
-  let state = seed.reduce((hash, part) => Math.imul(hash ^ part, 0x9e3779b1) + 0x7f4a7c15, 0x2545f491);
-  state = Math.imul(state ^ (state >>> 15), 0x85ebca6b);
-  return ((state ^ (state >>> 13)) >>> 8) / 2 ** 23 - 1;
-}
-
-/** Pulls each element to a place of its own on each rank, with noise. */
-const wandering: GradientOf = ({ rank, step, layer, element, value }) =>
-  value - noise(rank, layer, element) + 0.3 * noise(rank, step, layer, element);
 
 describe("local steps are torchft's", () => {
   // Its regression fixtures of DiLoCo (torchft/local_sgd_test fixtures at 7eb7087): 2 fragments, H 6, θ₀ 1, every

@@ -14,6 +14,9 @@
  * Both steps are optimizers like any other: the inner one on a group of one rank, the outer one on all ranks, with Δ
  * compressed as any gradient is. What a round sends was fixed when it left, and it is used at a fixed step. So the bits
  * do not depend on the clock. θ̄ has the same bits on every rank.
+ *
+ * Where the ranks of a host take their steps together, "this rank" is a host: θ is alike on its ranks. Its first rank
+ * carries the rounds, and hands θ̄ out to the others.
  */
 import { type Group, loopback } from "@terse/collectives";
 import { type RefusalReason, reasonOf, StepRefusedError, watched } from "@terse/exchange";
@@ -27,13 +30,14 @@ import type { SavedState, StoredState } from "../saved-state.ts";
 import type { StepWatch } from "../step.ts";
 import type { StepReport, TrainingOptimizer } from "../training-optimizer.ts";
 import { type FragmentOrder, fragmentsOf } from "./fragments.ts";
+import { bytesHandedOut, type HostGroups, handedOut } from "./host-groups.ts";
 import { RoundSchedule } from "./round-schedule.ts";
-import { asOfOneRank, type PendingRound, restoreOwn, savedLocalSteps, storedLocalSteps } from "./saved-rounds.ts";
+import { type PendingRound, restoreOwn, savedLocalSteps, storedLocalSteps } from "./saved-rounds.ts";
 import { offsetsOf, SharedCopy } from "./shared-copy.ts";
 
 /** The options of `LocalSteps`. */
 export interface LocalStepsOptions {
-  /** The steps of this rank alone. Their `compareEvery`, `overlap` and `schemes` have no effect. */
+  /** The steps of this rank, or of its host. Of a rank alone `compareEvery` and `overlap` have no effect. */
   readonly inner: OptimizerOptions;
   /** The steps that the ranks take together, one for each round; `compareEvery` counts rounds of a fragment. */
   readonly outer: OptimizerOptions;
@@ -43,18 +47,20 @@ export interface LocalStepsOptions {
   readonly order?: FragmentOrder; // "strided" unless given
   readonly delay?: number; // τ < E; 0 unless given
   readonly alpha?: number; // α in [0, 1]; 0 unless given
+  /** The ranks of a host take their steps together. They are closed with the optimizer. */
+  readonly hosts?: HostGroups | undefined;
 }
+
+type Sent = Pick<StepReport, "bytes" | "messages">;
 
 /** A round that has left. */
 interface UnderWay extends Pick<PendingRound, "fragment" | "drift"> {
   /** Resolves when θ̄ of the fragment has changed, with what it cost. */
-  readonly arrived: Promise<Pick<StepReport, "bytes" | "messages">>;
+  readonly arrived: Promise<Sent>;
 }
 
 export class LocalSteps implements TrainingOptimizer {
   steps = 0;
-  readonly obstacle = undefined;
-  readonly bucketing = undefined;
   /**
    * Called when a round leaves, with the loss of this rank's step and the round's `drift`. The round is used when its
    * promise, too, has resolved. It may be set between two steps.
@@ -62,10 +68,12 @@ export class LocalSteps implements TrainingOptimizer {
   beside: ((own: { loss: number; drift: number }) => Promise<void>) | undefined;
   readonly #flat: FlatParameters;
   readonly #group: Group;
-  readonly #alone: Group;
+  readonly #inside: Group; // this rank alone, or its host
+  readonly #hosts: HostGroups | undefined;
   readonly #inner: Optimizer;
   readonly #copies: readonly SharedCopy[]; // by fragment
-  readonly #outers: readonly Optimizer[];
+  readonly #outers: readonly Optimizer[]; // by fragment; none on a rank that carries no rounds
+  #left: number[]; // rounds of each fragment
   readonly #schedule: RoundSchedule;
   readonly #outerLr: number;
   readonly #alpha: number;
@@ -79,22 +87,40 @@ export class LocalSteps implements TrainingOptimizer {
    * with the optimizer. Throws RangeError for options that do not fit together or the model.
    */
   constructor(flat: FlatParameters, group: Group, options: LocalStepsOptions) {
-    const { inner, outer, outerLr, syncEvery, fragments = 1, order = "strided", delay = 0, alpha = 0 } = options;
+    const { inner, outer, outerLr, syncEvery, fragments = 1, order = "strided", delay = 0, alpha = 0, hosts } = options;
     this.#schedule = new RoundSchedule({ syncEvery, fragments, delay });
     if (!(alpha >= 0 && alpha <= 1)) throw new RangeError(`local.alpha: expected a number from 0 to 1, got ${alpha}`);
-    if (alpha === 1 && group.size > 1)
+    if (alpha === 1 && (hosts?.layout.hosts ?? group.size) > 1)
       throw new RangeError("local.alpha: with 1 a rank never uses what the others send; take less, 0 for example");
     this.#flat = flat;
     this.#group = group;
     this.#outerLr = outerLr;
     this.#alpha = alpha;
-    this.#alone = loopback(1)[0]!;
-    this.#inner = new Optimizer(flat, this.#alone, { ...inner, overlap: "off", compareEvery: 0 });
+    this.#hosts = hosts;
+    this.#inside = hosts?.inside ?? loopback(1)[0]!;
+    this.#inner = new Optimizer(flat, this.#inside, hosts ? inner : { ...inner, overlap: "off", compareEvery: 0 });
     const parts = fragmentsOf(flat.segments, fragments, order);
     const longest = Math.max(...parts.map((segments) => offsetsOf(segments).at(-1)!));
     const differences = keep(zeros([longest], { device: flat.parameters.device }));
     this.#copies = parts.map((segments) => new SharedCopy(flat, segments, differences));
-    this.#outers = this.#copies.map((copy) => new Optimizer(copy, group, { ...outer, overlap: "off" }));
+    const carrying = hosts ? hosts.between : group;
+    this.#outers = carrying
+      ? this.#copies.map((copy) => new Optimizer(copy, carrying, { ...outer, overlap: "off" }))
+      : [];
+    this.#left = this.#copies.map(() => 0);
+  }
+
+  /** Whose steps are taken together: a rank's own, or a host's. */
+  get within(): "rank" | "host" {
+    return this.#hosts ? "host" : "rank";
+  }
+
+  get obstacle(): string | undefined {
+    return this.#hosts && this.#inner.obstacle;
+  }
+
+  get bucketing(): string | undefined {
+    return this.#inner.bucketing;
   }
 
   /** Bytes of what it has besides the states of its optimizers: θ̄, and Δ of the largest fragment. */
@@ -104,7 +130,7 @@ export class LocalSteps implements TrainingOptimizer {
   }
 
   get schemes(): Optimizer["schemes"] {
-    return this.#outers[0]!.schemes;
+    return (this.#outers[0] ?? this.#inner).schemes;
   }
 
   get denseBytes(): number {
@@ -113,7 +139,7 @@ export class LocalSteps implements TrainingOptimizer {
 
   set watch(watch: StepWatch | undefined) {
     this.#watch = watch;
-    this.#inner.watch = watch && ownParts(watch);
+    this.#inner.watch = this.#hosts ? watch : watch && ownParts(watch);
     for (const outer of this.#outers) outer.watch = watch;
   }
 
@@ -121,15 +147,18 @@ export class LocalSteps implements TrainingOptimizer {
     return this.#watch;
   }
 
-  /** Nothing leaves during backward. */
-  async begin(): Promise<void> {}
+  /** What the ranks of a host send each other may leave during backward; a round does not. */
+  async begin(given: { lr: number; loss?: number }): Promise<void> {
+    this.#take();
+    if (!this.#refusal) await this.#inner.begin(given);
+  }
 
   async step({ lr, loss = 0 }: { lr: number; loss?: number }): Promise<StepReport> {
     this.#take();
-    const gradientNorm = await this.#ownStep(lr, loss);
+    const own = await this.#ownStep(lr, loss);
     this.steps++;
     if (this.#schedule.leaves(this.steps)) this.#leave(loss);
-    if (!this.#schedule.isUsed(this.steps)) return { gradientNorm, ...nothing };
+    if (!this.#schedule.isUsed(this.steps)) return own;
     if (!this.#underWay) this.#leave(loss); // its moment was before this optimizer's first step
     const began = performance.now();
     const { fragment, drift, arrived } = this.#underWay!;
@@ -139,21 +168,24 @@ export class LocalSteps implements TrainingOptimizer {
     });
     const exposedSeconds = (performance.now() - began) / 1000;
     this.#mix();
-    return { gradientNorm, bytes, messages, exposedSeconds, round: { fragment, drift } };
+    return {
+      gradientNorm: own.gradientNorm,
+      bytes: own.bytes + bytes,
+      messages: own.messages + messages,
+      exposedSeconds: own.exposedSeconds + exposedSeconds,
+      round: { fragment, drift },
+    };
   }
 
-  /**
-   * This rank's own step. A refused one is not taken, and no other follows it until all ranks refuse the round. Resolves
-   * to the norm of the gradient.
-   */
-  async #ownStep(lr: number, loss: number): Promise<number> {
-    if (this.#refusal) return Number.NaN;
+  /** This rank's own step. A refused one is not taken, and no other follows it until all ranks refuse the round. */
+  async #ownStep(lr: number, loss: number): Promise<StepReport> {
+    if (this.#refusal) return refused;
     try {
-      return (await this.#inner.step({ lr, loss })).gradientNorm;
+      return await this.#inner.step({ lr, loss });
     } catch (error) {
       if (!(error instanceof StepRefusedError)) throw error;
       this.#refusal = reasonOf(error);
-      return Number.NaN;
+      return refused;
     }
   }
 
@@ -163,11 +195,20 @@ export class LocalSteps implements TrainingOptimizer {
     const fragment = this.#schedule.fragmentAt(this.steps);
     const drift = this.#update(() => this.#copies[fragment]!.subtract());
     const refusal = this.#refusal;
+    this.#left[fragment]!++;
     // A scope of its own: it lasts as long as the round, which may outlive the step that it leaves in.
-    const round = scope(() => this.#outers[fragment]!.step({ lr: this.#outerLr, ...(refusal && { refusal }) }));
+    const round = scope(() => this.#carry(fragment, refusal));
     const arrived = Promise.all([round, this.beside?.({ loss, drift })]).then(([report]) => report);
     arrived.catch(() => {}); // `step` throws it
     this.#underWay = { fragment, drift, arrived };
+  }
+
+  /** θ̄ of the fragment ← the outer step, on all ranks. Without an outer step this rank gets what another has. */
+  #carry(fragment: number, refusal: RefusalReason | undefined): Promise<Sent> {
+    const outer = this.#outers[fragment];
+    const step = async (): Promise<Sent> =>
+      (await outer?.step({ lr: this.#outerLr, ...(refusal && { refusal }) })) ?? refused;
+    return this.#hosts ? handedOut(this.#hosts, this.#copies[fragment]!.parameters, step) : step();
   }
 
   /** The rank goes on from the shared copy of the fragment that was under way. */
@@ -201,25 +242,31 @@ export class LocalSteps implements TrainingOptimizer {
   }
 
   bytesSent(step = this.steps): number {
+    const inside = this.#inner.bytesSent(step);
     const round = this.#schedule.roundOf(step);
-    return round ? this.#outers[round.fragment]!.bytesSent(round.number) : 0;
+    if (!round) return inside;
+    const { fragment, number } = round;
+    const between = this.#outers[fragment]?.bytesSent(number) ?? 0;
+    return inside + between + bytesHandedOut(this.#hosts, this.#copies[fragment]!.parameters.length);
   }
 
+  /** Those of a round, which the ranks that carry it make. */
   requests(step = this.steps): ({ readonly elements: number } & Rounds)[] {
     const round = this.#schedule.roundOf(step);
-    return round ? this.#outers[round.fragment]!.requests(round.number) : [];
+    return (round && this.#outers[round.fragment]?.requests(round.number)) ?? [];
   }
 
   momenta(): readonly Tensor[] {
     return this.#inner.momenta();
   }
 
-  averagesMomenta(): boolean {
-    return false;
+  averagesMomenta(step: number): boolean {
+    return this.#inner.averagesMomenta(step);
   }
 
-  /** Of this rank's own steps, in which nothing is voted on. */
+  /** Of this rank's own steps, in which nothing is voted on where it is alone. */
   layers(): Layer[] {
+    if (this.#hosts) return this.#inner.layers();
     return this.#inner.layers().map((layer) => {
       const { votes: _, ...algorithm } = layer.algorithm;
       return Object.assign(Object.create(layer) as Layer, { algorithm });
@@ -254,8 +301,9 @@ export class LocalSteps implements TrainingOptimizer {
       inner,
       outers,
       flat: this.#flat,
-      rounds: this.#outers.map(({ steps }) => steps),
+      rounds: this.#left,
       pending,
+      layout: this.#hosts?.layout,
     });
   }
 
@@ -265,12 +313,12 @@ export class LocalSteps implements TrainingOptimizer {
    */
   async restore(steps: number, saves: readonly StoredState[]): Promise<void> {
     const { rank, size: ranks } = this.#group;
-    const fragments = this.#outers.length;
+    const [fragments, layout] = [this.#copies.length, this.#hosts?.layout];
     const { segments } = this.#flat;
-    const stored = storedLocalSteps(saves, { rank, ranks, fragments, segments });
-    const own = saves.length === ranks ? saves[rank]! : asOfOneRank(saves);
-    await this.#inner.restore(steps, stored ? [own] : saves);
+    const stored = storedLocalSteps(saves, { rank, ranks, fragments, segments, layout });
+    await this.#inner.restore(steps, stored?.inner ?? saves);
     for (const [i, outer] of this.#outers.entries()) if (stored) await outer.restore(stored.rounds[i]!, stored.outers);
+    this.#left = [...(stored?.rounds ?? this.#left.map(() => 0))];
     this.#taken = true;
     for (const copy of this.#copies) copy.take();
     this.steps = steps;
@@ -285,7 +333,8 @@ export class LocalSteps implements TrainingOptimizer {
     await this.#underWay?.arrived.catch(() => {}); // the group has failed, and its operations throw it
     await this.#inner.close();
     for (const outer of this.#outers) await outer.close();
-    await this.#alone.close();
+    await Promise.all([this.#hosts?.handOut.close(), this.#hosts?.between?.close()]);
+    await this.#inside.close();
     await this.#group.close();
   }
 
@@ -294,7 +343,7 @@ export class LocalSteps implements TrainingOptimizer {
   }
 }
 
-const nothing = { bytes: 0, messages: 0, exposedSeconds: 0 };
+const refused = { gradientNorm: Number.NaN, bytes: 0, messages: 0, exposedSeconds: 0 };
 
 /** What a rank's own steps show: no messages, though they pass an exchange, and no votes, which nobody counts. */
 function ownParts(watch: StepWatch): StepWatch {

@@ -6,10 +6,12 @@
  *   outer.<name>          the state of the outer steps
  *   local.rounds          a number: rounds of each fragment that have left
  *   local.pending         of a round that has arrived and is not used yet: fragment, bytes, messages, ‖Δ‖
+ *   local.host            where the ranks of a host step together: hosts, this rank's one, its place there, ranks there
  */
 import { fromTypedArray, noGrad, type Segment, type TypedArray } from "@terse/tensor";
 import type { FlatParameters } from "../flat-parameters.ts";
 import { meanOf, type SavedState, SavedStateError, type Scalar, type StoredState } from "../saved-state.ts";
+import type { HostLayout } from "./host-groups.ts";
 
 /** A round that has arrived, and that the ranks use later. */
 export interface PendingRound {
@@ -20,7 +22,7 @@ export interface PendingRound {
 }
 
 const [own, outer] = ["island.", "outer."];
-const [roundsKey, pendingKey] = ["local.rounds", "local.pending"];
+const [roundsKey, pendingKey, hostKey] = ["local.rounds", "local.pending", "local.host"];
 
 /** Whether a tensor or number of a save belongs to local steps alone. */
 const isOfLocalSteps = (name: string): boolean => /^(island|outer|local)\./.test(name);
@@ -31,10 +33,11 @@ interface Parts {
   readonly flat: FlatParameters;
   readonly rounds: readonly number[]; // by fragment
   readonly pending: PendingRound | undefined;
+  readonly layout: HostLayout | undefined;
 }
 
 /** The state of local steps, by the names above. */
-export function savedLocalSteps({ inner, outers, flat, rounds, pending }: Parts): SavedState {
+export function savedLocalSteps({ inner, outers, flat, rounds, pending, layout }: Parts): SavedState {
   const ofOuters = outers.flatMap(({ tensors }) => [...tensors]);
   const numbersOfOuters = outers.flatMap(({ scalars }) => Object.entries(scalars));
   return {
@@ -50,6 +53,7 @@ export function savedLocalSteps({ inner, outers, flat, rounds, pending }: Parts)
       ...Object.fromEntries(numbersOfOuters.map(([name, number]) => [`${outer}${name}`, number])),
       [roundsKey]: rounds,
       ...(pending && { [pendingKey]: [pending.fragment, pending.bytes, pending.messages, pending.drift] }),
+      ...(layout && { [hostKey]: numbersOf(layout) }),
     },
   };
 }
@@ -58,8 +62,9 @@ export function savedLocalSteps({ inner, outers, flat, rounds, pending }: Parts)
 export interface StoredLocalSteps {
   readonly rounds: readonly number[]; // by fragment
   readonly pending: PendingRound | undefined;
-  readonly outers: readonly StoredState[]; // of all ranks that have saved
-  /** θ by parameter: this rank's own, or the mean of all where the number of ranks has changed. */
+  readonly inner: readonly StoredState[]; // of the ranks that step together
+  readonly outers: readonly StoredState[]; // of all ranks that have carried rounds
+  /** θ by parameter: this rank's own, or the mean of all where other ranks step together than in the save. */
   readonly θ: ReadonlyMap<string, TypedArray>;
 }
 
@@ -68,24 +73,31 @@ interface Taker {
   readonly ranks: number;
   readonly fragments: number;
   readonly segments: readonly Segment[];
+  readonly layout: HostLayout | undefined; // where the ranks of a host step together
 }
 
 /** Undefined where the run had no local steps. SavedStateError where it had other fragments, or lacks a parameter. */
 export function storedLocalSteps(
   saves: readonly StoredState[],
-  { rank, ranks, fragments, segments }: Taker,
+  { rank, ranks, fragments, segments, layout }: Taker,
 ): StoredLocalSteps | undefined {
-  const same = saves.length === ranks;
-  const { scalars } = saves[same ? rank : 0]!;
+  const [first] = saves.length === ranks ? [saves[rank]!] : saves;
+  const { scalars } = first!;
   const rounds = scalars[roundsKey] as readonly number[] | undefined;
   if (!rounds) return undefined;
   if (rounds.length !== fragments)
     throw new SavedStateError(
       `it has ${rounds.length} fragments, and local.fragments is ${fragments}: take local.fragments: ${rounds.length}`,
     );
+  const [hosts, host, , ranksHere] = (scalars[hostKey] ?? []) as readonly number[];
+  const same = saves.length === ranks && (hosts === undefined) === (layout === undefined);
+  if (same && layout && String(scalars[hostKey]) !== String(numbersOf(layout)))
+    throw new SavedStateError(
+      `this rank was one of the ${ranksHere} of host ${host}, of ${hosts}, and now it is one of ${layout.ranksHere} of host ${layout.host}, of ${layout.hosts}: start as many ranks on each host as before`,
+    );
   const [fragment, bytes, messages, drift] = (scalars[pendingKey] ?? []) as readonly number[];
   const θ = segments.map(({ name, length }) => {
-    const of = (same ? [saves[rank]!] : saves).map(({ tensors }) => tensors.get(`${own}${name}`));
+    const of = (same ? [first!] : saves.filter(carriesRounds)).map(({ tensors }) => tensors.get(`${own}${name}`));
     const found = of.filter((values) => values?.length === length) as TypedArray[];
     if (found.length < of.length)
       throw new SavedStateError(
@@ -96,7 +108,8 @@ export function storedLocalSteps(
   return {
     rounds,
     pending: fragment === undefined ? undefined : ({ fragment, bytes, messages, drift } as PendingRound),
-    outers: saves.map(ofOuter),
+    inner: same ? ownOf(saves, rank, layout) : asOfOneHost(saves),
+    outers: same && layout ? ofHosts(first!, layout) : saves.filter(carriesRounds).map(ofOuter),
     θ: new Map(θ),
   };
 }
@@ -116,11 +129,42 @@ function ofOuter({ tensors, scalars }: StoredState): StoredState {
   return { tensors: new Map(part(tensors)), scalars: Object.fromEntries(part<Scalar>(Object.entries(scalars))) };
 }
 
+const numbersOf = ({ hosts, host, place, ranksHere }: HostLayout) => [hosts, host, place, ranksHere];
+
+/** The first rank of a host carries its rounds; without hosts each rank does. */
+function carriesRounds({ scalars }: StoredState): boolean {
+  const [, , place = 0] = (scalars[hostKey] ?? []) as readonly number[];
+  return place === 0;
+}
+
+/** The outer part of this rank's save, in its place among the hosts: the others need not have been read. */
+const ofHosts = (own: StoredState, { hosts, host }: HostLayout): StoredState[] =>
+  Array.from({ length: hosts }, (_, each) => (each === host ? ofOuter(own) : { tensors: new Map(), scalars: {} }));
+
+/** The saves of the ranks that this one steps together with. */
+function ownOf(saves: readonly StoredState[], rank: number, layout: HostLayout | undefined): readonly StoredState[] {
+  const first = rank - (layout?.place ?? 0); // the ranks of a host follow each other
+  return saves.slice(first, first + (layout?.ranksHere ?? 1));
+}
+
 /**
- * What the ranks of a run with local steps have saved of their own steps, as the save of a run with a single rank: the
- * mean of what they had. The model of such a save is θ̄.
+ * What the ranks of a run with local steps have saved of their own steps, as the save of a run with a single host: the
+ * mean of what all hosts had, rank by rank of a host. Without hosts it is that of a single rank. The model of such a
+ * save is θ̄.
  */
-export function asOfOneRank(saves: readonly StoredState[]): StoredState {
+export function asOfOneHost(saves: readonly StoredState[]): StoredState[] {
+  const begins = saves.flatMap((save, rank) => (carriesRounds(save) ? [rank] : []));
+  const hosts = begins.map((begin, i) => saves.slice(begin, begins[i + 1]));
+  const [own] = hosts as [StoredState[]];
+  const other = hosts.find(({ length }) => length !== own.length);
+  if (other)
+    throw new SavedStateError(
+      `its hosts had ${own.length} and ${other.length} ranks, and what they had has no mean: resume with the hosts and ranks of the save`,
+    );
+  return own.map((_, place) => meanOfSaves(hosts.map((ranks) => ranks[place]!)));
+}
+
+function meanOfSaves(saves: readonly StoredState[]): StoredState {
   const [first] = saves as [StoredState, ...StoredState[]];
   const names = [...first.tensors.keys()].filter((name) => !isOfLocalSteps(name));
   const scalars = Object.entries(first.scalars).filter(([name]) => !isOfLocalSteps(name));

@@ -1,7 +1,7 @@
 /** For tests: a model of scalars or vectors whose gradients the test gives, trained with local steps on some ranks. */
 import { StepRefusedError } from "@terse/exchange";
 import { Arena, fromTypedArray, Module, ModuleList, noGrad, Parameter } from "@terse/tensor";
-import { LocalSteps, type LocalStepsOptions, type StepWatch, type StoredState, sgd } from "../index.ts";
+import { hostGroups, LocalSteps, type LocalStepsOptions, type StepWatch, type StoredState, sgd } from "../index.ts";
 import { onRanks } from "./on-ranks.ts";
 
 class Layer extends Module {
@@ -52,6 +52,8 @@ export interface LocalRun {
   readonly looks?: (step: number) => boolean;
   /** Milliseconds that a rank waits before a step. */
   readonly waits?: (rank: number, step: number) => number;
+  /** The host of each rank, where the ranks of a host take their steps together. */
+  readonly hosts?: readonly number[];
   /** Looks on at a rank's steps. */
   readonly watch?: (rank: number) => StepWatch;
 }
@@ -63,14 +65,15 @@ export function trainLocally(
   ranks: number,
   given: Given,
   gradient: GradientOf,
-  { steps, lr = 0.1, sizes = [1, 1], start = 1, from, looks = () => true, waits, watch }: LocalRun,
+  { steps, lr = 0.1, sizes = [1, 1], start = 1, from, looks = () => true, waits, watch, hosts }: LocalRun,
 ): Promise<{ seen: Seen[]; save: StoredState; refused: Refused | undefined }[]> {
   return onRanks(ranks, async (base) => {
     const { rank } = base;
     const values = sizes.map((n, i) => Float32Array.from({ length: n }, (_, k) => from?.shared[i]?.[k] ?? start));
     const arena = new Arena(new Layers(values));
     const plain = { algorithm: sgd() };
-    const options = { inner: plain, outer: plain, outerLr: 1, ...given };
+    const groups = hosts && (await hostGroups(base, hosts));
+    const options = { inner: plain, outer: plain, outerLr: 1, ...given, hosts: groups };
     await using optimizer = new LocalSteps(arena, (await base.split(0))!, options);
     optimizer.watch = watch?.(rank);
     if (from) await optimizer.restore(from.at, from.saves(rank));
@@ -106,3 +109,14 @@ export function trainLocally(
     return { seen, refused, save: { tensors: read, scalars: structuredClone(scalars) } };
   });
 }
+
+/** Numbers in [−1, 1) that look random. */
+function noise(...seed: readonly number[]): number {
+  let state = seed.reduce((hash, part) => Math.imul(hash ^ part, 0x9e3779b1) + 0x7f4a7c15, 0x2545f491);
+  state = Math.imul(state ^ (state >>> 15), 0x85ebca6b);
+  return ((state ^ (state >>> 13)) >>> 8) / 2 ** 23 - 1;
+}
+
+/** Pulls each element to a place of its own on each rank, with noise. */
+export const wandering: GradientOf = ({ rank, step, layer, element, value }) =>
+  value - noise(rank, layer, element) + 0.3 * noise(rank, step, layer, element);
