@@ -22,12 +22,16 @@ describe("save.best", () => {
   it("keeps the save of the lowest validation loss, which RUN/best names for other commands", async () => {
     const run = join(folder, "best");
     const keeps = ["--save.best=true", "--save.every=20", "--save.keep=1"];
-    const { code, err } = await terse(train("--steps=30", ...worse, ...keeps, "--out", run));
+    const { code, err, out } = await terse(train("--steps=30", ...worse, ...keeps, "--out", run));
     expect([code, err]).toEqual([0, ""]);
     const [best] = validated(run)
       .filter(({ step }) => step > 0)
       .sort((a, b) => a.loss - b.loss || a.step - b.step);
     expect(best!.step).toBeLessThan(30);
+    expect(out).toContain(`\nbest validation: ${best!.loss.toFixed(3)} after ${best!.step} steps\n`);
+    const lines = readFileSync(join(run, "metrics.jsonl"), "utf8").trimEnd().split("\n");
+    const said = lines.map((line) => JSON.parse(line) as Record<string, number>).findLast((line) => line["best/loss"]);
+    expect(said).toEqual({ step: best!.step, "best/step": best!.step, "best/loss": best!.loss });
     expect(saves(run).sort()).toEqual([`step-${best!.step}`, "step-30"].sort());
     const sampled = async (of: string) => (await terse(["sample", join(run, of), "--bytes=40"])).out;
     expect(await sampled("best")).toBe(await sampled(`step-${best!.step}`));

@@ -3,6 +3,7 @@ import { CheckpointError } from "@terse/checkpoint";
 import type { Group } from "@terse/collectives";
 import type { AutoVoteScheme, Choice } from "@terse/exchange";
 import type { StepReport, TrainingOptimizer } from "@terse/optimizers";
+import type { Validated } from "./best-so-far.ts";
 import { emulatedLinkText } from "./emulated-link-text.ts";
 import { sentence } from "./failure.ts";
 import { bytesText, durationText } from "./format.ts";
@@ -46,6 +47,7 @@ export class Journal implements AsyncDisposable {
   #stepSeconds = 0; // of the steps before the last log
   #firstValidation: Record<string, number> | undefined; // metrics by name
   #lastValidation: Record<string, number> = {};
+  #best: Validated["best"]; // where the recipe looks at it
   #trained = { seconds: 0, bytes: 0 }; // in all steps of the run, also before it was resumed
   #sent = { steps: 0, bytes: 0 }; // a mean over steps: those that average momenta send more than others
   #measureIsDue = false;
@@ -62,6 +64,7 @@ export class Journal implements AsyncDisposable {
     const { data, run, remarks } = parts;
     const { elapsed_seconds = 0, total_bytes = 0 } = run.logged;
     this.#trained = { seconds: elapsed_seconds, bytes: total_bytes };
+    if (recipe.save.best || recipe.stop) this.#best = run.validatedBefore?.best;
     run.note = (text) => this.note(text);
     run.sums = () => ({
       elapsed_seconds: this.#trained.seconds + (performance.now() - this.#since.time) / 1000,
@@ -212,6 +215,12 @@ export class Journal implements AsyncDisposable {
     }
   }
 
+  /** The validation loss after `step` steps is the lowest so far, where the recipe looks at that. */
+  isBest(step: number, loss: number): void {
+    this.#best = { step, loss };
+    if (this.#terminal) this.#parts.run.log({ step, "best/step": step, "best/loss": loss });
+  }
+
   /** A signal ends the run after `step` steps. On every rank. */
   async stopped(step: number, signal: string): Promise<void> {
     const skipped = await skippedSamples(this.#parts.data, this.#group);
@@ -281,7 +290,7 @@ export class Journal implements AsyncDisposable {
       step,
       seconds: (performance.now() - this.#began) / 1000,
       bytesSent: this.#sent.steps > 0 ? this.#sent.bytes / this.#sent.steps : undefined,
-      validation: { first: this.#firstValidation ?? {}, last: this.#lastValidation },
+      validation: { first: this.#firstValidation ?? {}, last: this.#lastValidation, best: this.#best },
       skipped,
     });
     this.#terminal.summary(summary);

@@ -1,6 +1,7 @@
 import type { Group } from "@terse/collectives";
 import { datasets } from "@terse/data";
 import { continuesText } from "@terse/models";
+import type { Validated } from "./best-so-far.ts";
 import { emulatedLinkText } from "./emulated-link-text.ts";
 import { bytesText, durationText } from "./format.ts";
 import type { Parts } from "./parts.ts";
@@ -19,6 +20,7 @@ interface Measured {
   readonly validation: {
     readonly first: Readonly<Record<string, number>>;
     readonly last: Readonly<Record<string, number>>;
+    readonly best: Validated["best"]; // where the recipe looks at it
   };
   readonly skipped: readonly string[];
 }
@@ -29,7 +31,7 @@ export async function runSummary(
   group: Group,
   { model, data, optimizer }: Parts,
   run: Run,
-  { step, seconds, bytesSent = optimizer.bytesSent(), validation: { first, last }, skipped }: Measured,
+  { step, seconds, bytesSent = optimizer.bytesSent(), validation: { first, last, best }, skipped }: Measured,
 ): Promise<Record<string, string>> {
   const own = model.metricUnits(data.unit);
   const units = { ...own, ...ofAverage(own) };
@@ -41,6 +43,7 @@ export async function runSummary(
   const link = emulatedLinkText(group);
   return {
     ...Object.fromEntries(validation),
+    ...(best && { "best validation": `${best.loss.toFixed(3)} after ${best.step} steps` }),
     "sent per step":
       group.size === 1
         ? "nothing: one rank"

@@ -105,7 +105,9 @@ async function takeSteps(run: Run, group: Group, args: TrainArguments, opened: A
   /** With an average its losses count, and those before it has begun do not. Returns whether this is the lowest. */
   const saw = (step: number, metrics: Readonly<Record<string, number>> = {}) => {
     const loss = metrics[average ? "loss_of_average" : "loss"];
-    return loss !== undefined && best.saw(step, loss);
+    const isBest = loss !== undefined && best.saw(step, loss);
+    if (isBest && (recipe.save.best || recipe.stop)) journal.isBest(step, loss);
+    return isBest;
   };
 
   await optimizer.compare(); // every rank begins with the same parameters

@@ -95,6 +95,12 @@ describe.skipIf(!browserPath)(`in a headless Chromium${whyNoBrowser}`, () => {
     expect(await page.textContent(".state")).toBe("running");
     expect(await page.evaluate("document.querySelector('progress').value")).toBe(10);
 
+    expect(await page.textContent(".facts")).not.toContain("best");
+    run.add({ step: 30, "val/loss": 4 }, { step: 40, "val/loss": 4.5 });
+    await until(page, "document.querySelector('.facts').textContent.includes('best4.0000 after 30 steps')");
+    run.add({ step: 45, "val/loss": 4.25, "best/loss": 3.5, "best/step": 45 }); // with an average, for example
+    await until(page, "document.querySelector('.facts').textContent.includes('best3.5000 after 45 steps')");
+
     run.add(measured(49), { step: 50, ...rare }, { step: 50, "sample/prompt": "a", "sample/text": "<b>text</b>" });
     await until(page, "document.querySelector('progress').value === 50");
     await until(page, `!${card("Sample of text")}.hidden`);

@@ -65,6 +65,7 @@ function runCard(run: RunData, i: number): HTMLElement {
     ["trained", quantity(run.at(steps, "seconds"), "s")],
     ["loss", lastText(run, "train/loss")],
     ["validation", lastText(run, "val/loss")],
+    ["best", bestText(run)],
     ["step", stepSeconds === undefined ? undefined : quantity(stepSeconds, "s")],
     ["waiting", exposed === undefined ? undefined : quantity(exposed, "share")],
     ["sent", quantity(run.at(steps, "bytes"), "B")],
@@ -107,6 +108,16 @@ function runCard(run: RunData, i: number): HTMLElement {
 }
 
 const lastText = (run: RunData, key: string) => run.lastOf(key)?.toFixed(4);
+
+/** The lowest validation loss: what the run itself has found, or else the lowest of its lines. */
+function bestText({ columns }: RunData): string | undefined {
+  const found = columns.get("best/loss");
+  const { steps, values } = found ?? columns.get("val/loss") ?? { steps: [], values: [] };
+  const least = found ? values.length - 1 : values.reduce((at, value, i) => (value < values[at]! ? i : at), 0);
+  if (values.length < (found ? 1 : 2)) return undefined;
+  return `${values[least]!.toFixed(4)} after ${steps[least]!.toLocaleString("en-US")} steps`;
+}
+
 const textOf = (value: unknown) => (typeof value === "string" ? value : undefined);
 const linkText = (value: unknown) => (typeof value === "string" ? `emulated, ${value}` : undefined);
 
