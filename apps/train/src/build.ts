@@ -32,6 +32,7 @@ import { gatherTexts } from "./gather-texts.ts";
 import { hostsOf, hostsOfRanks } from "./hosts-of-ranks.ts";
 import { ownDataPathRemedy, withOwnDataPath } from "./own-data-path.ts";
 import { groupsOf, methodName, methodsIn, remarkOnGradient } from "./parameter-groups.ts";
+import { readsData } from "./reads-data.ts";
 import type { Recipe } from "./recipe.ts";
 import { skippedSamples } from "./skipped-samples.ts";
 
@@ -52,7 +53,7 @@ export function buildModel(recipe: Recipe): Model {
   if (recipe.activationCheckpointing) {
     if (model.activationCheckpointing === undefined)
       throw new OptionsError([
-        `activationCheckpointing: ${name} has no blocks that can be computed again; leave it out, or take gpt, gpt2, llama, bert, bert-classifier or vit`,
+        `activationCheckpointing: ${name} has no blocks that can be computed again; leave it out`,
       ]);
     model.activationCheckpointing = true;
   }
@@ -62,7 +63,7 @@ export function buildModel(recipe: Recipe): Model {
 /** Throws `OptionsError` where the data does not have what the model reads. */
 export function checkFields(model: ModelName, data: DatasetName): void {
   const [reads, has] = [models[model].fields, datasets[data].fields];
-  if (!reads.every((field) => has.includes(field)))
+  if (!readsData(model, data))
     throw new OptionsError([
       `model.name: ${model} reads ${reads.join(", ")}, and data.name: ${data} has ${has.join(", ")}; choose data that fits the model`,
     ]);

@@ -8,6 +8,7 @@ import { CheckpointError, type Config, configFile, loadConfig } from "@terse/che
 import { type DatasetName, datasets } from "@terse/data";
 import { type ModelName, models, modelsFor } from "@terse/models";
 import { OptionsError } from "@terse/options";
+import { readsData } from "../reads-data.ts";
 import type { Recipe } from "../recipe.ts";
 import { type ImageForm, imageFormOf } from "./image-form.ts";
 import { describedSize, folderOfModel, isModelFolder, saveOfModel, untiedCopy, untiedRemark } from "./model-of-run.ts";
@@ -84,16 +85,8 @@ const sectionOf = (tree: Tree, key: string): Tree => {
   return typeof section === "object" && section !== null && !Array.isArray(section) ? (section as Tree) : {};
 };
 
-/** The data of each model, where neither the recipe nor the command line names some that it reads. */
-const dataOf: Record<ModelName, DatasetName> = {
-  gpt: "text",
-  gpt2: "text",
-  llama: "text",
-  bert: "masked-text",
-  "bert-classifier": "labelled-text",
-  resnet: "image-folder",
-  vit: "image-folder",
-};
+/** The first data that a model reads, where neither the recipe nor the command line names some. */
+const dataOf = (model: ModelName) => (Object.keys(datasets) as DatasetName[]).find((name) => readsData(model, name))!;
 
 /**
  * What replaces keys of the recipe's file. Throws `OptionsError` where keys of the command line contradict the folder,
@@ -123,8 +116,7 @@ export function recipeOfWeights(
 }
 
 const reads = (model: ModelName, data: unknown) =>
-  Object.hasOwn(datasets, data as string) &&
-  models[model].fields.every((field) => datasets[data as DatasetName].fields.includes(field));
+  Object.hasOwn(datasets, data as string) && readsData(model, data as DatasetName);
 
 /**
  * Weights fit several models that differ in their head. The first choice is the one that the user or the recipe names,
@@ -188,7 +180,7 @@ function dataSection(
   const ofFile = reads(model, file["name"]) ? (file["name"] as DatasetName) : undefined;
   const name = Object.hasOwn(datasets, String(commandLine["name"]))
     ? (commandLine["name"] as DatasetName)
-    : (ofFile ?? dataOf[model]);
+    : (ofFile ?? dataOf(model));
   const { entries } = datasets[name].options;
   const before = name === file["name"] ? file : {};
   const { context } = options as { context?: number };

@@ -92,8 +92,8 @@ const folderEntry: SampledEntry = {
 };
 
 export const imageEntries = {
+  "image-folder": folderEntry,
   cifar10: cifarEntry("cifar10"),
   cifar100: cifarEntry("cifar100"),
   "made-images": madeEntry,
-  "image-folder": folderEntry,
 };
