@@ -30,6 +30,24 @@ def gpt(rows, **shape):
     return model, model.loss, batch
 
 
+def llama(rows, config):
+    import transformers
+
+    model = transformers.LlamaForCausalLM(transformers.LlamaConfig(**config))
+    vocabulary, context = config["vocab_size"], config["max_position_embeddings"]
+
+    # transformers' own loss copies the logits to cut off the last one; this one, like ours, has a token after each.
+    def loss(tokens, following):
+        logits = model(input_ids=tokens, use_cache=False).logits
+        return F.cross_entropy(logits.flatten(0, 1), following.flatten())
+
+    def batch():
+        tokens = torch.randint(0, vocabulary, (rows, context + 1))
+        return tokens[:, :-1].contiguous(), tokens[:, 1:].contiguous()
+
+    return model, loss, batch
+
+
 def images(model, rows, size, classes):
     loss = lambda images, labels: F.cross_entropy(model(images), labels)
     return model, loss, lambda: (torch.randn(rows, 3, size, size), torch.randint(0, classes, (rows,)))
@@ -76,7 +94,7 @@ torch.set_num_threads(int(sys.argv[3]))
 torch.manual_seed(0)
 device, precision = torch.device((sys.argv[4:] or ["cpu"])[0]), (sys.argv[5:] or ["f32"])[0]
 with device:
-    model, loss_of, batch = {"gpt": gpt, "resnet18": resnet18, "vit": vit, "bert": bert}[sys.argv[1]](**json.loads(sys.argv[2]))
+    model, loss_of, batch = {"gpt": gpt, "llama": llama, "resnet18": resnet18, "vit": vit, "bert": bert}[sys.argv[1]](**json.loads(sys.argv[2]))
 model.train()
 optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4, fused=True)
 sides = {"eager": loss_of, "compiled": torch.compile(loss_of)}

@@ -4,7 +4,19 @@
  */
 
 import { loopback } from "@terse/collectives";
-import { Bert, bertPresets, Gpt, gptPresets, type Model, ResNet, resnetPresets, Vit, vitPresets } from "@terse/models";
+import {
+  Bert,
+  bertPresets,
+  Gpt,
+  gptPresets,
+  Llama,
+  llamaPresets,
+  type Model,
+  ResNet,
+  resnetPresets,
+  Vit,
+  vitPresets,
+} from "@terse/models";
 import { availableProcessors } from "@terse/native-loader";
 import { adamw, Optimizer, useThreads } from "@terse/optimizers";
 import { Arena, full, manualSeed, ones, rand, randint, randn, scope, setNumThreads, where } from "@terse/tensor";
@@ -23,17 +35,31 @@ export interface Compared {
 
 const labels = (count: number, classes: number) => randint(0, classes, [count]);
 
+/** A batch of a language model. */
+function textOf(rows: number, { vocabulary, context }: { vocabulary: number; context: number }) {
+  const tokens = randint(0, vocabulary, [rows, context + 1]);
+  const from = (begin: number) => tokens.narrow(1, begin, context).contiguous();
+  return { tokens: from(0), next: from(1) };
+}
+
 function gpt(): Compared {
   const [shape, rows] = [gptPresets.small, 4];
   return {
     name: `gpt small, ${rows} rows of ${shape.context} bytes`,
     create: () => new Gpt(shape),
-    batch: () => {
-      const tokens = randint(0, shape.vocabulary, [rows, shape.context + 1]);
-      const from = (begin: number) => tokens.narrow(1, begin, shape.context).contiguous();
-      return { tokens: from(0), next: from(1) };
-    },
+    batch: () => textOf(rows, shape),
     peer: ["gpt", { rows, ...shape }],
+    stepsPerRound: 4,
+  };
+}
+
+function llama(): Compared {
+  const [shape, rows] = [llamaPresets.small, 4];
+  return {
+    name: `llama small, ${rows} rows of ${shape.context} bytes`,
+    create: () => new Llama(shape),
+    batch: () => textOf(rows, shape),
+    peer: ["llama", { rows, config: new Llama(shape).config }],
     stepsPerRound: 4,
   };
 }
@@ -83,7 +109,7 @@ function bertTiny(): Compared {
   };
 }
 
-export const compared = { gpt, resnet18, "deit-tiny": deitTiny, "bert-tiny": bertTiny };
+export const compared = { gpt, llama, resnet18, "deit-tiny": deitTiny, "bert-tiny": bertTiny };
 
 const rounds = 7;
 
