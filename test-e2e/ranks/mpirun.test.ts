@@ -89,14 +89,18 @@ describe.skipIf(why !== undefined)(`mpirun${why === undefined ? "" : ` (skipped:
     },
   );
 
-  it("starts the ranks of ./terse train, which end with the same weights over mpi as over tcp", async () => {
+  const rounds = ["--local.syncEvery=2", "--local.delay=1", "--local.optimizer.lr=1"];
+  it.each([
+    ["messages in every step", []],
+    ["local steps", [...rounds, "--exchange.gradient.name=codec", "--exchange.gradient.codec=scaled-sign"]],
+  ])("starts the ranks of ./terse train, which end with the same weights over mpi as over tcp: %s", async (_, more) => {
     using training = new ShortTraining();
     for (const [engine, name] of [
       ["mpi", "over-mpi"],
       ["tcp", "over-tcp"],
     ] as const) {
       const env = { OMP_NUM_THREADS: "1", MASTER_ADDR: "127.0.0.1", MASTER_PORT: `${await freePort()}` };
-      const { code, output } = await start(2, training.command(name), { TERSE_ENGINE: engine, ...env }).ended;
+      const { code, output } = await start(2, training.command(name, ...more), { TERSE_ENGINE: engine, ...env }).ended;
       expect(code, output).toBe(0);
       expect(output).toContain(`2 ranks over ${engine}`);
     }

@@ -1,6 +1,7 @@
 /** Runs with local steps: resumed at any step, begun from other runs and given back to them, interrupted, refused. */
 import { cpSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
+import { collectives } from "@terse/native-collectives";
 import { beforeAll, describe, expect, it } from "vitest";
 import { type Outcome, terseIn, tinyTraining, trainingFolder } from "./terse.ts";
 
@@ -80,6 +81,18 @@ describe("a run with local steps", () => {
     const again = await terse(["train", "--resume", copy, "--steps=24", "--local.syncEvery=4", "--compareEvery=1"]);
     expect([again.code, again.err]).toEqual([0, ""]);
     expect(again.out).toMatch(/^local steps begin: every rank goes on by itself from the model/m);
+  });
+
+  it("ends with the same bits over gloo as over tcp", async (context) => {
+    if (!collectives().hasGloo) return context.skip("the build found no Gloo");
+    const out = join(folder, "gloo");
+    const saves = ["--save.every=0", "--evaluate.every=4"];
+    const gloo = await terseIn(folder, train("--steps=18", ...rounds, ...saves, "--out", out), undefined, {
+      TERSE_ENGINE: "gloo",
+    });
+    expect([gloo.code, gloo.err]).toEqual([0, ""]);
+    expect(gloo.out).toMatch(/2 ranks over gloo/);
+    expect(filesOf(out, 18)).toEqual(filesOf(run, 18));
   });
 
   it("keeps its fragments", async () => {
