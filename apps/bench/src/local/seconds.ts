@@ -22,7 +22,7 @@ export const rates = {
 } as const;
 export type RateName = keyof typeof rates;
 
-/** Timed beside local steps. */
+/** Timed beside local steps, on links on which `bench convergence` has not timed them. */
 const beside = ["pytorch-ddp", "pytorch-ddp-fp16", "adamw", "muon", "adamw-terngrad", "lion-cub-beta-0.95", "signum"];
 const [runs, stepsOfOthers, roundsTimed] = [2, 8, 3];
 
@@ -44,6 +44,7 @@ async function* stepsOn(rate: RateName): AsyncGenerator<Measurement> {
   for (const name of beside) {
     const { changes, hook } = everyStep[name]!;
     if (hook !== undefined && link.includes(",")) continue;
+    if (recordedValues("convergence").has(`${name}, ${rate}`)) continue;
     yield* times(`${name}, ${rate}`, link, [...changes, "seed=1"], { take: stepsOfOthers, hook }, slowest);
   }
   for (const [name, method] of Object.entries(methods)) {
