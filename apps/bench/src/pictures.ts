@@ -4,6 +4,7 @@ import { convergencePicture } from "./convergence/report.ts";
 import { predictions } from "./cost-model/predictions.ts";
 import { exchangePicture } from "./exchange/report.ts";
 import { bitsPicture, secondsPicture } from "./local/pictures.ts";
+import { papersPictures } from "./papers/pictures.ts";
 import { recipePicture } from "./recipe/report.ts";
 import type { RecordedLine } from "./recording.ts";
 import { trainPicture } from "./train/report.ts";
@@ -24,4 +25,5 @@ export const pictures: Readonly<Record<string, Picture>> = {
 /** Further pictures of a suite's record, by the end of a file's name: local-bits.svg. */
 export const furtherPictures: Readonly<Record<string, Readonly<Record<string, Picture>>>> = {
   local: { bits: bitsPicture },
+  papers: papersPictures,
 };

@@ -31,3 +31,13 @@ it("leaves out what an axis does not have, and draws nothing of no curve", () =>
   expect(bandCurves([], [bySteps], { title: "", label })).toBeUndefined();
   expect(bandCurves([{ text: "a", points: [point(1, 2)] }], [], { title: "", label })).toBeUndefined();
 });
+
+it("has a logarithmic vertical axis without what is not positive", () => {
+  const points = [point(0, 1e-2), point(1, 1e-4), point(2, 0), point(3, 1e-6)];
+  const svg = bandCurves([{ text: "a", points }], [bySteps], { title: "", label, logarithmic: true })!;
+  const [, line] = /aria-label="line"[^>]*><path d="M([^"]*)"/.exec(svg)!;
+  const heights = line!.split("L").map((at) => Number(at.split(",")[1]));
+  expect(heights).toHaveLength(3);
+  expect(heights[1]! - heights[0]!).toBeCloseTo(heights[2]! - heights[1]!, 0); // a hundred times less each
+  expect(svg).not.toMatch(/NaN|Infinity/);
+});

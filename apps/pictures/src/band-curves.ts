@@ -27,6 +27,8 @@ interface Heading {
   readonly subtitle?: string;
   /** Of the vertical axis. */
   readonly label: string;
+  /** The vertical axis; a value that is not positive is not drawn. */
+  readonly logarithmic?: boolean;
 }
 
 /** Told apart by colour, and by dashes where there are more of them. */
@@ -39,7 +41,7 @@ const [plotWidth, plotHeight, gap, top, letter] = [400, 310, 16, 48, 6.4];
 export function bandCurves<Curve>(
   curves: readonly (Curve & BandCurve)[],
   axes: readonly Axis<Curve>[],
-  { label, ...heading }: Heading,
+  { label, logarithmic = false, ...heading }: Heading,
 ): string | undefined {
   if (curves.length === 0 || axes.length === 0) return undefined;
   const columns = Math.min(2, axes.length);
@@ -57,7 +59,7 @@ export function bandCurves<Curve>(
     const line = `<path d="M0 -4h26" stroke="${stroke}" stroke-width="1.8" stroke-dasharray="${strokeDasharray}"/>`;
     return `<g transform="translate(${x} ${y})">${line}<text x="34">${escaped(curve.text)}</text></g>`;
   });
-  const plots = axes.map((axis, i) => plot(drawn, axis, label, ...place(i)));
+  const plots = axes.map((axis, i) => plot(drawn, axis, { label, logarithmic }, ...place(i)));
   const height = legendTop + 18 * Math.ceil(curves.length / beside) + 4;
   return svg({ width: columns * (plotWidth + gap), height, ...heading }, [...plots, ...legend]);
 }
@@ -71,7 +73,7 @@ interface Drawn<Curve> {
 function plot<Curve>(
   curves: readonly Drawn<Curve & BandCurve>[],
   axis: Axis<Curve>,
-  label: string,
+  { label, logarithmic }: { readonly label: string; readonly logarithmic: boolean },
   x: number,
   y: number,
 ): string {
@@ -79,22 +81,23 @@ function plot<Curve>(
   const marks = curves.flatMap(({ curve, stroke, strokeDasharray }) => {
     const points = curve.points
       .map((point) => ({ ...point, at: axis.at(curve, point.step) }))
-      .filter(({ at, mean }) => drawable(at) && Number.isFinite(mean));
+      .filter(({ at, mean, least }) => drawable(at) && Number.isFinite(mean) && (least > 0 || !logarithmic));
     return [
       areaY(points, { x: "at", y1: "least", y2: "most", fill: stroke, fillOpacity: 0.14 }),
       lineY(points, { x: "at", y: "mean", stroke, strokeDasharray, strokeWidth: 1.8 }),
     ];
   });
+  const left = logarithmic ? 58 : 48; // "2e-5" is longer than "1.5"
   const along = axis.logarithmic
     ? { type: "log" as const, tickFormat: powersOfTen(axis.text) }
     : { tickFormat: axis.text, ticks: 5 };
   return chart(x, y, {
     width: plotWidth,
     height: plotHeight,
-    marginLeft: 48,
+    marginLeft: left,
     marginBottom: 40,
     x: { ...along, label: axis.label },
-    y: { label, grid: true, ticks: 5, labelOffset: 40 },
+    y: { label, grid: true, ticks: 5, labelOffset: left - 8, ...(logarithmic && { type: "log", tickFormat: "~e" }) },
     marks,
   });
 }

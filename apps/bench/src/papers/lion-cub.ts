@@ -26,6 +26,7 @@ import {
   ratioText,
   reading,
 } from "./item.ts";
+import { quantilesByLayer, shareNearerToLaplace, shares } from "./lion-cub-quantiles.ts";
 import { allReduceBits, tableA1 } from "./lion-cub-table-a1.ts";
 import { chanceOfTies, type Probed, probed } from "./probed.ts";
 import { recordedLosses, recordedValue } from "./recorded.ts";
@@ -196,7 +197,11 @@ export const lionCub: Items = {
     rule: "step 400: in most layers four quantiles of |c| ÷ mean are nearer to Laplace's than to the normal's; largest ÷ mean is largest in the head",
     async *measure(row) {
       for await (const { of } of probed({ row, method: "lion-cub", steps: 400, at: [400], workers: 4 })) {
-        yield reading("layers nearer to Laplace's", shareNearerToLaplace(of), "share");
+        const layers = quantilesByLayer(of);
+        yield reading("layers nearer to Laplace's", shareNearerToLaplace(layers), "share");
+        for (const { name, quantiles } of layers)
+          for (const [i, share] of Object.keys(shares).entries())
+            yield reading(`${share} ÷ mean of ${name}`, quantiles[i]!, "ratio");
         for (const [name, value] of byLayer(of, "layers/update_largest"))
           yield reading(`largest ÷ mean of ${name}`, value, "ratio");
       }
@@ -260,6 +265,7 @@ export const lionCub: Items = {
         row,
         seeds: [1, 2],
         steps: 1000,
+        every: 50,
         trials: ["none", "all", "first-and-last"].map((segments) => ({
           name: segments,
           method: "lion-cub-beta-0.95",
@@ -285,7 +291,7 @@ export const lionCub: Items = {
           method: "lion-cub",
           changes: [`optimizer.beta2=${beta2}`],
           steps: 400,
-          at: [100, 200, 300, 400],
+          at: [20, 50, 100, 150, 200, 250, 300, 350, 400],
           workers: 4,
         }))
           yield reading(`deviation, β₂ ${beta2}, step ${step}`, of("momentum/deviation"));
@@ -600,18 +606,3 @@ const byLayer = (of: Probed["of"], key: string): [string, number][] =>
     const value = of.list(key)[i];
     return value === null || value === undefined ? [] : [[name, value]];
   });
-
-const laplace = [0.69, 2.3, 4.6, 6.9];
-const normal = [0.845, 2.06, 3.23, 4.12];
-
-function shareNearerToLaplace(of: Probed["of"]): number {
-  const quantiles = ["p50", "p90", "p99", "p999"].map((share) => of.list(`layers/update_${share}`));
-  const layers = of.texts("layers/names").flatMap((_, i) => {
-    const own = quantiles.map((list) => list[i]);
-    if (own.some((value) => value === null || value === undefined)) return [];
-    const distance = (from: readonly number[]) =>
-      own.reduce<number>((sum, q, k) => sum + Math.abs(Math.log(q! / from[k]!)), 0);
-    return [distance(laplace) < distance(normal)];
-  });
-  return layers.filter(Boolean).length / layers.length;
-}

@@ -45,7 +45,7 @@ const longRun = 2000;
 const settled = {
   method: "lamb",
   steps: 1000,
-  at: [100, 333, 667, 1000],
+  at: [20, 50, 100, 150, 200, 250, 333, 400, 500, 600, 667, 750, 850, 1000],
   workers: 2,
 } as const;
 

@@ -3,6 +3,14 @@ import { byCase } from "../measurement.ts";
 import type { Provenance, RecordedLine } from "../recording.ts";
 import { isMeasurable, type MeasurableItem, type OtherItem, Readings } from "./item.ts";
 import { papers } from "./papers.ts";
+import { papersPictures } from "./pictures.ts";
+
+/** Pictures of rows that other commands draw. */
+const elsewhere: Readonly<Record<string, string>> = {
+  "lion-cub-figure-2": "Figure 2, by `./terse cost`:\n\n![Seconds of a vote by ranks and networks.](vote-costs.svg)",
+  "distributed-lion-error-by-bits":
+    "The loss against the bits, by `./terse bench local`:\n\n![Last losses of all methods by their bits.](local-bits.svg)",
+};
 
 export function papersReport(lines: readonly RecordedLine[], { machine, when }: Provenance): string {
   const values = byCase(lines);
@@ -23,6 +31,9 @@ export function papersReport(lines: readonly RecordedLine[], { machine, when }: 
       const cells = [item.what, item.claim, measured, rule, said, minutes, `\`${setting}\``];
       return `| ${cells.map((cell) => cell.replaceAll("|", "\\|")).join(" | ")} |`;
     });
+    const drawn = own.filter(({ setting }) => papersPictures[setting]?.(lines) !== undefined);
+    const pictures = drawn.map(({ setting, item }) => `![${item.what}: ${item.claim}](papers-${setting}.svg)\n\n`);
+    const others = own.flatMap(({ setting }) => elsewhere[setting] ?? []).map((text) => `${text}\n\n`);
     return `## ${name}
 
 ${source}
@@ -30,6 +41,8 @@ ${source}
 | item | claim | measured here | counts as seen if | seen | minutes | row |
 | --- | --- | --- | --- | --- | --- | --- |
 ${cells.join("\n")}
+
+${[...pictures, ...others].join("").trimEnd()}
 `;
   });
   return `# Every figure and table of the four papers

@@ -21,26 +21,37 @@ interface Plan {
   readonly trials: readonly Trial[];
   readonly seeds: readonly number[];
   readonly steps?: number; // 400 unless given
+  /** Steps between evaluations, for curves; at the end only unless given. */
+  readonly every?: number;
   /** Replaces `recipe.yaml` of the convergence suite. */
   readonly recipe?: string;
 }
 
-/** Yields "loss of NAME, seed K" for every trial and seed. */
-export async function* losses({ row, trials, seeds, steps = 400, recipe: of = recipe }: Plan): AsyncGenerator<Reading> {
+/**
+ * Yields "loss of NAME, seed K" for every trial and seed; with `every` also the losses before, "curve of NAME, seed K
+ * after STEP".
+ */
+export async function* losses(plan: Plan): AsyncGenerator<Reading> {
+  const { row, trials, seeds, steps = 400, every = steps, recipe: of = recipe } = plan;
   const runs = trials.flatMap((trial) =>
     seeds.map((seed) => ({
-      metric: `loss of ${trial.name}, seed ${seed}`,
+      name: `${trial.name}, seed ${seed}`,
       run: {
         recipe: of,
         overrides: [...overridesFor(trial, steps), `seed=${seed}`, `steps=${steps}`],
         workers: trial.workers ?? 4,
-        every: steps,
+        every,
       },
     })),
   );
   await using trainers = await Trainers.open(`papers/${row}`);
   const trained = await Promise.all(runs.map(({ run }) => trainers.train(run)));
-  for (const [i, { metric }] of runs.entries()) yield reading(metric, trained[i]!.points.at(-1)!.loss, "nats/byte");
+  for (const [i, { name }] of runs.entries()) {
+    const { points } = trained[i]!;
+    yield reading(`loss of ${name}`, points.at(-1)!.loss, "nats/byte");
+    if (every < steps)
+      for (const { step, loss } of points) yield reading(`curve of ${name} after ${step}`, loss, "nats/byte");
+  }
 }
 
 /** The method's changes, its settings, and the trial's own changes. */
