@@ -1,6 +1,6 @@
 import { StepRefusedError } from "@terse/exchange";
 import { describe, expect, it } from "vitest";
-import { adamw, anyCodec, compressed, lionCub, muon, sgd } from "../index.ts";
+import { adamw, anyCodec, compressed, lionCub, muon, powersgd, sgd } from "../index.ts";
 import { savesOf } from "../testing/stored.ts";
 import { type Given, type GradientOf, trainLocally, wandering } from "../testing/train-locally.ts";
 
@@ -208,6 +208,24 @@ describe("a round of local steps", () => {
               if (closed === 0) expect(bytes).toBe(0);
             }
         }
+  });
+
+  it("of low rank leaves the subspace that it began in, and loses nothing", async () => {
+    // "LoRDO", https://arxiv.org/abs/2602.04396: a run may stay in its first subspace for ever.
+    // Here it has rank 1, and from step 4 on the gradient is orthogonal to it, by rows and by columns.
+    const [side, change, steps] = [8, 4, 16];
+    const sign = (mask: number, i: number) => ((mask & i).toString(2).replaceAll("0", "").length % 2 ? -1 : 1);
+    const of = (mask: number, element: number) => sign(mask, Math.floor(element / side)) * sign(mask, element % side);
+    const turning: GradientOf = ({ step, element }) => of(step < change ? 3 : 5, element);
+    const moved = async (useErrorFeedback: boolean) => {
+      const outer = { algorithm: compressed(sgd(), powersgd({ minCompressionRate: 1, useErrorFeedback })) };
+      const run = { steps, lr: 1, sizes: [side * side], shape: [side, side], start: 0 };
+      const [first] = await trainLocally(2, { syncEvery: 2, outer }, turning, run);
+      const shared = first!.seen.at(-1)!.shared[0]!;
+      return shared.reduce((sum, value, element) => sum - value * of(5, element), 0) / side ** 2;
+    };
+    expect(await moved(true)).toBeCloseTo(steps - change, 4);
+    expect(await moved(false)).toBeLessThan(steps - change - 1);
   });
 
   it("takes any optimizer outside, and refuses one inside that the model does not fit", async () => {

@@ -1,4 +1,4 @@
-/** For tests: a model of scalars or vectors whose gradients the test gives, trained with local steps on some ranks. */
+/** For tests: a model of scalars, vectors or matrices whose gradients the test gives, trained with local steps on some ranks. */
 import { StepRefusedError } from "@terse/exchange";
 import { Arena, fromTypedArray, Module, ModuleList, noGrad, Parameter } from "@terse/tensor";
 import { hostGroups, LocalSteps, type LocalStepsOptions, type StepWatch, type StoredState, sgd } from "../index.ts";
@@ -6,17 +6,17 @@ import { onRanks } from "./on-ranks.ts";
 
 class Layer extends Module {
   readonly weight: Parameter;
-  constructor(values: Float32Array) {
+  constructor(values: Float32Array, shape: readonly number[] = [values.length]) {
     super();
-    this.weight = new Parameter(fromTypedArray(values), { role: "vector" });
+    this.weight = new Parameter(fromTypedArray(values, shape), { role: shape.length > 1 ? "matrix" : "vector" });
   }
 }
 
 class Layers extends Module {
   readonly layers: ModuleList<Layer>;
-  constructor(values: readonly Float32Array[]) {
+  constructor(values: readonly Float32Array[], shape?: readonly number[]) {
     super();
-    this.layers = new ModuleList(values.map((each) => new Layer(each)));
+    this.layers = new ModuleList(values.map((each) => new Layer(each, shape)));
   }
 }
 
@@ -41,6 +41,7 @@ export interface LocalRun {
   readonly steps: number;
   readonly lr?: number;
   readonly sizes?: readonly number[]; // elements of each layer
+  readonly shape?: readonly number[]; // of each layer, if they are no vectors
   readonly start?: number;
   /** Goes on from what each rank has read of the saves, with the model at θ̄. */
   readonly from?: {
@@ -65,12 +66,12 @@ export function trainLocally(
   ranks: number,
   given: Given,
   gradient: GradientOf,
-  { steps, lr = 0.1, sizes = [1, 1], start = 1, from, looks = () => true, waits, watch, hosts }: LocalRun,
+  { steps, lr = 0.1, sizes = [1, 1], start = 1, from, looks = () => true, waits, watch, hosts, shape }: LocalRun,
 ): Promise<{ seen: Seen[]; save: StoredState; refused: Refused | undefined }[]> {
   return onRanks(ranks, async (base) => {
     const { rank } = base;
     const values = sizes.map((n, i) => Float32Array.from({ length: n }, (_, k) => from?.shared[i]?.[k] ?? start));
-    const arena = new Arena(new Layers(values));
+    const arena = new Arena(new Layers(values, shape));
     const plain = { algorithm: sgd() };
     const groups = hosts && (await hostGroups(base, hosts));
     const options = { inner: plain, outer: plain, outerLr: 1, ...given, hosts: groups };
