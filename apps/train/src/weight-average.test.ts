@@ -74,6 +74,17 @@ it("gives the model its own weights back, also after an error, and where they ar
   expect(await read()).toEqual(weightsAfter(1, 1500 * 1500));
 });
 
+it("goes on from what a save has, also where it would begin later", async () => {
+  const { arena, set, read } = arenaOf(8, 8);
+  using average = new WeightAverage(arena, { decay: 0.5, from: 100 });
+  set(0);
+  await average.restore(async () => set(1));
+  expect([average.hasBegun, await read()]).toEqual([true, weightsAfter(0, 64)]);
+  average.update(7);
+  const half = Float32Array.from(weightsAfter(1, 64), (value, i) => Math.fround((value + weightsAfter(0, 64)[i]!) / 2));
+  for (const [i, value] of (await average.during(read)).entries()) expect(value).toBeCloseTo(half[i]!, 3);
+});
+
 describe("a recipe", () => {
   const recipe = (...overrides: string[]) => readRecipe(defaultRecipe, ["average.decay=0.9", ...overrides]);
 

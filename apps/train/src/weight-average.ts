@@ -35,7 +35,7 @@ export class WeightAverage implements Disposable {
   /** Takes the weights after step `step`, counted from 0, into the average. */
   update(step: number): void {
     const { decay, from } = this.#options;
-    if (step < from) return;
+    if (step < from && !this.#hasBegun) return; // a resumed run may have a later `from`
     noGrad(() => {
       if (this.#hasBegun) this.#average.lerp_(this.#parameters, 1 - decay);
       else this.#average.copy_(this.#parameters);
