@@ -13,5 +13,5 @@ export interface Rotation {
  */
 export function rotate(x: Tensor, { cos, sin }: Rotation): Tensor {
   const [a, b] = x.split(x.shape.at(-1)! / 2, -1) as [Tensor, Tensor];
-  return cat([a.mul(cos).sub(b.mul(sin)), b.mul(cos).add(a.mul(sin))], -1);
+  return cat([a.mul(cos).addcmul(b, sin, { value: -1 }), b.mul(cos).addcmul(a, sin)], -1);
 }
