@@ -1,6 +1,6 @@
 import type { Group } from "@terse/collectives";
 
-const mostBytes = 1 << 28; // of a rank's text
+const mostBytes = 1 << 24; // of a rank's text
 
 /** The text of each rank. Throws an error that names the rank whose text has an impossible length. */
 export async function gatherTexts(group: Group, text: string): Promise<string[]> {
@@ -12,16 +12,16 @@ export async function gatherTexts(group: Group, text: string): Promise<string[]>
 }
 
 /**
- * How many bytes each rank's text has. Throws an error that names the rank whose text has an impossible length, before
- * memory is allocated for it.
+ * How many bytes each rank's text has, `most` of them. Throws an error that names the rank whose text has an impossible
+ * length, before memory is allocated for it.
  */
-export async function gatherLengths(group: Group, mine: number): Promise<number[]> {
+export async function gatherLengths(group: Group, mine: number, most = mostBytes): Promise<number[]> {
   const lengths = Array.from({ length: group.size }, () => Float64Array.of(mine));
   await group.allGather(lengths);
   return lengths.map(([length], rank) => {
-    if (Number.isInteger(length) && length! >= 0 && length! <= mostBytes) return length!;
+    if (Number.isInteger(length) && length! >= 0 && length! <= most) return length!;
     throw new Error(
-      `rank ${rank} announced a text of ${length} bytes, and the most is ${mostBytes}; check that it runs the same version of terse`,
+      `rank ${rank} announced a text of ${length} bytes, and the most is ${most}; check that it runs the same version of terse`,
     );
   });
 }

@@ -11,6 +11,8 @@ import { chromeTrace } from "./chrome-trace.ts";
 import { clockOffsets } from "./clock.ts";
 import type { Trace, TracedPart } from "./trace.ts";
 
+const mostBytes = 1 << 28; // of a rank's trace
+
 /** The name of the file of each process that has traced a run, counted from 1. */
 const traceFile = (process: number) => (process === 1 ? "trace.json" : `trace-${process}.json`);
 export const isTraceFile = (name: string): boolean => /^trace(-\d+)?\.json$/.test(name);
@@ -22,7 +24,7 @@ export const isTraceFile = (name: string): boolean => /^trace(-\d+)?\.json$/.tes
 export async function writeTrace(trace: Trace, group: Group, folder: string): Promise<string | undefined> {
   const offsets = await clockOffsets(group);
   const mine = new TextEncoder().encode(JSON.stringify(trace.take()));
-  const lengths = await gatherLengths(group, mine.length);
+  const lengths = await gatherLengths(group, mine.length, mostBytes);
   const texts = group.rank === 0 ? lengths.map((length) => new Uint8Array(length)) : undefined;
   await group.gather(mine, 0, texts);
   if (!texts) return undefined;

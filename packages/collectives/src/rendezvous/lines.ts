@@ -10,13 +10,13 @@ export function sendLine(socket: Socket, line: Hello | FromRank | FromServer): v
 }
 
 /**
- * Calls `each` for every line. `limit()` is the most bytes that the next line may have; a longer line, or one that is
+ * Calls `each` for every line, and says how many bytes it has. `limit()` is the most bytes that the next line may have; a longer line, or one that is
  * not a JSON object, goes to `bad`.
  */
 export function readLines(
   socket: Socket,
   limit: () => number,
-  each: (line: object) => void,
+  each: (line: object, bytes: number) => void,
   bad: (why: string) => void,
 ): void {
   let pieces: Buffer[] = [];
@@ -30,12 +30,13 @@ export function readLines(
       if (length > limit()) return bad(`a line is longer than ${limit()} bytes`);
       if (piece.length > 0) pieces.push(piece);
       if (end < 0) return;
+      const bytes = length;
       const text = Buffer.concat(pieces).toString("utf8");
       pieces = [];
       length = 0;
       rest = rest.subarray(end + 1);
       if (text === "") {
-        each({});
+        each({}, bytes);
         continue;
       }
       if (depthOf(text) > deepest) return bad(`a line is nested more than ${deepest} deep`);
@@ -46,7 +47,7 @@ export function readLines(
         return bad("a line is not JSON");
       }
       if (typeof line !== "object" || line === null || Array.isArray(line)) return bad("a line is not a JSON object");
-      each(line);
+      each(line, bytes);
     }
   });
 }

@@ -6,7 +6,7 @@ import { describe, expect, it } from "vitest";
 import { RendezvousError } from "../errors.ts";
 import { type ClientOptions, RendezvousClient } from "./client.ts";
 import { sendLine } from "./lines.ts";
-import { type GroupFailure, type Hello, helloLimit, protocolVersion } from "./protocol.ts";
+import { type FromRank, type GroupFailure, type Hello, helloLimit, protocolVersion } from "./protocol.ts";
 import { type RendezvousOptions, type RendezvousServer, serveRendezvous } from "./server.ts";
 
 const token = "open sesame";
@@ -55,6 +55,12 @@ async function rawRank(server: RendezvousServer, rank: number): Promise<Socket> 
   socket.write(`${hello({ rank })}\n`);
   await once(socket, "data");
   return socket;
+}
+
+const long = "x".repeat((4 << 20) >> 1);
+
+function flood(socket: Socket, line: (id: number) => FromRank, count = 70_000): void {
+  for (let id = 0; id < count; id++) sendLine(socket, line(id));
 }
 
 // Where tests run at once, what one asserts later it asserts by an `expect` of its own.
@@ -330,6 +336,54 @@ describe("the rendezvous refuses, with a reason,", () => {
       `ranks 1, 2 of 3 did not connect to the rendezvous within 5 s; ${sentence}`,
     );
     await client.close();
+  });
+
+  it.each<[string, (socket: Socket) => void, string]>([
+    [
+      "keys without end",
+      (socket) => flood(socket, (id) => ({ id, do: "set", key: `${id}`, value: 0 })),
+      "65536, or than",
+    ],
+    [
+      "long values without end",
+      (socket) => flood(socket, (id) => ({ id, do: "set", key: `${id}`, value: long }), 40),
+      "or than 64 MiB",
+    ],
+    [
+      "requests without answers",
+      (socket) => flood(socket, (id) => ({ id, do: "get", key: "never" })),
+      "65536, or than",
+    ],
+    [
+      "calls without end",
+      (socket) => flood(socket, (id) => ({ id, do: "allGather", key: `${id}`, members: [0, 1], value: 0 })),
+      "65536, or than",
+    ],
+    [
+      "two requests with one number",
+      (socket) => flood(socket, () => ({ id: 3, do: "get", key: "x" }), 2),
+      "request 3 has",
+    ],
+    [
+      "a rank that does not read its answers",
+      (socket) => {
+        socket.pause();
+        sendLine(socket, { id: 0, do: "set", key: "long", value: long });
+        flood(socket, (id) => ({ id: id + 1, do: "get", key: "long" }), 100);
+      },
+      "it has not read 64 MiB",
+    ],
+  ])("%s, in the name of a rank", async (_, attack, sentence) => {
+    await using server = await serve({ deadlineSeconds: 200 });
+    const client = await join(server, 0);
+    const waiting = expect(client.get("x")).rejects.toThrow(sentence);
+    const attacker = await rawRank(server, 1);
+    attacker.on("error", () => {});
+    attack(attacker);
+    await waiting;
+    attacker.destroy();
+    await client.close();
+    expect(await server.failure).toMatchObject({ kind: "lost", rank: 1 });
   });
 
   it("another world size, and tells all ranks that wait", async () => {

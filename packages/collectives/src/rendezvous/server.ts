@@ -4,6 +4,7 @@ import { milliseconds } from "../milliseconds.ts";
 import { textOfPeer } from "../text-of-peer.ts";
 import { Admission } from "./admission.ts";
 import { problemOfRequest } from "./check-lines.ts";
+import { Holdings } from "./holdings.ts";
 import { readLines, sendLine } from "./lines.ts";
 import { listOfRanks } from "./list-of-ranks.ts";
 import { checkOutage, defaultOutageSeconds, silenceAfter } from "./outage.ts";
@@ -66,12 +67,14 @@ export interface RendezvousServer extends AsyncDisposable {
 interface Peer {
   readonly hello: Hello;
   readonly socket: Socket;
+  readonly holdings: Holdings;
   heardAt: number; // when it sent anything last
   hasHeartbeat: boolean; // then silence means that it is lost
   left: boolean; // said bye
 }
 
 const unidentifiedLimit = 256; // open connections that have not sent a hello
+const unreadLimit = 64 << 20; // bytes for a rank that does not read them
 
 const isLoopback = (host: string) => host === "localhost" || host === "::1" || /^127\./.test(host);
 
@@ -257,13 +260,13 @@ class ServerState {
     readLines(
       socket,
       () => (peer ? lineLimit : helloLimit),
-      (line) => {
+      (line, bytes) => {
         if (refused) return;
         if (!peer) return first(line);
         peer.heardAt = performance.now();
         if (!("do" in line) || peer.socket !== socket) return; // a heartbeat
         const { rank } = peer.hello;
-        const problem = problemOfRequest(line, rank, this.#options.size) ?? this.#serve(peer, line as FromRank);
+        const problem = problemOfRequest(line, rank, this.#options.size) ?? this.#serve(peer, line as FromRank, bytes);
         if (problem !== undefined) bad(problem);
       },
       bad,
@@ -287,7 +290,14 @@ class ServerState {
       this.#waiting.set(heartbeatOf(hello.rank), null);
       return peer;
     }
-    const peer: Peer = { hello, socket, heardAt: performance.now(), hasHeartbeat: false, left: false };
+    const peer: Peer = {
+      hello,
+      socket,
+      holdings: new Holdings(),
+      heardAt: performance.now(),
+      hasHeartbeat: false,
+      left: false,
+    };
     this.#peers.set(hello.rank, peer);
     const { holder = null, outageSeconds, deadlineSeconds } = this.#options;
     sendLine(socket, { welcome: true, holder, outageSeconds, deadlineSeconds });
@@ -303,14 +313,16 @@ class ServerState {
     socket.once("close", () => answers.remove(number));
   }
 
-  /** Returns what is wrong with the request; undefined where nothing is. */
-  #serve(peer: Peer, line: FromRank): string | undefined {
+  /** `bytes`: of the line. Returns what is wrong with the request; undefined where nothing is. */
+  #serve(peer: Peer, line: FromRank, bytes: number): string | undefined {
     const { rank } = peer.hello;
+    const tooMuch = "id" in line ? peer.holdings.request(line.id, bytes) : undefined;
+    if (tooMuch !== undefined) return tooMuch;
     switch (line.do) {
       case "set":
         this.#answer(rank, { id: line.id, value: null });
         this.#waiting.set(line.key, line.value);
-        return;
+        return peer.holdings.keep(bytes);
       case "get":
         this.#waiting.get(rank, line);
         return;
@@ -320,7 +332,7 @@ class ServerState {
         return this.#waiting.collect(rank, line);
       case "abort": {
         this.#fail({ kind: "abort", group: line.group, reason: line.reason, message: textOfPeer(line.message) });
-        return;
+        return peer.holdings.keep(bytes);
       }
       case "bye":
         peer.left = true;
@@ -333,7 +345,16 @@ class ServerState {
 
   #answer(rank: number, line: FromServer): void {
     const peer = this.#peers.get(rank);
-    if (peer) sendLine(peer.socket, line);
+    if (!peer) return;
+    if ("id" in line) peer.holdings.answered(line.id);
+    this.#send(peer, line);
+  }
+
+  #send({ socket, hello }: Peer, line: FromServer): void {
+    sendLine(socket, line);
+    if (socket.writableLength <= unreadLimit) return;
+    socket.destroy();
+    this.#lost(hello.rank, `it has not read ${unreadLimit >> 20} MiB that the rendezvous sent it`);
   }
 
   #lost(rank: number, why: string): void {
@@ -356,6 +377,6 @@ class ServerState {
       this.#failure = failure;
       this.#worldFailure.resolve(failure);
     }
-    for (const peer of this.#peers.values()) sendLine(peer.socket, { failure });
+    for (const peer of this.#peers.values()) this.#send(peer, { failure });
   }
 }

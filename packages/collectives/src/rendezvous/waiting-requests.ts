@@ -32,7 +32,7 @@ export class WaitingRequests {
   readonly #deadlineSeconds: number;
   readonly #ranks: Ranks;
   readonly #values = new Map<string, unknown>();
-  readonly #gets = new Map<string, PendingGet[]>();
+  readonly #gets = new Map<string, Set<PendingGet>>();
   readonly #calls = new Map<string, PendingCall>();
   #unref = false; // its timers do not keep Node alive
 
@@ -56,12 +56,14 @@ export class WaitingRequests {
       return;
     }
     const timer = this.#timer(() => {
-      const others = this.#gets.get(key)!.filter((waiting) => waiting.id !== id || waiting.rank !== rank);
-      this.#gets.set(key, others);
+      waiting.delete(pending);
+      if (waiting.size === 0) this.#gets.delete(key);
       const error = `no rank has set ${textOfPeer(key)} within ${this.#deadlineSeconds} s`;
       this.#ranks.answer(rank, { id, error, missing: [] });
     });
-    this.#gets.set(key, [...(this.#gets.get(key) ?? []), { rank, id, timer }]);
+    const pending = { rank, id, timer };
+    const waiting = this.#gets.get(key) ?? new Set();
+    this.#gets.set(key, waiting.add(pending));
   }
 
   /** A call that all members make. Returns what is wrong with this one; undefined where nothing is. */
@@ -104,7 +106,8 @@ export class WaitingRequests {
   }
 
   clear(): void {
-    for (const { timer } of [...this.#calls.values(), ...[...this.#gets.values()].flat()]) clearTimeout(timer);
+    for (const { timer } of [...this.#calls.values(), ...[...this.#gets.values()].flatMap((each) => [...each])])
+      clearTimeout(timer);
   }
 
   unref(): void {
