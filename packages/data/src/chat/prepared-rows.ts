@@ -159,7 +159,9 @@ function rowsIn(file: PositionalFile): { facts: PreparedFacts; rows: StoredRow[]
   const source: RowSource = {
     read(from, to) {
       const stored = new Tokens(file.read(tokens.from + from * bytes, (to - from) * bytes).buffer);
-      return { ids: Uint32Array.from(stored), learned: Uint8Array.from(stored, (_, i) => isLearned(from + i)) };
+      const learned = new Uint8Array(to - from); // in a loop: Uint8Array.from takes twenty times as long
+      for (let i = 0; i < learned.length; i++) learned[i] = isLearned(from + i);
+      return { ids: new Uint32Array(stored), learned };
     },
     learned(from, to) {
       let sum = 0;
