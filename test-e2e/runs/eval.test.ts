@@ -47,10 +47,10 @@ describe("./terse eval", () => {
       [["empty"], "empty has no saved run (step-N/manifest.json), and no weights"],
       [["run", "--data=nothing"], "There is no file or folder at nothing"],
       [["run", "--data.tokenizer=gpt2"], "data: it has 50257 different tokens, and the model 256"],
-      [["run", "--data.blockSize=4096"], "data.blockSize: rows have 4096 tokens, and the model reads 64; give less"],
+      [["run", "--data.blockSize=4096"], "rows of 4096 tokens do not fit the model's context of 64; take at most 64"],
       [
         ["run", "--data.name=made-images"],
-        "data.name: made-images has images, labels, and the model, gpt, reads tokens",
+        "model.name: gpt reads tokens, and data.name: made-images has images, labels",
       ],
       [["run", "--data.validationFraction=0"], "has nothing that is held out; give a larger data.validationFraction"],
       [["run", "--optimizer.lr=1"], "--optimizer.lr: unknown flag"],

@@ -31,6 +31,17 @@ describe("a file that a run appends to", () => {
     ]);
   });
 
+  it("begins on a line of its own where another process has left half a line", () => {
+    mkdirSync(join(folder, "disk"));
+    writeFileSync(path(), "a\nhalf");
+    const { file } = opened();
+    file.append(""); // opens it, and adds no line
+    for (const line of ["b\n", "c\n"]) file.append(line);
+    expect(readFileSync(path(), "utf8")).toBe("a\nhalf\nb\nc\n");
+    opened().file.append("d\n");
+    expect(readFileSync(path(), "utf8")).toBe("a\nhalf\nb\nc\nd\n");
+  });
+
   it("says at the end what is lost", () => {
     const { file, said } = opened();
     file.append("a\n");

@@ -3,7 +3,7 @@
  * memory and is written later, in whole pieces, so a passing failure loses nothing. The failure is reported once, and
  * so is its end.
  */
-import { closeSync, fstatSync, ftruncateSync, openSync, writeSync } from "node:fs";
+import { closeSync, fstatSync, ftruncateSync, openSync, readSync, writeSync } from "node:fs";
 import { reasonOf } from "@terse/checkpoint";
 
 const mostBytes = 1 << 24; // that are kept in memory; then the oldest pieces are lost
@@ -24,6 +24,7 @@ export class AppendedFile implements Disposable {
   /** The file, and its length without a piece that was written in part. */
   #whole: { readonly inode: number; readonly length: number } | undefined;
   #problem: string | undefined; // as it was said
+  #hasWritten = false;
 
   constructor(options: AppendedFileOptions) {
     this.#options = options;
@@ -58,15 +59,16 @@ export class AppendedFile implements Disposable {
   }
 
   #writeAll(): void {
-    const file = openSync(this.#options.path, "a");
+    const file = openSync(this.#options.path, "a+");
     try {
       const { ino: inode, size } = fstatSync(file);
       const length = this.#whole?.inode === inode ? Math.min(size, this.#whole.length) : size;
       if (length < size) ftruncateSync(file, length);
       this.#whole = { inode, length };
-      const all = Buffer.concat(this.#waiting);
+      const all = Buffer.concat([Buffer.from(this.#endsWithinLine(file, length) ? "\n" : ""), ...this.#waiting]);
       for (let at = 0; at < all.length; ) at += writeSync(file, all, at);
       this.#whole = undefined;
+      this.#hasWritten = true;
       this.#waiting = [];
       this.#bytes = 0;
     } catch (error) {
@@ -80,6 +82,14 @@ export class AppendedFile implements Disposable {
     } finally {
       closeSync(file);
     }
+  }
+
+  /** A process that was killed may have left half a line, to which the first line must not be added. */
+  #endsWithinLine(file: number, length: number): boolean {
+    if (this.#hasWritten || this.#options.piece !== "line" || length === 0) return false;
+    const last = Buffer.alloc(1);
+    readSync(file, last, 0, 1, length - 1);
+    return last.toString() !== "\n";
   }
 
   #lostText(pieces: number): string {

@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { saveModel } from "@terse/checkpoint";
@@ -46,6 +46,15 @@ it("says of a folder without a model what can be named", async () => {
     `${folder} has no saved run (step-N/manifest.json), and no weights (model.safetensors and config.json, as transformers' save_pretrained writes them); name a folder that has one of them`,
   );
   await expect(sample({ ...args, run: join(folder, "step-3") })).rejects.toThrow("step-3 has no saved run");
+  const run = join(folder, "sweep", "seed-0");
+  mkdirSync(join(run, "step-2"), { recursive: true });
+  writeFileSync(join(run, "step-2", "manifest.json"), "");
+  await expect(sample({ ...args, run: join(folder, "sweep") })).rejects.toThrow(
+    `${join(folder, "sweep")} is no run, and has runs in it: name one of them, such as ${run}`,
+  );
+  await expect(sample({ ...args, run: join(run, "step-3") })).rejects.toThrow(
+    `${join(run, "step-3")} is no save: ${run} has step-2; name one of these`,
+  );
   const file = join(folder, "model.safetensors");
   writeFileSync(file, "");
   await expect(sample({ ...args, run: file })).rejects.toThrow(

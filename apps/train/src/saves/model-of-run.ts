@@ -33,6 +33,7 @@ import {
   isOfAverage,
   isStateFile,
   locateRun,
+  namedInstead,
   noSave,
   readSave,
   runsFolder,
@@ -82,7 +83,8 @@ function noModel(path: string): CheckpointError {
   if (!status.isDirectory())
     return new CheckpointError(`${path} is a file; name the folder that holds it, ${dirname(path)}`);
   return new CheckpointError(
-    `${path} has no saved run (step-N/${manifestFile}), and no weights (${weightsFile} and ${configFile}, as transformers' save_pretrained writes them); name a folder that has one of them`,
+    namedInstead(path) ??
+      `${path} has no saved run (step-N/${manifestFile}), and no weights (${weightsFile} and ${configFile}, as transformers' save_pretrained writes them); name a folder that has one of them`,
   );
 }
 

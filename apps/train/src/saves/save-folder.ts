@@ -187,8 +187,21 @@ export function parseSave(text: string, path: string): SaveManifest {
 
 export const noSave = (path: string) =>
   new CheckpointError(
-    `${path} has no saved run (no step-N/${manifestFile}); name the folder of a run that has been saved`,
+    namedInstead(path) ??
+      `${path} has no saved run (no step-N/${manifestFile}); name the folder of a run that has been saved`,
   );
+
+/** A sentence where the path is a folder of several runs, such as a sweep, or a save that its run does not have. */
+export function namedInstead(path: string): string | undefined {
+  const { run, save } = namedBy(path);
+  const saves = savesIn(run);
+  if (typeof save === "number" && saves.length > 0)
+    return `${path} is no save: ${run} has ${saves.map((step) => `step-${step}`).join(", ")}; name one of these`;
+  if (save !== undefined || !statSync(run, { throwIfNoEntry: false })?.isDirectory()) return undefined;
+  const within = readdirSync(run, { withFileTypes: true }).filter((each) => each.isDirectory());
+  const one = within.find(({ name }) => savesIn(join(run, name)).length > 0);
+  return one && `${path} is no run, and has runs in it: name one of them, such as ${join(path, one.name)}`;
+}
 
 /** Whether a save has an average of the weights. */
 export const hasAverage = ({ files }: SaveManifest): boolean => files.some(isOfAverage);

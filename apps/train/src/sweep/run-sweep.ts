@@ -46,7 +46,8 @@ export async function runSweep(
   const left = () => {
     const times = [...running].map(({ began, steps }) => ({ seconds: (performance.now() - began) / 1000, steps }));
     const found = timeLeft({ ended: seconds, running: times, waiting: waiting.length }, jobs);
-    return found === undefined ? "" : `, ${durationText(found)} left`;
+    const isOver = running.size + waiting.length === 0;
+    return found === undefined || isOver ? "" : `, ${durationText(found)} left`;
   };
   const forward = (name: (typeof signals)[number]) => {
     if (signal === undefined) say(`${name}: the runs save and end; a second signal ends them at once`);

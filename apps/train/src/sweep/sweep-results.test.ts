@@ -12,6 +12,12 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
+let reported: string[] = [];
+const report = (problem: string) => reported.push(problem);
+beforeEach(() => {
+  reported = [];
+});
+
 const plan: SweepPlan = {
   format: 1,
   recipe: "gpt-small",
@@ -43,13 +49,14 @@ it("sorts combinations by the mean of the last loss, with the deviation over the
   write("lr-1-seed-0", [9, 4], 1000);
   write("lr-1-seed-1", [9, 6], 3000);
   write("lr-2-seed-0", [9, 2, 3], 1e6);
-  const combinations = await resultsOf(folder, plan, new Set(["lr-1-seed-0", "lr-1-seed-1", "lr-2-seed-0"]));
+  const combinations = await resultsOf(folder, plan, new Set(["lr-1-seed-0", "lr-1-seed-1", "lr-2-seed-0"]), report);
   expect(sweepTable(plan, combinations)).toEqual([
     "lr    runs  steps       validation             best             loss     sent  time",
     "2   1 of 2     30           3.0000           2.0000           1.0000  3.00 MB  0:15",
     "1        2     20  5.0000 ± 1.4142  5.0000 ± 1.4142  1.0000 ± 0.0000  4.00 kB  0:10",
     "3   0 of 2      –                –                –                –        –     –",
   ]);
+  expect(reported).toEqual([]);
   const json = JSON.parse(sweepJson(plan, combinations)) as Record<string, unknown>[];
   expect(json[1]).toMatchObject({ differs: { "optimizer.lr": 1 }, validation: 5, bytes: 4000, finished: 2 });
   expect(json[2]).toMatchObject({ planned: ["lr-3-seed-0", "lr-3-seed-1"], runs: [], finished: 0 });
@@ -61,10 +68,18 @@ it("sorts combinations by the mean of the last loss, with the deviation over the
   expect(picture.match(/aria-label="line"/g)).toHaveLength(6); // two curves, by steps, bytes and seconds
 });
 
+it("says what of a finished run cannot be read", async () => {
+  write("lr-1-seed-0", [9, 4], 1000);
+  write("lr-2-seed-0", [9, 4], 1000);
+  for (const run of ["lr-1-seed-0", "lr-2-seed-0"]) writeFileSync(join(folder, run, "recipe.json"), "{ ");
+  await resultsOf(folder, plan, new Set(["lr-1-seed-0"]), report);
+  expect(reported).toEqual([expect.stringMatching(/lr-1-seed-0.recipe\.json: not valid YAML/)]);
+});
+
 it("draws training losses where nothing is held out, and nothing where no run has a loss", async () => {
-  expect(sweepPicture(plan, await resultsOf(folder, plan, new Set()))).toBeUndefined();
+  expect(sweepPicture(plan, await resultsOf(folder, plan, new Set(), report))).toBeUndefined();
   mkdirSync(join(folder, "lr-1-seed-0"));
   writeFileSync(join(folder, "lr-1-seed-0", "recipe.json"), JSON.stringify(readRecipe(defaultRecipe, [])));
   writeFileSync(join(folder, "lr-1-seed-0", "metrics.jsonl"), '{"step":0,"train/loss":2}\n{"step":1,"train/loss":1}\n');
-  expect(sweepPicture(plan, await resultsOf(folder, plan, new Set()))).toContain("Training loss");
+  expect(sweepPicture(plan, await resultsOf(folder, plan, new Set(), report))).toContain("Training loss");
 });

@@ -22,16 +22,19 @@ export interface Combination extends RunGroup {
   readonly finished: number;
 }
 
-/** The best combination first; what has no loss is last. */
+/** The best combination first; what has no loss is last. `report`: a sentence about a finished run without results. */
 export async function resultsOf(
   folder: string,
   plan: SweepPlan,
   finished: ReadonlySet<string>,
+  report: (problem: string) => void,
 ): Promise<Combination[]> {
   const combinations: Combination[] = [];
   for (const planned of Map.groupBy(plan.runs, combinationText).values()) {
     const there = planned.filter(({ name }) => existsSync(join(folder, name, "metrics.jsonl")));
-    const read = await Promise.all(there.map((run) => readRun(folder, run.name)));
+    const read = await Promise.all(
+      there.map(({ name }) => readRun(folder, name, finished.has(name) ? report : () => {})),
+    );
     const runs = read.filter((run) => run !== undefined);
     const results = runs.map(({ run, recipe, lines }) => resultOf(run, methodName(recipe), lines));
     combinations.push({ planned, runs, results, finished: planned.filter(({ name }) => finished.has(name)).length });
@@ -43,12 +46,14 @@ export async function resultsOf(
   return combinations.toSorted((a, b) => (loss(a) < loss(b) ? -1 : Number(loss(a) > loss(b))));
 }
 
-async function readRun(folder: string, run: string) {
+/** Undefined for a run that failed before its first line. */
+async function readRun(folder: string, run: string, report: (problem: string) => void) {
   try {
     return { run, recipe: recipeOfRun(join(folder, run)), lines: await readMetrics(join(folder, run)) };
   } catch (error) {
-    if (error instanceof CheckpointError) return undefined; // it has failed before its first line
-    throw error;
+    if (!(error instanceof CheckpointError)) throw error;
+    report(error.message);
+    return undefined;
   }
 }
 

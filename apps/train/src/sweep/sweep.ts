@@ -46,7 +46,7 @@ export async function sweep(args: SweepArguments): Promise<number> {
   const threads = threadsOf(jobs, plan.ranks, machine);
   const { failed, interrupted } = await runSweep(folder, plan, { jobs, threads, out });
 
-  const combinations = await resultsOf(folder, plan, finishedRuns(folder));
+  const combinations = await resultsOf(folder, plan, finishedRuns(folder), (why) => print(why, process.stderr));
   const table = sweepTable(plan, combinations);
   const picture = sweepPicture(plan, combinations);
   await atomicWriteText(join(folder, "table.txt"), `${table.join("\n")}\n`);
