@@ -2,7 +2,7 @@
  * Recipes as they are written: the tree of a YAML file, on top of the recipe that it extends, with overrides of the
  * command line.
  */
-import { readdirSync, readFileSync } from "node:fs";
+import { readdirSync, readFileSync, statSync } from "node:fs";
 import { basename, extname } from "node:path";
 import { pathToFileURL } from "node:url";
 import { applyOverrides, dropUntaken, nearest, OptionsError, parseYaml, show } from "@terse/options";
@@ -65,6 +65,11 @@ export function readTree(file: string | URL, extending: readonly string[] = []):
   if (extending.includes(url.href))
     throw new OptionsError([
       `${String(file)}: extends goes in a circle: ${[...extending, url.href].map(nameOfFile).join(" → ")}`,
+    ]);
+  const found = statSync(url, { throwIfNoEntry: false });
+  if (found && !found.isFile() && !found.isDirectory())
+    throw new OptionsError([
+      `recipe ${String(file)} is a pipe or a device, and every rank reads the recipe; write it into a file first`,
     ]);
   let source: string;
   try {

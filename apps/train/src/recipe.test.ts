@@ -575,6 +575,12 @@ describe("a recipe", () => {
     expect(() => readRecipe(file("a: [1"), [])).toThrow(/recipe\.yaml/);
   });
 
+  it("that is a pipe or a device is refused", () => {
+    expect(() => readRecipe("/dev/zero", [])).toThrow(
+      "/dev/zero is a pipe or a device, and every rank reads the recipe",
+    );
+  });
+
   it("without a required key is refused, with its name", () => {
     expect(() => readRecipe(file("steps: 3\n"), [])).toThrow(/model: missing/);
   });
