@@ -11,6 +11,7 @@ export { muon } from "./algorithms/muon.ts";
 export { oneBitAdam } from "./algorithms/one-bit-adam.ts";
 export { lambBasicOneBit, oneBitLamb } from "./algorithms/one-bit-lamb.ts";
 export { sgd } from "./algorithms/sgd.ts";
+export { signMuon } from "./algorithms/sign-muon.ts";
 export { signsgd, signum } from "./algorithms/signum.ts";
 export type { OwnedShare, State } from "./algorithms/state.ts";
 export { zeroOneAdam } from "./algorithms/zero-one-adam.ts";

@@ -9,6 +9,7 @@ import { muon } from "./muon.ts";
 import { oneBitAdam } from "./one-bit-adam.ts";
 import { lambBasicOneBit, oneBitLamb } from "./one-bit-lamb.ts";
 import { sgd } from "./sgd.ts";
+import { signMuon } from "./sign-muon.ts";
 import { signsgd, signum } from "./signum.ts";
 import { zeroOneAdam } from "./zero-one-adam.ts";
 
@@ -26,6 +27,7 @@ export const algorithms = {
   "distributed-lion": distributedLion,
   "lion-cub": lionCub,
   muon,
+  "sign-muon": signMuon,
   dion,
   "zero-one-adam": zeroOneAdam,
   demo,

@@ -2,17 +2,8 @@ import { Arena, bf16Units, fromTypedArray, Linear, ModuleList, noGrad, type Tens
 import { describe, expect, it } from "vitest";
 import { needsPython, python, runPython } from "../../../tensor/src/testing/python.ts";
 import { adamw, compressed, muon, Optimizer, powersgd, type StoredState, terngrad } from "../index.ts";
-import {
-  added,
-  largestDifference,
-  type Matrix,
-  matrix,
-  meanOf,
-  normOf,
-  product,
-  rowsOf,
-  transposed,
-} from "../testing/matrices.ts";
+import { largestDifference, type Matrix, matrix, meanOf, product, rowsOf, transposed } from "../testing/matrices.ts";
+import { iterated, standard } from "../testing/newton-schulz.ts";
 import { onRanks } from "../testing/on-ranks.ts";
 import { layerRanges, matrixShapes, type Oracle, optimizerContract } from "../testing/optimizer-contract.ts";
 import { stored } from "../testing/stored.ts";
@@ -22,7 +13,6 @@ import { newtonSchulz } from "./newton-schulz.ts";
 
 const shapes = Object.values(matrixShapes) as unknown as [number, number][];
 type Triple = [number, number, number];
-const standard: Triple = [3.4445, -4.775, 2.0315];
 const fiveTimes = new Array<Triple>(5).fill(standard);
 
 // Maps of singular values, computed in float64: the polynomial five times, with each list of coefficients.
@@ -56,23 +46,6 @@ const maps: Record<string, { coefficients: Triple[]; larger: number; to: number[
     to: [0.846647, 0.996775, 0.862474, 1.016459, 1.129064, 1.086403, 1.008673, 1.057436, 0.903537],
   },
 };
-
-function iterated(G: Matrix): Matrix {
-  let X = G.map((row) => row.map((x) => x / Math.max(normOf(G), 1e-7)));
-  for (let step = 0; step < 5; step++) {
-    const A = product(X, transposed(X));
-    const polynomial = added(
-      A.map((row) => row.map((x) => standard[1] * x)),
-      product(A, A),
-      standard[2],
-    );
-    X = added(
-      X.map((row) => row.map((x) => standard[0] * x)),
-      product(polynomial, X),
-    );
-  }
-  return X;
-}
 
 /** With μ 1/2 and λ 1/4. */
 function oracle({ nesterov, scale }: { nesterov: boolean; scale: (m: number, n: number) => number }): Oracle {

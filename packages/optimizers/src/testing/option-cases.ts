@@ -58,6 +58,15 @@ const chosenOfAlgorithms: Readonly<Record<string, Cases>> = {
     eps: [1],
     adjustLrFn: ["match_rms_adamw"],
   },
+  "sign-muon": {
+    momentum: [0.5],
+    nesterov: [false],
+    ...decay,
+    nsSteps: [1],
+    nsType: ["bf16", { nsType: "f32" }],
+    eps: [1e6], // the signs of M alone
+    tie: ["plus"],
+  },
   dion: {
     momentum: [0.5],
     rank: [2],
