@@ -1,11 +1,11 @@
 /** `./terse sweep` as users run it: every combination in a process, cut off and gone on with, and what fails. */
 import { spawn, spawnSync } from "node:child_process";
-import { existsSync, readFileSync, writeFileSync } from "node:fs";
+import { existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { describe, expect, it } from "vitest";
 import { nodeFlags } from "../../tools/programs.ts";
-import { outcomeOf, trainingFolder, until } from "./terse.ts";
+import { outcomeOf, trainingFolder, main as trainMain, until } from "./terse.ts";
 
 const main = fileURLToPath(new URL("../../apps/train/src/sweep/main.ts", import.meta.url));
 const { folder, text } = trainingFolder("sweep");
@@ -13,6 +13,8 @@ const small = ["gpt-small-adamw", "--model.preset=nano", "--data", text, "--npro
 const short = [...small, "--evaluate.windows=2", "--sample.bytes=0", "--schedule.warmup=1", "--logEvery=1"];
 const argv = (...args: string[]) => [...nodeFlags, main, ...args];
 const sweep = (...args: string[]) => spawnSync(process.execPath, argv(...args), { cwd: folder, encoding: "utf8" });
+const terse = (...args: string[]) =>
+  spawnSync(process.execPath, [...nodeFlags, trainMain, ...args], { cwd: folder, encoding: "utf8" });
 const endedIn = (out: string) =>
   readFileSync(join(folder, out, "ended.jsonl"), "utf8")
     .trimEnd()
@@ -97,6 +99,23 @@ describe("a sweep", () => {
     expect([resumed.code, resumed.err]).toEqual([130, "resume: ./terse sweep --resume killed\n"]);
     expect(resumed.out).not.toContain("failed");
     await until(() => !existsSync(lock));
+  });
+
+  it("of runs that have all been saved goes on without the weights that they began with", () => {
+    const base = terse("train", ...small, "--steps=1", "--evaluate.windows=2", "--sample.bytes=0", "--out=base");
+    expect(base.status, base.stderr).toBe(0);
+    const tuned = ["fine-tune", ...short.slice(2), "--init-from=base", "--optimizer.lr=1e-4,2e-4", "--out=tuned"];
+    const begun = sweep(...tuned, "--steps=2");
+    expect(begun.status, begun.stdout + begun.stderr).toBe(0);
+    rmSync(join(folder, "base"), { recursive: true });
+    const plan = join(folder, "tuned", "plan.json");
+    writeFileSync(plan, readFileSync(plan, "utf8").replace("steps=2", "steps=4"));
+    rmSync(join(folder, "tuned", "ended.jsonl"));
+    const again = sweep("--resume=tuned");
+    expect(again.status, again.stdout + again.stderr).toBe(0);
+    expect(existsSync(join(folder, "tuned", "lr-2e-4-seed-0", "step-4"))).toBe(true);
+    rmSync(join(folder, "tuned", "lr-2e-4-seed-0"), { recursive: true });
+    expect(sweep("--resume=tuned").stderr).toMatch(/^error: there is no folder .*base; terse downloads no weights/);
   });
 
   it("finds what cannot run before the first run, a line each, and a typo with the near key", () => {

@@ -1,11 +1,15 @@
 /** The dry check of every run of a sweep, before the first one begins. */
 import { existsSync } from "node:fs";
+import { join } from "node:path";
+import { CheckpointError } from "@terse/checkpoint";
 import { OptionsError } from "@terse/options";
 import { planOf } from "../dry-run/plan.ts";
 import { withOwnDataPath } from "../own-data-path.ts";
 import type { Recipe } from "../recipe.ts";
 import { recipeFor } from "../recipe-for.ts";
+import { recipeOfRun } from "../results/recipe-of-run.ts";
 import { readInitialWeights } from "../saves/initial-weights.ts";
+import { savesIn } from "../saves/save-folder.ts";
 import { combinationText, overridesOf, type PlannedRun, type SweepPlan } from "./sweep-plan.ts";
 
 export interface CheckedRuns {
@@ -16,16 +20,20 @@ export interface CheckedRuns {
 }
 
 /**
- * `recipe`: its name or file; undefined for the default one. Throws `OptionsError` with a line for each combination that
+ * `recipe`: its name or file; undefined for the default one. `folder`: of a sweep that goes on; its runs that have a
+ * save have their own recipe, and need no initial weights. Throws `OptionsError` with a line for each combination that
  * cannot run.
  */
 export async function checkRuns(
   recipe: string | undefined,
   plan: Pick<SweepPlan, "overrides" | "ranks" | "runs" | "flags">,
+  folder?: string,
 ): Promise<CheckedRuns> {
   const initFrom = plan.flags.find((flag) => flag.startsWith("--init-from="))?.slice("--init-from=".length);
   const newHead = plan.flags.includes("--new-head");
-  const weights = initFrom === undefined ? undefined : await readInitialWeights(initFrom);
+  const saved = folder === undefined ? new Map<string, Recipe>() : savedRecipes(folder, plan.runs);
+  const isAllSaved = saved.size === plan.runs.length;
+  const weights = initFrom === undefined || isAllSaved ? undefined : await readInitialWeights(initFrom);
   const combinations = [...Map.groupBy(plan.runs, combinationText)];
   const recipes = new Map<string, Recipe>();
   const problems: { readonly combination: string; readonly line: string }[] = [];
@@ -34,13 +42,8 @@ export async function checkRuns(
     try {
       for (const run of runs) {
         const overrides = overridesOf(plan, run);
-        recipes.set(
-          run.name,
-          recipeFor(
-            { ...(recipe !== undefined && { recipe }), overrides, ...(newHead && { newHead: true as const }) },
-            weights,
-          ),
-        );
+        const given = { ...(recipe !== undefined && { recipe }), ...(newHead && { newHead: true as const }) };
+        recipes.set(run.name, saved.get(run.name) ?? recipeFor({ ...given, overrides }, weights));
       }
       const { memory } = await planOf(checkData(recipes.get(runs[0]!.name)!), plan.ranks);
       const bytes = Object.values(memory).reduce((sum, each) => sum + each, 0);
@@ -52,6 +55,18 @@ export async function checkRuns(
   if (problems.length > 0) throw new OptionsError(linesOf(problems, combinations.length));
   checkDifferent(plan.runs, recipes);
   return { recipes, bytesPerRank };
+}
+
+/** The recipes of those runs that go on from a save. */
+function savedRecipes(folder: string, runs: readonly PlannedRun[]): Map<string, Recipe> {
+  const found = new Map<string, Recipe>();
+  for (const { name } of runs.filter((run) => savesIn(join(folder, run.name)).length > 0))
+    try {
+      found.set(name, recipeOfRun(join(folder, name)));
+    } catch (error) {
+      if (!(error instanceof CheckpointError)) throw error; // the run itself says it
+    }
+  return found;
 }
 
 /** What is wrong in all combinations is said once. */

@@ -25,7 +25,7 @@ export async function sweep(args: SweepArguments): Promise<number> {
   const plan = resumed === undefined ? newPlan(args) : readPlan(resumed);
   if (existsSync(plan.directory)) process.chdir(plan.directory); // paths of the recipe and of flags belong there
   const recipe = resumed === undefined ? args.recipe : join(resumed, baseRecipeFile);
-  const checked = await checkRuns(recipe, plan);
+  const checked = await checkRuns(recipe, plan, resumed);
   const machine = thisMachine();
   const hasGpu = [...checked.recipes.values()].some(({ device }) => device !== "cpu");
   const jobs = Math.min(
