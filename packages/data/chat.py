@@ -113,6 +113,7 @@ templates = {
     "a comment {# #}": "{# says nothing #}\n  {#- nor this -#}\n" + turn + "{{ m.role }}={{ m.content | length }};{% endfor %}{{ tools is none }}{{ documents is none }}{{ nothing }}",
     "blanks before blocks": "  {% for m in messages %}\n    {{ m.role }}\n    {% if m.content %}\n  x {% endif %}\n\t{{ m.content }}\n  {% endfor %}\n",
 }
+templates["methods of texts"] = turn + "{{ m.content.strip('\\n') }}|{{ m.content.rstrip('d ') }}|{{ m.content | trim }}|{{ m.role | capitalize }}|{{ m.content[0] }}{{ loop.index0 % -2 }}{{ '=' * 3 }};{% endfor %}"
 templates["Llama 3, marked, with ends of lines of Windows"] = templates["Llama 3, marked"].replace("\n", "\r\n")
 root = os.path.dirname(transformers.__file__)
 for path in sorted(glob.glob(os.path.join(root, "models", "*", "processing_*.py"))):

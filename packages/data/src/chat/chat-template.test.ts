@@ -129,6 +129,12 @@ describe("a renderer", () => {
     expect(write("{{ true }} {{ none }} {{ nothing }} {{ 1.0 }} {{ 'a' ~ true }}")).toBe("True None  1.0 aTrue");
     expect(write("{{ [1, 'it\\'s', '\"', \"\\n\", (none, 2)] }}")).toBe(`[1, "it's", '"', '\\n', (None, 2)]`);
     expect(write("a\r\n{% if true %}\r\nb\rc{% endif %}\r\n")).toBe("a\nb\nc");
+    expect(write("{{ ' \\n a \\n'.strip('\\n') }}|{{ ' a '.rstrip() }}|{{ 'xax' | trim('x') }}")).toBe(" \n a | a|a");
+    expect(write("{{ '\ufeffa\u001c'.strip() | length }} {{ 'aB' | capitalize }} {{ -7 % 3 }} {{ 'ab' * 2 }}")).toBe(
+      "2 Ab 2 abab",
+    );
+    expect(write("{{ '😀b'[0] }}{{ '😀b' | reverse }}{{ 'é😀' | list }}")).toBe("😀b😀['é', '😀']");
+    expect(() => write("{{ messages[0].thoughts.text }}")).toThrow("'thoughts' is undefined");
     expect(write("{{ messages }}", { f: { a: ["é", false] } })).toBe("[{'role': 'user', 'f': {'a': ['é', False]}}]");
     expect(write("{{ '1' == 1 }} {{ [1] == [1] }} {{ none == nothing }} {{ [1] in [[1]] }}")).toBe(
       "False True False True",

@@ -319,6 +319,8 @@ describe("chat", () => {
     ],
     [{ instruction: "a", output: 3 }, /has a number in output, and no text; correct the row, or name another key/],
     ["text", /is a string and no object with keys/],
+    [{ messages: [user("a"), assistant("b\ud83d")] }, /line 1 has half of a letter \(a surrogate without its other/],
+    [{ prompt: "a", completion: "\udc00" }, /line 1 has half of a letter/],
     [{ messages: [user("a")], tools: "{" }, /has tools that are no JSON/],
     [{ messages: [user("a")], chat_template_kwargs: [1] }, /has a list in chat_template_kwargs, and no object with/],
   ])("refuses %j", async (row, message) => {

@@ -4,6 +4,7 @@
  * can be looped over, and an iteration has variables of its own and keeps what it has written before it ends early.
  */
 import { Environment, Interpreter, type Node, type Scope, type Value } from "./jinja.ts";
+import { capitalize, strip } from "./python-strings.ts";
 import { equal, isList, str, typeName } from "./python-values.ts";
 
 /** What `{% break %}` and `{% continue %}` throw, with what the iteration has written so far. */
@@ -23,6 +24,20 @@ const silent = ["Set", "Macro", "Comment"];
 /** The library's node of a value that is known already. */
 const known = (value: Value): Node => ({ type: "Value", value });
 
+const ofTexts = {
+  strip: (text: string, letters?: string) => strip(text, "strip", letters),
+  lstrip: (text: string, letters?: string) => strip(text, "lstrip", letters),
+  rstrip: (text: string, letters?: string) => strip(text, "rstrip", letters),
+  capitalize,
+} as const;
+const isOfTexts = (name: unknown): name is keyof typeof ofTexts => Object.hasOwn(ofTexts, String(name));
+
+/** A variable or a key in words. */
+const nameOf = (node: Node): string => {
+  const { value } = (node["property"] ?? node) as { value?: unknown };
+  return typeof value === "string" ? `'${value}'` : "what a key is asked of";
+};
+
 export class PythonInterpreter extends Interpreter {
   /** The bodies of loops: an iteration is an evaluation of one. */
   readonly #bodies = new Set<readonly Node[]>();
@@ -41,6 +56,10 @@ export class PythonInterpreter extends Interpreter {
       case "Break":
       case "Continue":
         throw new IterationEnd(node.type === "Break");
+      case "MemberExpression":
+        return this.#member(node, scope);
+      case "CallExpression":
+        return this.#call(node, scope);
       case "BinaryExpression":
         return this.#binary(node, scope);
       case "FilterExpression":
@@ -88,6 +107,37 @@ export class PythonInterpreter extends Interpreter {
     return letters ? this.#list(letters.map((letter) => this.#text(letter))) : value;
   }
 
+  /** What is undefined has no members, and a letter of a text may be two units of UTF-16. */
+  #member(node: Node, scope: Scope): Value {
+    const object = this.evaluate(node["object"] as Node, scope);
+    if (object.type === "UndefinedValue") throw new Error(`${nameOf(node["object"] as Node)} is undefined`);
+    const property = node["property"] as Node;
+    const isPlace = node["computed"] === true && property.type !== "SliceExpression";
+    if (!isPlace || object.type !== "StringValue")
+      return super.evaluate({ ...node, object: known(object) } as Node, scope);
+    const place = this.evaluate(property, scope);
+    const letter = place.type === "IntegerValue" ? [...str(object)].at(place.value as number) : undefined;
+    if (letter !== undefined) return this.#text(letter);
+    return super.evaluate({ ...node, object: known(object), property: known(place) } as Node, scope);
+  }
+
+  #call(node: Node, scope: Scope): Value {
+    const callee = node["callee"] as Node;
+    const { value: method } = { ...(callee["property"] as Node | undefined) } as { value?: unknown };
+    if (callee.type !== "MemberExpression" || callee["computed"] === true || !isOfTexts(method))
+      return super.evaluate(node, scope);
+    const object = this.evaluate(callee["object"] as Node, scope);
+    if (object.type !== "StringValue")
+      return super.evaluate({ ...node, callee: { ...callee, object: known(object) } } as Node, scope);
+    return this.#text(ofTexts[method](str(object), this.#letters(node["args"] as readonly Node[], scope)));
+  }
+
+  /** The letters that an argument of strip names; undefined where it names none. */
+  #letters([argument]: readonly Node[], scope: Scope): string | undefined {
+    const letters = argument && this.evaluate(argument, scope);
+    return letters === undefined || letters.type === "NullValue" ? undefined : str(letters);
+  }
+
   #binary(node: Node, scope: Scope): Value {
     const operator = (node["operator"] as { value: string }).value;
     if (operator === "and" || operator === "or") return super.evaluate(node, scope); // the right one only where needed
@@ -112,6 +162,21 @@ export class PythonInterpreter extends Interpreter {
           if (text.type === "StringValue" && other.type !== "StringValue" && other.type !== "UndefinedValue")
             throw new Error(`can only concatenate str (not "${typeName(other)}") to str`);
         break;
+      case "%": {
+        const [a, b] = [left.value, right.value];
+        if (left.type !== "IntegerValue" || right.type !== "IntegerValue" || b === 0) break;
+        const rest = (a as number) % (b as number); // with the sign of a; Python's has that of b
+        const value = rest !== 0 && rest < 0 !== (b as number) < 0 ? rest + (b as number) : rest;
+        return super.evaluate({ type: "IntegerLiteral", value } as Node, scope);
+      }
+      case "*":
+        for (const [text, times] of [
+          [left, right],
+          [right, left],
+        ] as const)
+          if (text.type === "StringValue" && times.type === "IntegerValue")
+            return this.#text(str(text).repeat(Math.max(0, times.value as number)));
+        break;
       case "in":
       case "not in":
         if (isList(right)) return answer(right.value.some((each) => equal(each, left)) === (operator === "in"));
@@ -124,8 +189,15 @@ export class PythonInterpreter extends Interpreter {
     let operand = this.evaluate(node["operand"] as Node, scope);
     const name = filter.callee?.value ?? filter["value"];
     if (name === "string") return this.#text(str(operand));
-    if (name === "length" && typeof operand.value === "string")
-      return super.evaluate({ type: "IntegerLiteral", value: [...operand.value].length }, scope);
+    if (typeof operand.value === "string") {
+      const letters = [...operand.value];
+      if (name === "length") return super.evaluate({ type: "IntegerLiteral", value: letters.length }, scope);
+      if (name === "list") return this.#list(letters.map((letter) => this.#text(letter)));
+      if (name === "reverse") return this.#text(letters.reverse().join(""));
+      if (name === "capitalize") return this.#text(capitalize(operand.value));
+      if (name === "trim")
+        return this.#text(strip(operand.value, "strip", this.#letters((filter["args"] ?? []) as Node[], scope)));
+    }
     if (name === "join" && isList(operand)) operand = this.#list(operand.value.map((each) => this.#text(str(each))));
     return super.evaluate({ ...node, operand: known(operand) } as Node, scope);
   }

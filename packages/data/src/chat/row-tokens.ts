@@ -36,6 +36,7 @@ export async function rowTokens(
     const { prompt, completion } = row;
     const end = tokenizer.end?.content ?? "";
     const whole = prompt + (completion.endsWith(end) ? completion : completion + end);
+    checkLetters(whole, where);
     if (whole.length > mostLetters)
       throw new DataError(
         `${where} has ${whole.length} letters, and a row has at most ${mostLetters}; divide it, or remove it.`,
@@ -48,6 +49,7 @@ export async function rowTokens(
   const { renderer, marksAnswers } = template();
   const render = (beginnings: readonly Beginning[]) => renderer.render({ messages, ...more, beginnings }, where);
   const [whole] = (await render([{ count: messages.length, prompt: false }])) as [Rendering];
+  checkLetters(whole.text, where);
   if (loss === "all" || (given === undefined && marksAnswers)) {
     const { ids, marked } = await tokenizer.encodeWhole(whole.text, { spans: loss === "all" ? [] : whole.answers });
     return loss === "all" ? learning(ids, [], loss) : { ids, learned: marked };
@@ -80,6 +82,14 @@ export async function rowTokens(
 }
 
 const turnsAtOnce = 8;
+
+/** JSON may have half of a letter that UTF-16 writes as two units, as where a program has cut a text. */
+function checkLetters(text: string, where: string): void {
+  if (!text.isWellFormed())
+    throw new DataError(
+      `${where} has half of a letter (a surrogate without its other one), which no tokenizer takes; correct the row, or remove it.`,
+    );
+}
 
 /** The places of the assistant's messages, from … to. */
 const answersIn = (messages: Conversation["messages"]) =>
