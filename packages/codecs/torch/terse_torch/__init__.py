@@ -5,6 +5,7 @@ Communication hooks for PyTorch's DistributedDataParallel that send fewer bits.
     model.register_comm_hook(state, terse_torch.hook)
 """
 from ._compensated_mean import CompensatedMean
-from ._hook import StepRefusedError, hook
+from ._hook import hook
+from ._messages import StepRefusedError
 
 __all__ = ["CompensatedMean", "StepRefusedError", "hook"]

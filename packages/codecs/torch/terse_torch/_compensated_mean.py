@@ -1,22 +1,28 @@
 """The error-compensated mean: packages/exchange/src/kinds/mean-error-compensated.ts."""
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
-from typing import Any, Dict, List, Optional, Union
+from typing import Any, Dict, List, Optional, Tuple, Union
 
 import terse_codecs
 import torch
 import torch.distributed as dist
 from torch.nn.parallel import DistributedDataParallel
 
-from ._chunks import Chunks
-from ._hook import Carrier, StepRefusedError
+from ._agreement import Named
+from ._by_owners import ByOwners
+from ._chunks import Call, Chunks
+from ._hook import HookState, Places
 
-HEADER = 8  # bytes before the wires: what is refused (0: nothing), and the step, two int32
-NO_FEEDBACK = {"sign", "ternary", "count", "qsgd", "terngrad"}
+NO_MAGNITUDE = "sends no magnitude"
+DRAWN = "draws its levels at random, and their error may exceed the gradient"
+NO_FEEDBACK = {"sign": NO_MAGNITUDE, "ternary": NO_MAGNITUDE, "count": NO_MAGNITUDE, "qsgd": DRAWN, "terngrad": DRAWN}
+# Of sums of wires, and of vectors of one length.
+NOT_OF_GRADIENTS = ("levels", "ranks", "segments", "side", "unscaled", "width")
 
 
-class CompensatedMean:
+class CompensatedMean(HookState):
     """
     The mean of gradients, compressed to the owners of chunks and back from them; what a wire cannot carry is added at
     the next step. 1-bit Adam, Tang et al. 2021, Algorithm 1, https://arxiv.org/abs/2102.02888
@@ -25,65 +31,39 @@ class CompensatedMean:
         f <- f + mean(a),  b = C(f),  f <- f - b     the owner of a chunk
         g <- b                                       the same bits on every rank
 
-    `codec` and its parameters define C: "scaled-sign" (one bit), "int8", codec="l1" with bits=4, ... Errors belong to
-    parameters, so buckets may change. Call it on every rank, with the same arguments.
+    `codec` and its parameters define C: "scaled-sign" (one bit), "int8", "l1" with bits=4, "top-k" with ratio=0.01, ...
+    A parameter that no rank uses in a step sends nothing, and keeps its errors. Errors belong to parameters, so buckets
+    may change. Call it on every rank, with the same arguments.
     """
 
     def __init__(
         self, model: DistributedDataParallel, codec: str = "scaled-sign", *, seed: int = 0,
         process_group: Optional[dist.ProcessGroup] = None, **parameters: Any,
     ) -> None:  # fmt: skip
-        if not isinstance(model, DistributedDataParallel):
-            raise TypeError(
-                f"CompensatedMean: model is a {type(model).__name__}, and must be a DistributedDataParallel; "
-                "FSDP has no such hook."
-            )
-        self.codec = terse_codecs.codec(codec, **parameters)
-        if codec in NO_FEEDBACK or (codec == "linf" and parameters.get("bits") == 2):
-            raise ValueError(
-                f"CompensatedMean: the error of {self.codec!r} could grow without end: "
-                "take scaled-sign, int8, or l1 with bits=4."
-            )
-        embeddings = (torch.nn.Embedding, torch.nn.EmbeddingBag)
-        for name, module in model.module.named_modules():
-            if isinstance(module, embeddings) and module.sparse:
-                raise NotImplementedError(
-                    f"CompensatedMean: {name or 'the model'} has sparse gradients: build it with sparse=False."
-                )
-        named = [(name, parameter) for name, parameter in model.module.named_parameters() if parameter.requires_grad]
-        for name, parameter in named:
-            if parameter.device.type != "cpu":
-                raise NotImplementedError(
-                    f"CompensatedMean: {name} is on {parameter.device}, and gradients are encoded on the CPU alone."
-                )
-        self.step, self._seed = 0, seed
-        self._names = {id(parameter): name for name, parameter in named}
-        self._places: Dict[str, int] = {}  # in one long vector, for random numbers
-        place = 0
-        for name, parameter in named:
-            self._places[name] = place
-            place += -(-parameter.numel() // 64) * 64
-        if process_group is None:
-            ranks = dist.get_process_group_ranks(model.process_group)
-            process_group = dist.new_group(
-                ranks,
-                backend=dist.get_backend(model.process_group),
-                use_local_synchronization=model.process_group is not dist.group.WORLD,
-            )
-        self._group: Any = process_group
-        self._rank, self._ranks = dist.get_rank(process_group), dist.get_world_size(process_group)
         self._chunks: Dict[int, Chunks] = {}
-        self._errors = {name: torch.zeros(parameter.numel()) for name, parameter in named}
-        self._owned = {name: torch.zeros(self._owned_length(parameter.numel())) for name, parameter in named}
-        self._carrier = Carrier()
+
+        def setting(named: Named) -> Dict[str, Any]:
+            refuse_codec(codec, parameters)
+            ranks = dist.get_world_size(process_group or model.process_group)
+            self._drops_unused = model.find_unused_parameters or model.static_graph
+            for name, parameter in named:
+                n = parameter.numel()
+                if n not in self._chunks:
+                    self._chunks[n] = chunks_of(name, codec, parameters, n, ranks)
+            self._codec = describe(codec, parameters)
+            return {"codec": self._codec, "seed": seed, "find_unused_parameters or static_graph": self._drops_unused}
+
+        super().__init__(model, process_group, setting)
+        self._seed, self._places = seed, Places(self._lengths)
+        mine = {name: self._chunks[n].length(self._messages.rank) for name, n in self._lengths.items()}
+        self._errors = {name: zeros(n) for name, n in self._lengths.items()}
+        self._owned = {name: zeros(n if self._messages.ranks > 1 else 0) for name, n in mine.items()}
 
     def state_dict(self) -> Dict[str, Any]:
         """A copy of what this rank has: save it beside the model, a file for each rank."""
         return {
-            "codec": repr(self.codec),
-            "rank": self._rank,
-            "ranks": self._ranks,
-            "step": self.step,
+            **super().state_dict(),
+            "codec": self._codec,
             "errors": {name: error.clone() for name, error in self._errors.items()},
             "owned": {name: error.clone() for name, error in self._owned.items()},
         }
@@ -97,131 +77,137 @@ class CompensatedMean:
         states: List[Mapping[str, Any]] = [state] if isinstance(state, Mapping) else list(state)
         if not states:
             raise ValueError("CompensatedMean: an empty list of states; give those of all ranks.")
-        before = states[0]["ranks"]
+        rank, ranks, before = self._messages.rank, self._messages.ranks, states[0]["ranks"]
         for each in states:
-            if each["codec"] != repr(self.codec):
-                raise ValueError(f"CompensatedMean: the state is that of {each['codec']}, and this is {self.codec!r}.")
+            if each["codec"] != self._codec:
+                raise ValueError(f"CompensatedMean: the state is that of {each['codec']}, and this is {self._codec}.")
             lengths = {name: error.numel() for name, error in each["errors"].items()}
-            expected = {name: error.numel() for name, error in self._errors.items()}
-            if lengths != expected:
-                other = sorted(set(lengths.items()) ^ set(expected.items()))[0][0]
+            if lengths != self._lengths:
+                other = sorted(set(lengths.items()) ^ set(self._lengths.items()))[0][0]
                 raise ValueError(f"CompensatedMean: the state is that of another model: {other} differs.")
-        if before == self._ranks and any(each["rank"] == self._rank for each in states):
-            states = [next(each for each in states if each["rank"] == self._rank)]
+        if before == ranks and any(each["rank"] == rank for each in states):
+            states = [next(each for each in states if each["rank"] == rank)]
         elif sorted(each["rank"] for each in states) != list(range(before)):
             given = ", ".join(str(each["rank"]) for each in states)
             raise ValueError(
-                f"CompensatedMean: the state is that of rank {given} of {before}, and this is rank {self._rank} of "
-                f"{self._ranks}: give a list of the states of all {before} ranks."
+                f"CompensatedMean: the state is that of rank {given} of {before}, and this is rank {rank} of "
+                f"{ranks}: give a list of the states of all {before} ranks."
             )
-        carried = before != self._ranks
+        carried = before != ranks
         for name, error in self._errors.items():
             if not carried:
                 error.copy_(states[0]["errors"][name])
                 self._owned[name].copy_(states[0]["owned"][name])
                 continue
             error.copy_(sum(each["errors"][name].double() for each in states) / before)
-            of_owners = self._joined({each["rank"]: each["owned"][name] for each in states}, error.numel(), before)
-            if self._ranks == 1:
+            of_owners = zeros(error.numel())
+            if before > 1:
+                by_rank = {each["rank"]: each["owned"][name] for each in states}
+                of_owners = torch.cat([by_rank[r] for r in range(before)])
+            if ranks == 1:
                 error.add_(of_owners)
             else:
-                starts = self._of(error.numel()).starts
-                self._owned[name].copy_(of_owners[starts[self._rank] : starts[self._rank + 1]])
+                self._owned[name].copy_(self._chunks[error.numel()].of(of_owners, rank))
         self.step = states[0]["step"]
 
-    def _joined(self, owned: Dict[int, torch.Tensor], n: int, ranks: int) -> torch.Tensor:
-        """The errors of all owners of a parameter of n elements."""
-        if ranks == 1:
-            return torch.zeros(n)
-        return torch.cat([owned[rank] for rank in range(ranks)])
-
-    def _owned_length(self, n: int) -> int:
-        return self._of(n).length(self._rank) if self._ranks > 1 else 0
-
-    def _of(self, n: int) -> Chunks:
-        if n not in self._chunks:
-            self._chunks[n] = Chunks(self.codec, n, self._ranks)
-        return self._chunks[n]
-
-    def _call(self, name: str, stream: int, begin: int) -> Dict[str, Any]:
-        call: Dict[str, Any] = {"zero": "plus"} if self.codec.takes_zero else {}
-        if self.codec.takes_random:
-            call.update(seed=self._seed, step=self.step, index=stream * 2**40 + self._places[name] + begin)
-        return call
-
-    def _carry(self, buffer: torch.Tensor, parameters: List[torch.Tensor], last: bool) -> torch.Tensor:
-        rank, ranks = self._rank, self._ranks
-        names = [self._names[id(parameter)] for parameter in parameters]
-        chunks = [self._of(parameter.numel()) for parameter in parameters]
-        gradients = buffer.float().split([of.n for of in chunks])
-        sizes = [HEADER + sum(of.sizes[r] for of in chunks) for r in range(ranks)]
-        noted = 0
-
-        outgoing = torch.zeros(sum(sizes), dtype=torch.uint8).split(sizes)
-        wires = [cut(part, [of.sizes[r] for of in chunks]) for r, part in enumerate(outgoing)]
-        for i, (name, of) in enumerate(zip(names, chunks)):
-            try:
-                outgoing_wires = [wires[r][i] for r in range(ranks)]
-                of.encode(
-                    gradients[i], self._errors[name], outgoing_wires, lambda begin: self._call(name, 2 * rank, begin)
-                )
-            except (terse_codecs.NotFiniteError, terse_codecs.DoesNotFitError):
-                noted = noted or 1 + i
-        for part in outgoing:
-            part[:HEADER] = torch.tensor([noted, self.step], dtype=torch.int32).view(torch.uint8)
-        arrived = self._exchange(torch.cat(outgoing), sizes, [sizes[rank]] * ranks, names)
-
-        noted, result = 0, torch.zeros(sizes[rank], dtype=torch.uint8)
-        incoming = [cut(part, [of.sizes[rank] for of in chunks]) for part in arrived]
-        for i, (name, of) in enumerate(zip(names, chunks)):
-            if of.length(rank) == 0:
-                continue
-            mine = cut(result, [each.sizes[rank] for each in chunks])[i]
-            if ranks == 1:
-                mine.copy_(incoming[0][i])
-                continue
-            codec, error = of.codecs[rank], self._owned[name]
-            for from_rank in incoming:
-                codec.decode_add(error, from_rank[i], 1 / ranks)
-            try:
-                codec.encode(error, out=mine, **self._call(name, 2 * rank + 1, of.starts[rank]))
-                codec.decode_add(error, mine, -1.0)
-            except (terse_codecs.NotFiniteError, terse_codecs.DoesNotFitError):
-                noted = noted or 1 + i
-        result[:HEADER] = torch.tensor([noted, self.step], dtype=torch.int32).view(torch.uint8)
-        results = self._exchange(result.repeat(ranks), [sizes[rank]] * ranks, sizes, names)
-
-        mean = torch.zeros(buffer.numel())
-        for r, part in enumerate(results):
-            into_each, wires_of_r = mean.split([of.n for of in chunks]), cut(part, [of.sizes[r] for of in chunks])
-            for of, into, wire in zip(chunks, into_each, wires_of_r):
-                if of.length(r):
-                    of.codecs[r].decode_add(into[of.starts[r] : of.starts[r + 1]], wire)
+    def _mean(self, gradient: torch.Tensor, names: List[str], last: bool) -> torch.Tensor:
+        mean = torch.zeros_like(gradient)
+        lengths = [self._lengths[name] for name in names]
+        gradients, means = gradient.split(lengths), mean.split(lengths)
+        parts = [self._part(*each) for each in zip(names, gradients, means)]
+        idle = [self._drops_unused and not (any(g[:1]) or bool(g.any())) for g in gradients]
+        before = {i: parts[i].errors() for i, is_idle in enumerate(idle) if is_idle}
+        message = ByOwners(self._messages, self.step, parts, names)
+        unused = [i for i, is_idle in enumerate(message.up(idle)) if is_idle]
+        for i in unused:
+            parts[i].restore(before[i])
+        message.down(without=unused)
         self.step += last
-        return buffer.copy_(mean)
+        return mean
 
-    def _exchange(
-        self, outgoing: torch.Tensor, sizes: List[int], coming: List[int], names: List[str]
-    ) -> List[torch.Tensor]:
-        """All-to-all. StepRefusedError on every rank, where one has refused or is at another step."""
-        incoming = torch.empty(sum(coming), dtype=torch.uint8)
-        dist.all_to_all_single(incoming, outgoing, coming, sizes, group=self._group)
-        parts = list(incoming.split(coming))
-        for r, part in enumerate(parts):
-            noted, step = part[:HEADER].clone().view(torch.int32).tolist()
-            if noted:
-                raise StepRefusedError(
-                    f"rank {r} refuses step {self.step}: the gradient of {names[noted - 1]} is not finite, "
-                    "or its codec cannot write it."
-                )
-            if step != self.step:
-                raise StepRefusedError(
-                    f"rank {r} is at step {step}, and rank {self._rank} at step {self.step}: "
-                    "begin on all ranks with the same state."
-                )
-        return parts
+    def _part(self, name: str, gradient: torch.Tensor, mean: torch.Tensor) -> CompensatedPart:
+        def call(stream: int) -> Call:
+            return lambda begin: call_of(of, self._seed, self.step, self._places.index(stream, name, begin))
+
+        of = self._chunks[gradient.numel()].codec
+        rank = self._messages.rank
+        chunks, errors = self._chunks[gradient.numel()], (self._errors[name], self._owned[name])
+        return CompensatedPart(rank, chunks, gradient, mean, errors, (call(2 * rank), call(2 * rank + 1)))
 
 
-def cut(part: torch.Tensor, sizes: List[int]) -> List[torch.Tensor]:
-    """The wires of the parameters, after the header."""
-    return list(part[HEADER:].split(sizes))
+class CompensatedPart:
+    """One parameter on its way; errors and calls are those of the rank, and those of the owner."""
+
+    def __init__(
+        self, rank: int, chunks: Chunks, gradient: torch.Tensor, mean: torch.Tensor,
+        errors: Tuple[torch.Tensor, torch.Tensor], calls: Tuple[Call, Call],
+    ) -> None:  # fmt: skip
+        self.up = self.down = chunks.sizes
+        self._rank, self._chunks, self._gradient, self._into = rank, chunks, gradient, mean
+        self._error, self._owned = errors
+        self._call, self._owners_call = calls
+
+    def errors(self) -> torch.Tensor:
+        return self._error.clone()
+
+    def restore(self, error: torch.Tensor) -> None:
+        self._error.copy_(error)
+
+    def encode(self, wires: List[torch.Tensor]) -> None:
+        self._chunks.encode(self._gradient, wires, self._call, self._error)
+
+    def reduce(self, wires: List[torch.Tensor], result: torch.Tensor) -> None:
+        if len(wires) == 1:  # a single rank has no error as an owner
+            result.copy_(wires[0])
+            return
+        of = self._chunks.codecs[self._rank]
+        for wire in wires:
+            of.decode_add(self._owned, wire, 1 / len(wires))
+        of.encode(self._owned, out=result, **self._owners_call(self._chunks.starts[self._rank]))
+        of.decode_add(self._owned, result, -1.0)
+
+    def hand_out(self, results: List[torch.Tensor]) -> None:
+        for r, wire in enumerate(results):
+            if wire.numel():
+                self._chunks.codecs[r].decode_add(self._chunks.of(self._into, r), wire)
+
+
+def call_of(of: terse_codecs.Codec, seed: int, step: int, index: int) -> Dict[str, Any]:
+    """The arguments of an encoder."""
+    call: Dict[str, Any] = {"zero": "plus"} if of.takes_zero else {}
+    if of.takes_random:
+        call.update(seed=seed, step=step, index=index)
+    return call
+
+
+def zeros(n: int) -> torch.Tensor:
+    return torch.zeros(n, dtype=torch.float32)
+
+
+def refuse_codec(codec: str, parameters: Dict[str, Any]) -> None:
+    """ValueError for a codec whose error could grow without end, and for parameters that no gradient has."""
+    reason = DRAWN if codec == "linf" and parameters.get("bits") == 2 else NO_FEEDBACK.get(codec)
+    if reason:
+        raise ValueError(f"CompensatedMean: {codec} {reason}: take scaled-sign, int8, or l1 with bits=4.")
+    for name in NOT_OF_GRADIENTS:
+        if parameters.get(name):
+            raise ValueError(f"CompensatedMean: {name} has no meaning for gradients: leave it out.")
+
+
+def chunks_of(name: str, codec: str, parameters: Dict[str, Any], n: int, ranks: int) -> Chunks:
+    """The chunks of a parameter of n elements. ratio: the share of elements that top-k sends, of which it sends one."""
+    given = dict(parameters)
+    ratio = given.pop("ratio", None)
+    if ratio is not None:
+        if codec != "top-k" or "k" in given or not 0 < ratio <= 1:
+            raise ValueError(f"CompensatedMean: ratio is {ratio}, and must be a share of elements from 0 to 1, "
+                             "of top-k alone, in place of k.")  # fmt: skip
+        given["k"] = max(1, math.ceil(ratio * n))
+    try:
+        return Chunks(terse_codecs.codec(codec, **given), n, ranks)
+    except terse_codecs.CodecError as error:
+        raise ValueError(f"CompensatedMean: {name} cannot be sent: {error}") from None
+
+
+def describe(codec: str, parameters: Dict[str, Any]) -> str:
+    return f"codec({', '.join([repr(codec), *(f'{key}={value!r}' for key, value in sorted(parameters.items()))])})"

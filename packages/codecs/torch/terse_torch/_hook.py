@@ -2,18 +2,18 @@
 The hook, and the thread that carries buckets: it begins while backward still computes the gradients of the next one.
 
 One thread, and a process group of its own, so the collectives have the same order on every rank, whatever DDP does on
-its group meanwhile.
+its group meanwhile. (DDP reads the annotations of `hook`, so they are no strings here.)
 """
 import queue
 import threading
-from typing import Any
+from typing import Any, Callable, Dict, List, Optional
 
 import torch
 import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel
 
-
-class StepRefusedError(RuntimeError):
-    """A gradient is not finite, or ranks do not fit together; every rank raises it."""
+from ._agreement import Named, agree, layout_of, refuse_kinds
+from ._messages import Messages
 
 
 def hook(state: Any, bucket: dist.GradBucket) -> torch.futures.Future[torch.Tensor]:
@@ -21,8 +21,13 @@ def hook(state: Any, bucket: dist.GradBucket) -> torch.futures.Future[torch.Tens
     buffer, parameters, last = bucket.buffer(), bucket.parameters(), bucket.is_last()
     if buffer.is_sparse:
         raise NotImplementedError("terse_torch: a gradient is sparse: build its embedding with sparse=False.")
+    # A copy from a GPU waits for what computes the gradient; here its stream is the current one.
+    gradient = buffer.to(device="cpu", dtype=torch.float32)
     done: torch.futures.Future[Any] = torch.futures.Future()
-    state._carrier.put((done, lambda: state._carry(buffer, parameters, last)))
+
+    def carry() -> torch.Tensor:
+        with torch.no_grad():
+            return buffer.copy_(state._mean(gradient, state._names_of(parameters), last))
 
     def outcome(future: torch.futures.Future[Any]) -> torch.Tensor:
         result = future.value()
@@ -30,7 +35,83 @@ def hook(state: Any, bucket: dist.GradBucket) -> torch.futures.Future[torch.Tens
             raise result
         return result
 
+    state._carrier.put((done, carry))
     return done.then(outcome)
+
+
+class HookState:
+    """What all hooks have: the parameters by name, a process group of their own, and the number of the step."""
+
+    def __init__(
+        self,
+        model: DistributedDataParallel,
+        process_group: Optional[dist.ProcessGroup],
+        setting: Callable[[Named], Dict[str, Any]],
+    ) -> None:
+        """`setting`: what must be the same on every rank; it refuses parameters that the hook cannot carry."""
+        self._where = where = type(self).__name__
+        if not isinstance(model, DistributedDataParallel):
+            raise TypeError(
+                f"{where}: model is a {type(model).__name__}, and must be a DistributedDataParallel; "
+                "FSDP has no such hook."
+            )
+        named = [(name, parameter) for name, parameter in model.module.named_parameters() if parameter.requires_grad]
+
+        def whole_setting() -> Dict[str, Any]:
+            refuse_kinds(where, named)
+            refuse_sparse(where, model.module)
+            own_group = process_group and dist.get_process_group_ranks(process_group)
+            return {"the hook": where, "process_group": own_group, **setting(named), **layout_of(named)}
+
+        agree(where, model.process_group, whole_setting)
+        self.step = 0
+        self._names = {id(parameter): name for name, parameter in named}
+        self._lengths = {name: parameter.numel() for name, parameter in named}
+        if process_group is None:
+            on_cpu = all(parameter.device.type == "cpu" for _, parameter in named)
+            process_group = dist.new_group(
+                dist.get_process_group_ranks(model.process_group),
+                backend=dist.get_backend(model.process_group) if on_cpu else "gloo",
+                use_local_synchronization=model.process_group is not dist.group.WORLD,
+            )
+        self._messages = Messages(process_group, list(self._lengths))
+        self._carrier = Carrier()
+
+    def _mean(self, gradient: torch.Tensor, names: List[str], last: bool) -> torch.Tensor:
+        """In place of the mean over ranks of the gradients of one bucket, on the CPU in float32."""
+        raise NotImplementedError
+
+    def _names_of(self, parameters: List[torch.Tensor]) -> List[str]:
+        names = [self._names.get(id(parameter)) for parameter in parameters]
+        if None in names:
+            raise ValueError(f"{self._where}: DDP has other parameters than before: make the hook's state anew.")
+        return names  # type: ignore[return-value]
+
+    def state_dict(self) -> Dict[str, Any]:
+        """A copy of what this rank has: save it beside the model, a file for each rank."""
+        return {"hook": self._where, "step": self.step, "rank": self._messages.rank, "ranks": self._messages.ranks}
+
+
+class Places:
+    """The place of each parameter in one long vector, for random numbers that do not depend on buckets."""
+
+    def __init__(self, lengths: Dict[str, int]) -> None:
+        self._begins: Dict[str, int] = {}
+        begin = 0
+        for name, n in lengths.items():
+            self._begins[name] = begin
+            begin += -(-n // 64) * 64
+
+    def index(self, stream: int, name: str, begin: int) -> int:
+        """Each rank and each owner has a stream of its own."""
+        return stream * 2**40 + self._begins[name] + begin
+
+
+def refuse_sparse(where: str, module: torch.nn.Module) -> None:
+    for name, each in module.named_modules():
+        if isinstance(each, (torch.nn.Embedding, torch.nn.EmbeddingBag)) and each.sparse:
+            what = name or "the model"
+            raise NotImplementedError(f"{where}: {what} has sparse gradients: build it with sparse=False.")
 
 
 class Carrier:

@@ -1,0 +1,173 @@
+"""What hooks need of all ranks, and CompensatedMean with every codec, type and unused parameter."""
+import json
+import os
+import unittest
+
+import numpy as np
+from ranks import on_ranks, raised
+
+SHAPES = {"a": (16, 8), "b": (64,), "c": (1,), "empty": (0,)}
+STEPS = 3
+CODECS = [
+    ("int8", {"block": 24}),
+    ("f16", {}),
+    ("bin-means", {"bits": 2}),
+    ("linf", {"bits": 4, "block": 64}),
+    ("top-k", {"k": 100}),
+    ("top-k", {"ratio": 0.1, "values": "f16"}),
+    ("dct-top-k", {"block": 16, "k": 4}),
+]
+
+
+def gradient(rank, step, name):
+    draws = np.random.default_rng([rank, step, sorted(SHAPES).index(name)])
+    return draws.standard_normal(SHAPES[name])
+
+
+def model_of(dtype, **options):
+    import torch
+
+    class Model(torch.nn.Module):
+        """Its loss is linear, so that each parameter has the given gradient."""
+
+        def __init__(self):
+            super().__init__()
+            for name, shape in SHAPES.items():
+                self.register_parameter(name, torch.nn.Parameter(torch.zeros(shape, dtype=dtype)))
+
+        def forward(self, gradients):
+            return sum((getattr(self, name) * given).sum() for name, given in gradients.items())
+
+    return torch.nn.parallel.DistributedDataParallel(Model(), **options)
+
+
+def stepped(model, rank, step, without=()):
+    import torch
+
+    named = dict(model.module.named_parameters())
+    model.zero_grad()
+    given = {name: torch.from_numpy(gradient(rank, step, name)).to(each.dtype) for name, each in named.items()}
+    model({name: each for name, each in given.items() if name not in without}).backward()
+    return {name: None if each.grad is None else each.grad.double().numpy().copy() for name, each in named.items()}
+
+
+def kept(state):
+    """What this rank has not sent: its own errors, and what it owns."""
+    errors = {name: error.double().numpy() for name, error in state._errors.items()}
+    owned = {name: error.double().numpy() for name, error in state._owned.items()}
+    return errors, owned
+
+
+def with_codecs_and_types(rank, ranks):
+    import terse_torch
+    import torch
+
+    found = {}
+    f32, f64 = torch.float32, torch.float64
+    for default, dtype in [(f32, f32), (f64, f64), (f32, torch.bfloat16)]:
+        for codec, parameters in CODECS if dtype == torch.float32 else CODECS[:1]:
+            torch.set_default_dtype(default)
+            model = model_of(dtype, gradient_as_bucket_view=dtype == torch.float64)
+            state = terse_torch.CompensatedMean(model, codec, **parameters)
+            model.register_comm_hook(state, terse_torch.hook)
+            means = [stepped(model, rank, step) for step in range(STEPS)]
+            found[f"{codec} {parameters} {dtype}"] = means, *kept(state)
+            torch.set_default_dtype(torch.float32)
+    return found
+
+
+def with_unused(rank, ranks):
+    import terse_torch
+    import torch
+
+    model = model_of(torch.float32, find_unused_parameters=True)
+    state = terse_torch.CompensatedMean(model)
+    model.register_comm_hook(state, terse_torch.hook)
+    used = stepped(model, rank, 0)
+    before = kept(state)
+    nobody = stepped(model, rank, 1, without=["b"])
+    return used, before, nobody, kept(state)
+
+
+def refused(rank, ranks):
+    import terse_torch
+    import torch
+
+    Mean = terse_torch.CompensatedMean
+    model = model_of(torch.float32)
+    sparse = torch.nn.parallel.DistributedDataParallel(torch.nn.Embedding(4, 4, sparse=True))
+    return {
+        "codec": raised(lambda: Mean(model, "int8" if rank else "f16")),
+        "options": raised(lambda: Mean(model, "l1", bits=4 + rank)),
+        "seed": raised(lambda: Mean(model, seed=rank)),
+        "one rank's": raised(lambda: Mean(model, "qsgd" if rank else "l1", bits=4)),
+        "typo": raised(lambda: Mean(model, "int9" if rank else "int8")),
+        "chunk": raised(lambda: Mean(model, "dct-top-k", dimensions=2, block=8, k=2)),
+        "segments": raised(lambda: Mean(model, "int8", segments=[1])),
+        "ratio": raised(lambda: Mean(model, "top-k", ratio=2)),
+        "sparse": raised(lambda: Mean(sparse)),
+        "no DDP": raised(lambda: Mean(model.module)),
+    }
+
+
+class CompensatedMeans(unittest.TestCase):
+    def test_add_up_to_the_gradients_with_every_codec_and_type(self):
+        results = on_ranks(2, with_codecs_and_types)
+        for case, (means, *_) in results[0].items():
+            for name in SHAPES:
+                sent = sum(of[name] for of in means).reshape(-1)
+                other = sum(of[name] for of in results[1][case][0]).reshape(-1)
+                self.assertEqual(sent.tobytes(), other.tobytes())
+                errors = sum(each[case][1][name] for each in results) / 2
+                owned = np.concatenate([each[case][2][name] for each in results])
+                given = sum(gradient(r, step, name) for r in range(2) for step in range(STEPS)).reshape(-1) / 2
+                coarse = 3e-2 if "bfloat16" in case else 1e-5
+                np.testing.assert_allclose(sent + errors + owned, given, atol=coarse, err_msg=f"{case} {name}")
+
+    def test_of_a_parameter_that_no_rank_uses_send_nothing_and_keep_its_errors(self):
+        for _, before, nobody, after in on_ranks(2, with_unused):
+            self.assertIsNone(nobody["b"])
+            self.assertGreater(np.abs(before[0]["b"]).max(), 0)
+            for kind in range(2):
+                self.assertEqual(before[kind]["b"].tobytes(), after[kind]["b"].tobytes())
+            self.assertNotEqual(before[0]["a"].tobytes(), after[0]["a"].tobytes())
+
+    def test_are_refused_on_all_ranks_before_the_first_step(self):
+        expected = {
+            "codec": "codec is codec('f16') on rank 0, and codec('int8') on rank 1: it must be the same",
+            "options": "codec is codec('l1', bits=4) on rank 0, and codec('l1', bits=5) on rank 1",
+            "seed": "seed is 0 on rank 0, and 1 on rank 1",
+            "one rank's": "error may exceed the gradient",
+            "typo": "there is no codec 'int9'",
+            "chunk": "c cannot be sent",
+            "segments": "segments has no meaning for gradients",
+            "ratio": "ratio is 2, and must be a share",
+            "sparse": "sparse gradients",
+            "no DDP": "TypeError: CompensatedMean: model is a Model, and must be a DistributedDataParallel",
+        }
+        for of_rank in on_ranks(2, refused):
+            for case, sentence in expected.items():
+                self.assertIn(sentence, of_rank[case] or "", case)
+
+
+class Layouts(unittest.TestCase):
+    def test_are_those_of_the_definitions_in_typescript(self):
+        from terse_codecs import codec
+        from terse_torch._chunks import layout_of
+
+        definitions = json.loads(os.environ["TERSE_CODEC_LAYOUTS"])
+        self.assertGreater(len(definitions), 10)
+        for name, parameters, layout in definitions:
+            expected = layout and (layout["fieldBits"], 4 * layout["scales"])
+            self.assertEqual(layout_of(codec(name, **parameters)), expected and tuple(expected), name)
+
+    def test_and_errors_without_end_are_refused_where_the_definitions_do(self):
+        from terse_torch._compensated_mean import refuse_codec
+
+        for name, parameters, refused in json.loads(os.environ["TERSE_CODEC_FEEDBACK"]):
+            said = raised(lambda: refuse_codec(name, parameters))
+            self.assertEqual(said is not None, refused, f"{name} {said}")
+
+
+if __name__ == "__main__":
+    unittest.main()
