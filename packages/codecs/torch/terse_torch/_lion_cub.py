@@ -1,0 +1,144 @@
+"""Lion Cub: packages/optimizers/src/algorithms/lion-cub.ts and lion-cub-levels.ts, in PyTorch's operators."""
+from __future__ import annotations
+
+from typing import Any, Callable, Dict, Iterable, List, Optional, Tuple
+
+import terse_codecs
+import torch
+import torch.distributed as dist
+
+from ._agreement import agree, layout_of, refuse_kinds
+from ._by_owners import packed
+from ._messages import Messages
+from ._vote import by_levels, by_signs, check_vote
+
+
+class LionCub(torch.optim.Optimizer):
+    """
+    Lion whose ranks vote. Ishikawa, Ben-Nun, Van Essen, Yokota, Dryden 2024, https://arxiv.org/abs/2411.16462
+
+        u <- sign(b1 m + (1 - b1) g)      g, m: this rank's own gradient and momentum
+        m <- b2 m + (1 - b2) g
+        v <- majority(u)                  one bit up, one bit down; a tie is + and - on alternate steps
+        p <- p - lr (v + weight_decay p)
+
+    With `bits` from 2 to 8 the ranks vote with levels of b1 m + (1 - b1) g, and v is the sign of their sum, or 0.
+
+    The optimizer itself is the exchange: gradients must be the rank's own, so give it the parameters of the model, not
+    under DistributedDataParallel. When it is made, all ranks take the parameters of rank 0. A parameter without a
+    gradient on every rank stays as it is; the momentum of each rank is in its `state_dict()`.
+    """
+
+    def __init__(
+        self, params: Iterable[Any], lr: float = 1e-4, betas: Tuple[float, float] = (0.9, 0.99),
+        weight_decay: float = 0.0, *, bits: int = 1, zero: str = "alternate", tie: str = "alternate",
+        process_group: Optional[dist.ProcessGroup] = None,
+    ) -> None:  # fmt: skip
+        super().__init__(params, {"lr": lr, "betas": betas, "weight_decay": weight_decay, "step": 0})
+        self._bits, self._zero, self._tie = bits, zero, tie
+        self._group = process_group or dist.group.WORLD
+        named = self._named()
+
+        def setting() -> Dict[str, Any]:
+            refuse_kinds("LionCub", named)
+            check_vote("LionCub", bits, zero, tie, named)
+            for group in self.param_groups:
+                check_options(group)
+            groups = [{key: each for key, each in group.items() if key not in ("params", "param_names")}
+                      for group in self.param_groups]  # fmt: skip
+            return {"bits": bits, "zero": zero, "tie": tie, "param_groups": groups, **layout_of(named)}
+
+        agree("LionCub", self._group, setting)
+        on_cpu = all(parameter.device.type == "cpu" for _, parameter in named)
+        wires = self._group if on_cpu else dist.new_group(dist.get_process_group_ranks(self._group), backend="gloo")
+        self._messages = Messages(wires, [name for name, _ in named])
+        for _, parameter in named:
+            here = parameter.detach().to("cpu", copy=True)
+            dist.broadcast(here, dist.get_process_group_ranks(wires)[0], group=wires)
+            parameter.data.copy_(here)
+
+    @torch.no_grad()
+    def step(self, closure: Optional[Callable[[], Any]] = None) -> Any:
+        """StepRefusedError on all ranks where a gradient is not finite: then go on from a save."""
+        loss = None
+        if closure is not None:
+            with torch.enable_grad():
+                loss = closure()
+        number = self.param_groups[0]["step"]
+        names, work, mixed = self._mixed(number)
+        if self._bits == 1:
+            tie, zero = (terse_codecs.sign_at(policy, number) for policy in (self._tie, self._zero))
+
+            def write(i: int, wire: torch.Tensor) -> None:
+                terse_codecs.sign.encode(mixed[i], zero=zero, out=wire)
+
+            lengths = [each.numel() for each in mixed]
+            voted = by_signs(self._messages, number, names, lengths, tie, write)
+            votes = [terse_codecs.sign.decode(signs, n) for signs, n in zip(voted, lengths)]
+        else:
+            votes = [torch.zeros_like(each) for each in mixed]
+            by_levels(self._messages, number, names, self._bits, mixed, votes)
+        for (group, parameter), vote in zip(work, votes):
+            change = vote.view(parameter.shape).to(parameter)
+            parameter.mul_(1 - group["lr"] * group["weight_decay"]).add_(change, alpha=-group["lr"])
+        for group in self.param_groups:
+            group["step"] += 1
+        return loss
+
+    def _mixed(self, number: int) -> Tuple[List[str], List[Tuple[Dict[str, Any], torch.Tensor]], List[torch.Tensor]]:
+        """Of each parameter that some rank has a gradient of: b1 m + (1 - b1) g, on the CPU; m is updated."""
+        owners = [group for group in self.param_groups for _ in group["params"]]
+        named = self._named()
+        note = 0
+        for place, (name, parameter) in enumerate(named):
+            if parameter.grad is None:
+                continue
+            if parameter.grad.is_sparse:
+                raise NotImplementedError(f"LionCub: the gradient of {name} is sparse: build it with sparse=False.")
+            if not note and not bool(torch.isfinite(parameter.grad).all()):
+                note = 1 + place
+        absent = packed([parameter.grad is None for _, parameter in named])
+        ranks = self._messages.ranks
+        everyones = torch.stack(self._messages.exchange([absent] * ranks, [absent.numel()] * ranks, number, note))
+        names: List[str] = []
+        work: List[Tuple[Dict[str, Any], torch.Tensor]] = []
+        mixed: List[torch.Tensor] = []
+        for place, ((name, parameter), group) in enumerate(zip(named, owners)):
+            if bool((everyones[:, place // 8] >> (place % 8) & 1).all()):
+                continue
+            beta1, beta2 = group["betas"]
+            state = self.state[parameter]
+            if not state:
+                state["momentum"] = torch.zeros(parameter.shape, dtype=torch.float32, device=parameter.device)
+            m = state["momentum"]
+            g = torch.zeros_like(m) if parameter.grad is None else parameter.grad.to(torch.float32)
+            names.append(name)
+            work.append((group, parameter))
+            mixed.append((m * beta1 + g * (1 - beta1)).reshape(-1).cpu())
+            m.mul_(beta2).add_(g * (1 - beta2))
+        return names, work, mixed
+
+    def _named(self) -> List[Tuple[str, torch.Tensor]]:
+        found = []
+        for i, group in enumerate(self.param_groups):
+            names = group.get("param_names") or [f"{k} of group {i}" for k in range(len(group["params"]))]
+            found += list(zip(names, group["params"]))
+        return found
+
+    def load_state_dict(self, state_dict: Dict[str, Any]) -> None:
+        """The momentum stays in float32, where PyTorch would cast it to the type of its parameter."""
+        super().load_state_dict(state_dict)
+        places = [place for group in state_dict["param_groups"] for place in group["params"]]
+        for place, (_, parameter) in zip(places, self._named()):
+            if place in state_dict["state"]:
+                saved = state_dict["state"][place]["momentum"]
+                self.state[parameter]["momentum"] = saved.to(parameter.device, torch.float32, copy=True)
+
+
+def check_options(group: Dict[str, Any]) -> None:
+    if not group["lr"] >= 0:
+        raise ValueError(f"LionCub: lr is {group['lr']!r}, and must be 0 or more.")
+    if not group["weight_decay"] >= 0:
+        raise ValueError(f"LionCub: weight_decay is {group['weight_decay']!r}, and must be 0 or more.")
+    if not all(0 <= beta < 1 for beta in group["betas"]):
+        raise ValueError(f"LionCub: betas are {group['betas']!r}, and must be from 0 to below 1.")

@@ -1,0 +1,122 @@
+"""LionCub beside the paper's lines in NumPy, on 2 and 3 ranks."""
+import unittest
+
+import numpy as np
+from ranks import on_ranks, raised
+
+SHAPES = {"matrix": (12, 5), "vector": (9,), "half": (3,), "unused": (4,)}
+STEPS, RESUMED = 5, 3
+OPTIONS = {"lr": 0.01, "betas": (0.9, 0.99), "weight_decay": 0.1}
+
+
+def draws(*key):
+    return np.random.default_rng(key)
+
+
+def gradient(rank, step, name):
+    """None where this rank does not use the parameter: nobody `unused`, and rank 1 the vector in odd steps."""
+    if name == "unused" or (name == "vector" and rank == 1 and step % 2):
+        return None
+    return draws(rank, step, len(name)).standard_normal(SHAPES[name]).astype(np.float32)
+
+
+def begin(rank, name):
+    return draws(rank, len(name)).standard_normal(SHAPES[name]).astype(np.float32)
+
+
+def optimizer_of(rank, bits):
+    import terse_torch
+    import torch
+
+    named = {name: torch.nn.Parameter(torch.from_numpy(begin(rank, name))) for name in SHAPES}
+    return named, terse_torch.LionCub(list(named.items()), bits=bits, **OPTIONS)
+
+
+def stepped(named, optimizer, rank, step):
+    import torch
+
+    for name, parameter in named.items():
+        given = gradient(rank, step, name)
+        parameter.grad = None if given is None else torch.from_numpy(given)
+    optimizer.step()
+
+
+def trajectories(rank, ranks):
+    import terse_torch
+    import torch
+
+    found = {}
+    for bits in (1, 3):
+        named, optimizer = optimizer_of(rank, bits)
+        for step in range(STEPS):
+            if step == RESUMED:
+                values, saved = {name: each.detach().clone() for name, each in named.items()}, optimizer.state_dict()
+                named, optimizer = optimizer_of(rank, bits)
+                for name, value in values.items():
+                    named[name].data.copy_(value)
+                optimizer.load_state_dict(saved)
+            stepped(named, optimizer, rank, step)
+            found[bits, step] = {name: each.detach().numpy().copy() for name, each in named.items()}
+
+    half = torch.nn.Parameter(torch.zeros(5, dtype=torch.bfloat16))
+    optimizer = terse_torch.LionCub([half], lr=0.5)
+    half.grad = torch.tensor([1, -1, 2, -3, 0.5], dtype=torch.bfloat16)
+    optimizer.step()
+    found["bf16"] = half.detach().float().numpy().copy(), str(optimizer.state[half]["momentum"].dtype)
+
+    half.grad = torch.tensor([1, float("inf") if rank == 1 else 1, 1, 1, 1], dtype=torch.bfloat16)
+    found["not finite"] = raised(optimizer.step)
+    found["lr"] = raised(lambda: terse_torch.LionCub([half], lr=0.1 + rank))
+    found["bits"] = raised(lambda: terse_torch.LionCub([half], bits=9))
+    return found
+
+
+def levels(c, s):
+    unit = np.float32(2) * np.abs(c).mean(dtype=np.float64) / s
+    return np.clip(np.rint(c / unit), -s, s) if np.any(c) else c
+
+
+def reference(ranks, bits):
+    """The paper's lines, in float64."""
+    values = {name: begin(0, name).astype(np.float64) for name in SHAPES}
+    momenta = [{name: np.zeros(shape) for name, shape in SHAPES.items()} for _ in range(ranks)]
+    for step in range(STEPS):
+        for name, shape in SHAPES.items():
+            given = [gradient(rank, step, name) for rank in range(ranks)]
+            if all(each is None for each in given):
+                continue
+            total = np.zeros(shape)
+            for rank, g in enumerate(given):
+                g = np.zeros(shape) if g is None else g.astype(np.float64)
+                c = 0.9 * momenta[rank][name] + 0.1 * g
+                momenta[rank][name] = 0.99 * momenta[rank][name] + 0.01 * g
+                total += levels(c, 3) if bits > 1 else np.where(c >= 0, 1, -1)
+            vote = np.sign(total)
+            if bits == 1:
+                vote = np.where(total == 0, 1 if step % 2 == 0 else -1, vote)
+            values[name] = values[name] * (1 - 0.01 * 0.1) - 0.01 * vote
+        yield {name: each.copy() for name, each in values.items()}
+
+
+class LionCubs(unittest.TestCase):
+    def test_go_the_way_of_the_paper_on_2_and_3_ranks_also_after_a_save(self):
+        for ranks in (2, 3):
+            results = on_ranks(ranks, trajectories)
+            for bits in (1, 3):
+                for step, expected in enumerate(reference(ranks, bits)):
+                    for name in SHAPES:
+                        got = [found[bits, step][name] for found in results]
+                        for each in got:
+                            self.assertEqual(each.tobytes(), got[0].tobytes())
+                        np.testing.assert_allclose(got[0], expected[name], rtol=1e-5, atol=1e-6, err_msg=name)
+            for found in results:
+                np.testing.assert_array_equal(found["bf16"][0], [-0.5, 0.5, -0.5, 0.5, -0.5])
+                self.assertEqual(found["bf16"][1], "torch.float32")
+                refusal = "StepRefusedError: rank 1 refuses step 1: the gradient of 0 of group 0"
+                self.assertIn(refusal, found["not finite"])
+                self.assertIn("ValueError: LionCub: param_groups is", found["lr"])
+                self.assertIn("bits is 9, and must be 1 to 8", found["bits"])
+
+
+if __name__ == "__main__":
+    unittest.main()
