@@ -61,6 +61,11 @@ const ways: readonly Way[] = [
     by: ["packages/codecs/python/tests/test_ddp_vote.py", "ddp_vote.vote_hook"],
   },
   {
+    is: /^torchrun --nproc-per-node 2 train\.py/,
+    never: "its program runs in the tests of terse_torch",
+    by: ["packages/codecs/torch/torch.test.ts", "torch.distributed.run"],
+  },
+  {
     is: /^torchrun .*--nnodes=1:4 /,
     never: "several machines",
     by: ["test-e2e/runs/recovery.test.ts", "torch.distributed.run", "--nnodes=1:4", "--resume=auto"],

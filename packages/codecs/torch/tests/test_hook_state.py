@@ -11,6 +11,7 @@ STEPS = 3
 CODECS = [
     ("int8", {"block": 24}),
     ("f16", {}),
+    ("l1", {"bits": 4, "block": 32}),
     ("bin-means", {"bits": 2}),
     ("linf", {"bits": 4, "block": 64}),
     ("top-k", {"k": 100}),
