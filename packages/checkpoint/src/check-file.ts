@@ -45,6 +45,12 @@ function difference(
   return name === undefined ? undefined : `the tensor ${name} was ${words(saved[name])} and is ${words(found[name])}`;
 }
 
+/** What a file of a folder holds now. Throws `CheckpointError`. */
+export async function recordOf(folder: string, name: string): Promise<FileRecord> {
+  const { bytes, crc32 } = await checksumOf(join(folder, name));
+  return { name, bytes, crc32 };
+}
+
 async function checksumOf(path: string): Promise<Checksum> {
   try {
     await using file = await openRegular(path);

@@ -9,9 +9,9 @@ export type Config = Readonly<Record<string, unknown>>;
 export const configFile = "config.json";
 const mostConfigBytes = 1 << 24; // the names of ImageNet-21k's classes, twice, have 2²¹
 
-/** Reads the config.json of a model's folder. Throws `CheckpointError`. */
-export async function loadConfig(folder: string): Promise<Config> {
-  const path = join(folder, configFile);
+/** Reads the config.json of a model's folder, or another file of that kind. Throws `CheckpointError`. */
+export async function loadConfig(folder: string, name: string = configFile): Promise<Config> {
+  const path = join(folder, name);
   let text: string;
   try {
     text = readRegularText(path, mostConfigBytes);

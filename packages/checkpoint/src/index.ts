@@ -1,7 +1,8 @@
 /** Checkpoints that other frameworks can read, written completely or not at all. */
+export { type AdapterFiles, adapterConfigFile, hasAdapter, saveAdapter } from "./adapter-files.ts";
 export { allFinite } from "./all-finite.ts";
 export { atomicWrite, atomicWriteText, renameFolder, writeAll } from "./atomic-write.ts";
-export { checkFile } from "./check-file.ts";
+export { checkFile, recordOf } from "./check-file.ts";
 export { CheckpointError, reasonOf } from "./checkpoint-error.ts";
 export { type Config, configFile, loadConfig } from "./config-file.ts";
 export { type DType, elements, type TypedArray } from "./dtypes.ts";
@@ -38,4 +39,12 @@ export {
 export type { Header, TensorInfo } from "./safetensors-header.ts";
 export { type SaveOptions, saveModel } from "./save-model.ts";
 export { differingCopy, type ForeignNames, type ParameterShape, storedElements } from "./stored-for-model.ts";
-export { filesOfWeights, hasWeights, indexFile, openWeights, type Weights, weightsFile } from "./weights.ts";
+export {
+  adapterFile,
+  filesOfWeights,
+  hasWeights,
+  indexFile,
+  openWeights,
+  type Weights,
+  weightsFile,
+} from "./weights.ts";

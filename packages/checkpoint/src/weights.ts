@@ -10,7 +10,7 @@
  */
 import { existsSync } from "node:fs";
 import { readdir, rm } from "node:fs/promises";
-import { join } from "node:path";
+import { basename, join } from "node:path";
 import { atomicWrite, writeAll } from "./atomic-write.ts";
 import { CheckpointError, reasonOf } from "./checkpoint-error.ts";
 import { elementCount, elements } from "./dtypes.ts";
@@ -28,6 +28,8 @@ import {
 } from "./safetensors.ts";
 import { brief, type TensorInfo } from "./safetensors-header.ts";
 
+/** The name of the file with an adapter's weights, as in PEFT's layout. */
+export const adapterFile = "adapter_model.safetensors";
 /** The name of the file with all weights, as in Hugging Face's layout. */
 export const weightsFile = "model.safetensors";
 /** The name of the index of weights in several files (shards). */
@@ -50,9 +52,11 @@ export const hasWeights = (folder: string): boolean =>
   existsSync(join(folder, weightsFile)) || existsSync(join(folder, indexFile));
 
 /**
- * Opens the weights of a folder. Throws `CheckpointError`, also where the index and the shards contradict each other.
+ * Opens the weights of a folder, or of a file of an adapter. Throws `CheckpointError`, also where the index and the
+ * shards contradict each other.
  */
 export async function openWeights(folder: string): Promise<Weights> {
+  if (basename(folder) === adapterFile) return openSafetensors(folder);
   const single = join(folder, weightsFile);
   if (existsSync(single) || !existsSync(join(folder, indexFile))) return openSafetensors(single);
   const index = await readIndex(folder);

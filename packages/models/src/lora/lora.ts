@@ -8,12 +8,14 @@
  */
 import { OptionsError } from "@terse/options";
 import { BatchNorm2d, Embedding, type Module, manualSeed, type Parameter } from "@terse/tensor";
-import type { Model } from "../model.ts";
+import type { Model, NamesInFiles } from "../model.ts";
+import { type WeightsOfModel, weightsWithout } from "../weights-without.ts";
 import { endsIn, findTargets, layersOf, type NamedLayer, namesOf, type Target } from "./find-targets.ts";
 import { createPart, isTransposed, LoraLayer, type LoraPart } from "./lora-layer.ts";
 import { allLinear, type LoraOptions } from "./options.ts";
 
-const prefix = "base_model.model.";
+/** Before the names of modules in PEFT's files. */
+export const prefix = "base_model.model.";
 
 /** A parameter of an adapter with its name in PEFT's files. */
 export type AdapterParameter = readonly [file: string, parameter: Parameter];
@@ -22,6 +24,10 @@ const adapters = new WeakMap<Model, Lora>();
 
 /** The adapter that was added to a model. */
 export const loraOf = (model: Model): Lora | undefined => adapters.get(model);
+
+/** A model's parameters and buffers without those of an adapter. */
+export const baseStateOf = (model: Model): ReturnType<Module["stateDict"]> =>
+  loraOf(model)?.baseState() ?? model.stateDict();
 
 export class Lora {
   readonly options: Omit<LoraOptions, "targets"> & { readonly targets: string | readonly string[] };
@@ -78,6 +84,11 @@ export class Lora {
     return [...added, ...this.#saved];
   }
 
+  /** The modules that have adapters, by the names that PEFT has for them. */
+  modules(): string[] {
+    return this.#layers.flatMap(({ named, lora }) => lora.parts.map(({ index }) => named.names[index]!));
+  }
+
   /** The base's parameters and buffers, under their names in the model. */
   baseState(): ReturnType<Module["stateDict"]> {
     return this.#model.stateDict().filter(([, tensor]) => !this.#own.has(tensor as Parameter));
@@ -113,20 +124,49 @@ export class Lora {
     adapters.delete(this.#model);
   }
 
-  /**
-   * Which parameter a tensor of PEFT's files is, and by which name: files of other versions of transformers have other
-   * names for the same parts.
-   */
-  namesInFiles(): ReadonlyMap<string, string> {
-    const names = new Map<string, string>();
+  /** The names that files of other versions of transformers have for the adapters of the same parts. */
+  get namesInFiles(): NamesInFiles {
+    const others = new Map<string, readonly string[]>();
     for (const { named, lora } of this.#layers)
       for (const part of lora.parts)
-        for (const [suffix] of lora.parametersOf(part))
-          for (const each of [named.names, ...named.others])
-            if (each.length === named.names.length)
-              names.set(`${prefix}${each[part.index]}.${suffix}`, `${prefix}${named.names[part.index]}.${suffix}`);
-    for (const [name] of this.#saved) names.set(name, name);
-    return names;
+        for (const [suffix] of lora.parametersOf(part)) {
+          const inFile = (names: readonly string[]) => `${prefix}${names[part.index]}.${suffix}`;
+          const fitting = named.others.filter((names) => names.length === named.names.length);
+          others.set(inFile(named.names), fitting.map(inFile));
+        }
+    const copies = [...this.copiesInFiles().keys()].map((name) => name.replaceAll(".", "\\."));
+    const own = new Set(this.#saved.map(([name]) => name.replaceAll(".", "\\.")));
+    return {
+      unused: new RegExp(`^(?:${copies.filter((name) => !own.has(name)).join("|") || "(?!)"})$`),
+      storedAs: (name) => [others.get(name)?.[0] ?? name],
+      alsoStoredAs: (name) => [others.get(name)?.[1] ?? name],
+    };
+  }
+
+  /** Parameters of the base by the names under which PEFT's files may have them again: embeddings and the head. */
+  copiesInFiles(): ReadonlyMap<string, Parameter> {
+    const copies = new Map<string, Parameter>();
+    for (const [name, parameter] of this.#model.namedParameters()) {
+      if (this.#own.has(parameter) || !["embedding", "head"].includes(parameter.role)) continue;
+      const { names, others } = namesOf(this.#model, name.replace(/\.weight$/, ""));
+      for (const [stored, ...more] of [names, ...others])
+        if (more.length === 0)
+          for (const end of ["weight", "base_layer.weight"]) copies.set(`${prefix}${stored}.${end}`, parameter);
+    }
+    return copies;
+  }
+
+  /** How files of a base fit `frozenState()`: what the adapter has itself, such as another head, is not read. */
+  get weightsOfBase(): WeightsOfModel {
+    const model = this.#model;
+    const names = model.namedParameters().flatMap(([name, parameter]) => {
+      if (!this.#saved.some(([, saved]) => saved === parameter)) return [];
+      return [[name], model.storedAs?.(name) ?? [], model.alsoStoredAs?.(name) ?? []].flat();
+    });
+    const { basePrefix = "" } = model;
+    const withoutPrefix = (name: string) => (name.startsWith(basePrefix) ? name.slice(basePrefix.length) : name);
+    const own = new Set([...names, ...names.map(withoutPrefix)].map((name) => name.replaceAll(".", "\\.")));
+    return weightsWithout(model, new RegExp(`^(?:${[...own].join("|") || "(?!)"})$`));
   }
 }
 
