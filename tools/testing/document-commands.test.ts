@@ -190,6 +190,7 @@ const ways: readonly Way[] = [
     first: `./terse train deit-tiny-cifar ${small} --model.width=48 --model.layers=1 --nproc-per-node=1 --out=runs/vit; ./terse export runs/vit --out vit-base`,
     added: `${small} --nproc-per-node=1`,
   },
+  { is: /--init-from my\/adapter/, added: tiny },
   { is: /--init-from runs\/mine/, first: "cp -r runs/gpt2 runs/mine", added: tiny },
   { is: /--model\.name=(gpt2|bert-classifier)/, added: tiny },
   { is: /--recipe resnet18-cifar/, added: `${small} --nproc-per-node=1 --model.width=4` },

@@ -13,6 +13,7 @@ export const trainFlags = {
   out: String, // the run's folder
   resume: String, // a run's folder, or that of one of its saves; auto: the folder of `out`, if it has a save
   initFrom: String, // a folder with weights
+  base: String, // the folder of an adapter's base, where it has moved
   newHead: "switch", // with initFrom: all but the head, which stays random
   dashboard: { optional: parseAddress }, // shows the run in a browser
   tensorboard: "switch", // also writes events for TensorBoard
@@ -38,6 +39,9 @@ const chatFlags = {
   template: String, // of --chat: chatml, one of the tokenizer's by its name, or a file
 } as const;
 
+/** The folder of an adapter's base, where it has moved. */
+const baseFlag = { base: String };
+
 type Flag = "switch" | ((text: string) => unknown) | { readonly optional: (text: string) => unknown };
 type Values<Flags extends Record<string, Flag>> = {
   [Name in keyof Flags]?: Flags[Name] extends (text: string) => infer T ? T : true;
@@ -54,7 +58,9 @@ export interface TrainArguments
 }
 
 /** A text to write, as the command line asks for it. */
-export interface SampleArguments extends Required<Values<typeof sampleFlags>>, Values<typeof chatFlags> {
+export interface SampleArguments
+  extends Required<Values<typeof sampleFlags>>,
+    Values<typeof chatFlags & typeof baseFlag> {
   readonly command: "sample";
   readonly run: string | undefined; // its folder; the newest run where none is named
 }
@@ -102,6 +108,10 @@ function readTrain(argv: readonly string[], env: NodeJS.ProcessEnv): TrainArgume
       ]);
   if (goesOn && given.initFrom !== undefined)
     throw new OptionsError(["--init-from and --resume exclude each other: a resumed run has its own weights"]);
+  if (given.base !== undefined && given.initFrom === undefined && given.resume === undefined)
+    throw new OptionsError([
+      "--base: is where the base of an adapter is, that --init-from or --resume names; a run with a new adapter begins with --init-from FOLDER",
+    ]);
   if (given.newHead && given.initFrom === undefined)
     throw new OptionsError(["--new-head: is for --init-from, whose weights it takes without their head; add that"]);
   const dry = [
@@ -125,7 +135,7 @@ function readTrain(argv: readonly string[], env: NodeJS.ProcessEnv): TrainArgume
 function readSample(argv: readonly string[]): SampleArguments | "help" {
   const { help, flags, words } = parseArguments(argv, {
     command: "./terse sample",
-    flags: { ...sampleFlags, ...chatFlags },
+    flags: { ...sampleFlags, ...chatFlags, ...baseFlag },
   });
   if (help) return "help";
   if (words.length > 1)

@@ -27,6 +27,7 @@ import {
 } from "@terse/optimizers";
 import { OptionsError, print } from "@terse/options";
 import { type Arena, manualSeed } from "@terse/tensor";
+import { addAdapter } from "./adapter/add-adapter.ts";
 import { openDeviceOf } from "./device.ts";
 import { gatherTexts } from "./gather-texts.ts";
 import { hostsOf, hostsOfRanks } from "./hosts-of-ranks.ts";
@@ -57,6 +58,7 @@ export function buildModel(recipe: Recipe): Model {
       ]);
     model.activationCheckpointing = true;
   }
+  addAdapter(model, recipe);
   return device === "cpu" ? model : model.to({ device });
 }
 
@@ -159,7 +161,9 @@ export function makeOptimizer(
 ): TrainingOptimizer {
   const { optimizer, local, overlap, bucket, compareEvery } = recipe;
   const { clip, clipBy } = optimizer;
-  const [own, ofRounds] = methodsIn(recipe).map((method) => groupsOf(method, arena.segments));
+  const [own, ofRounds] = methodsIn(recipe).map((method) =>
+    groupsOf(method, arena.segments, { frozen: recipe.adapter !== undefined }),
+  );
   try {
     const schemes = schemesOf(recipe, surroundings);
     const { data, weight } = recipe.parallel;

@@ -79,11 +79,12 @@ export function methodName(recipe: Methods): string {
 export function groupsOf(
   method: Method,
   segments: readonly Segment[],
+  { frozen = false } = {}, // whether the model has other parameters, which are not trained
 ): { algorithm: Algorithm; groups: ParameterGroup[] } {
   const { optimizer, gradient } = method;
   const sections = optimizersOf(method);
   const owners = segments.map((segment) => 1 + optimizer.groups.findIndex((group) => matches(group, segment)));
-  checkOwners(method, segments, owners);
+  checkOwners(method, segments, owners, frozen);
 
   const treated = new Map<string, TreatedGroup>();
   for (const [i, { name, role }] of segments.entries()) {
@@ -162,18 +163,19 @@ function checkOwners(
   { key, optimizer: { name, groups, noDecay } }: Method,
   segments: readonly Segment[],
   owners: readonly number[],
+  frozen: boolean,
 ): void {
   // "blocks.*.norm.weight (norm)" stands for all blocks.
   const kinds = segments.map((segment) => `${segment.name.replaceAll(/\.\d+\./g, ".*.")} (${segment.role})`);
   const names = [...new Set(kinds)].join(", ");
   const problems = groups.flatMap((group, i) => {
-    if (owners.includes(i + 1)) return [];
+    if (owners.includes(i + 1) || (frozen && group.parameters === undefined)) return [];
     const before = segments.some((segment) => matches(group, segment)) ? " that no group before it takes" : "";
     return [`${key}.groups.${i}: matches no parameter${before}; there is ${names}`];
   });
   if (problems.length === 0 && !owners.includes(0))
     problems.push(`${key}.groups: take every parameter, and leave none to ${key}.name: ${name}; drop a group`);
-  if (noDecay.length > 0 && !segments.some(({ role }) => noDecay.includes(role)))
+  if (noDecay.length > 0 && !frozen && !segments.some(({ role }) => noDecay.includes(role)))
     problems.push(`${key}.noDecay: no parameter is ${noDecay.join(" or ")}; there is ${names}`);
   if (problems.length > 0) throw new OptionsError(problems);
 }

@@ -49,8 +49,8 @@ async function isSaved({ resume, out }: TrainArguments, world: Group): Promise<b
 }
 
 /** What the folder of --init-from says, read on rank 0. */
-async function initialWeights({ initFrom }: TrainArguments, world: Group): Promise<InitialWeights | undefined> {
+async function initialWeights({ initFrom, base }: TrainArguments, world: Group): Promise<InitialWeights | undefined> {
   if (initFrom === undefined) return undefined;
-  const [first] = await onEveryRank(world, () => (world.rank === 0 ? readInitialWeights(initFrom) : null));
+  const [first] = await onEveryRank(world, () => (world.rank === 0 ? readInitialWeights(initFrom, base) : null));
   return first!;
 }

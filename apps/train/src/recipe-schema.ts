@@ -1,7 +1,7 @@
 /** What a recipe may say, and what holds where it says nothing. */
 import { datasets } from "@terse/data";
 import { denseTypes, type VoteSchemeName, voteSchemes } from "@terse/exchange";
-import { models } from "@terse/models";
+import { loraOptions, models } from "@terse/models";
 import { algorithms, clipBys, fragmentOrders, gradientCompressions } from "@terse/optimizers";
 import {
   finite,
@@ -36,6 +36,15 @@ function section<Name extends string, const Shared extends v.ObjectEntries>(
 }
 
 const model = section(models, {});
+
+/** What is trained in place of the model's weights, which stay as they are. */
+const adapter = v.variant("name", [
+  v.object({
+    name: v.literal("lora"),
+    ...loraOptions.entries,
+    base: v.optional(oneOf(["f32", "bf16"]), "f32"), // the type in which memory holds the frozen weights
+  }),
+]);
 
 const dataOptions = {
   batchSize: v.optional(positiveInteger, 4), // rows a rank and micro-batch
@@ -165,6 +174,7 @@ export const recipeSchema = v.object({
   local: v.optional(local), // a message in every step if absent
   parallel: v.optional(parallel, {}),
   model,
+  adapter: v.optional(adapter), // all weights are trained if absent
   trainedWeights: v.optional(flag, false), // its rates are for trained weights: a new run needs --init-from
   data,
   optimizer,

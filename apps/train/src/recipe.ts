@@ -3,6 +3,7 @@ import { datasets } from "@terse/data";
 import { models } from "@terse/models";
 import { algorithms, gradientCompressions } from "@terse/optimizers";
 import { lineOf, nearest, OptionsError, parseOptions } from "@terse/options";
+import { problemsOfAdapter } from "./adapter/problems.ts";
 import { problemsOfStop } from "./best-so-far.ts";
 import { problemsOfLocal, remarksOnLocal } from "./local-steps.ts";
 import { methodsInRun } from "./methods-in-run.ts";
@@ -121,6 +122,7 @@ export function checkedRecipe(read: Recipe): Recipe {
     ...problems,
     ...problemsOfLocal(read),
     ...problemsOfAverage(read),
+    ...problemsOfAdapter(read),
     ...problemsOfStop(read),
   ];
   if (all.length > 0) throw new OptionsError(all);
@@ -147,4 +149,10 @@ export function droppedOptions(file: string | URL, overrides: readonly string[])
 }
 
 /** What a section's `name` chooses from. */
-const choices = { model: models, data: datasets, optimizer: algorithms, schedule: schedules } as const;
+const choices = {
+  model: models,
+  adapter: { lora: {} },
+  data: datasets,
+  optimizer: algorithms,
+  schedule: schedules,
+} as const;

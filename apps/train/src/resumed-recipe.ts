@@ -10,9 +10,16 @@ import { isTree, type Tree, withOverrides } from "./recipe-tree.ts";
  * The choices that a resumed run must keep, because its saved state depends on them, and all keys that it must keep
  * with them.
  */
-const keptNames = ["model.name", "data.name", "optimizer.name", "exchange.gradient.name", "local.optimizer.name"];
+const keptNames = [
+  "model.name",
+  "adapter.name",
+  "data.name",
+  "optimizer.name",
+  "exchange.gradient.name",
+  "local.optimizer.name",
+];
 const keptChoices = [...keptNames, "optimizer.groups", "local.optimizer.groups"];
-const kept = ["seed", "model", "data", ...keptChoices, "local.fragments", "local.order"];
+const kept = ["seed", "model", "adapter", "data", ...keptChoices, "local.fragments", "local.order"];
 
 /** What a run keeps of its messages only as long as it has local steps, or has none. */
 const ofMessages = /^(local|exchange)\./;

@@ -1,8 +1,11 @@
 /** `./terse sample RUN`: the model of a run, or of a folder with weights, continues a text, token by token. */
+import { resolve } from "node:path";
 import { philox, wordsOf } from "@terse/codecs";
 import { chatPrompt, datasets, openTokenizer, type Tokenizer } from "@terse/data";
 import { continuesText, generate, type Sampling, type TextModel } from "@terse/models";
 import { OptionsError, print } from "@terse/options";
+import { describedAdapter } from "./adapter/adapter-folder.ts";
+import { isAdapterFolder } from "./adapter/base.ts";
 import type { SampleArguments } from "./arguments.ts";
 import { knownTokenizer, tokenizerOfWeights } from "./saves/initial-weights.ts";
 import { isModelFolder, loadModelOf, newestRun, saveOfModel } from "./saves/model-of-run.ts";
@@ -21,12 +24,13 @@ export async function sample({
   seed,
   chat,
   template,
+  base,
   ...sampling
 }: SampleArguments): Promise<number> {
-  const model = await loadModelOf(run, (words) => print(words, process.stderr));
+  const model = await loadModelOf(run, { base, remark: (words) => print(words, process.stderr) });
   if (!continuesText(model))
     throw new OptionsError([`the model of ${run} writes no text; name a run of a language model`]);
-  const tokenizer = await tokenizerOf(run, model.vocabulary);
+  const tokenizer = await tokenizerOf(run, model.vocabulary, base);
   if (!tokenizer)
     throw new OptionsError([
       `${run} has no tokenizer, and none that is known has its model's ${model.vocabulary} tokens; put the model's tokenizer.json there`,
@@ -37,7 +41,7 @@ export async function sample({
     ]);
   const options = { ...sampling, length: bytes, seed };
   if (chat) {
-    const { text, ends } = await chatPrompt(chatOptionsOf(run, model.vocabulary, template), prompt);
+    const { text, ends } = await chatPrompt(await chatOptionsOf(run, model.vocabulary, { template, base }), prompt);
     print(await continueText(model, tokenizer, text, { ...options, ends }));
   } else print(`${prompt}${await continueText(model, tokenizer, prompt, options)}`);
   return 0;
@@ -47,23 +51,31 @@ export async function sample({
  * For a run, the tokenizer of its data. For a folder of weights, its tokenizer.json, else the known one with as many
  * tokens.
  */
-async function tokenizerOf(run: string, vocabulary: number): Promise<Tokenizer | undefined> {
+async function tokenizerOf(run: string, vocabulary: number, base: string | undefined): Promise<Tokenizer | undefined> {
   if (isModelFolder(run)) {
-    const name = tokenizerOfWeights(run) ?? knownTokenizer(vocabulary);
+    const name = (await tokenizerIn(run, base)) ?? knownTokenizer(vocabulary);
     return name === undefined ? undefined : openTokenizer(name);
   }
   const { data } = saveOfModel(run).manifest.recipe;
   return datasets[data.name].tokenizer?.(data);
 }
 
+/** The tokenizer in a folder of weights, or in that of the base of an adapter. */
+async function tokenizerIn(run: string, moved: string | undefined): Promise<string | undefined> {
+  const own = tokenizerOfWeights(run);
+  if (own !== undefined || !isAdapterFolder(resolve(run))) return own;
+  const { base } = await describedAdapter(resolve(run), moved);
+  return "folder" in base ? tokenizerOfWeights(base.folder) : undefined;
+}
+
 /** Which template asks for an answer: that of a run's data, or of a folder's tokenizer. */
-function chatOptionsOf(
+async function chatOptionsOf(
   run: string,
   vocabulary: number,
-  template: string | undefined,
-): Parameters<typeof chatPrompt>[0] {
+  { template, base }: Pick<SampleArguments, "template" | "base">,
+): Promise<Parameters<typeof chatPrompt>[0]> {
   const own = isModelFolder(run) ? {} : (saveOfModel(run).manifest.recipe.data as { template?: string; date?: string });
-  const tokenizer = tokenizerOfWeights(run) ?? knownTokenizer(vocabulary)!; // the model has one, or was refused
+  const tokenizer = (await tokenizerIn(run, base)) ?? knownTokenizer(vocabulary)!; // the model has one, or was refused
   return { tokenizer, template: template ?? own.template, date: own.date };
 }
 

@@ -5,61 +5,120 @@
 import { existsSync, readdirSync, writeFileSync } from "node:fs";
 import { basename, join, resolve } from "node:path";
 import {
+  adapterConfigFile,
+  adapterFile,
   CheckpointError,
+  type Config,
   configFile,
   filesOfWeights,
   makeFolder,
   openWeights,
+  saveModel,
   weightsFile,
   writeSafetensors,
 } from "@terse/checkpoint";
 import { DataError, type DatasetEntry, datasets } from "@terse/data";
+import { loraOf, type Model } from "@terse/models";
 import { OptionsError, parseArguments, print } from "@terse/options";
+import { isAdapterFolder } from "../adapter/base.ts";
 import { copyFiles, initialFiles, keptIn, ofImages, ofModel, ofTokenizer } from "../saves/initial-files.ts";
-import { isModelFolder, loadModelOf, modelFolderOf, newestRun, saveOfModel } from "../saves/model-of-run.ts";
+import {
+  describedModel,
+  isModelFolder,
+  loadDescribed,
+  modelFolderOf,
+  newestRun,
+  restoredModel,
+  saveOfModel,
+} from "../saves/model-of-run.ts";
 import { locateRun } from "../saves/save-folder.ts";
 
 export async function exportCommand(argv: readonly string[]): Promise<void> {
   const { flags, words } = parseArguments(argv, {
     command: "./terse export",
-    flags: { out: String, ownNames: "switch" } as const,
+    flags: { out: String, ownNames: "switch", merge: "switch", base: String } as const,
   });
   if (words.length > 1)
     throw new OptionsError([`export takes one run, got "${words[1]}" too; the folder to write is --out FOLDER`]);
   const run = words[0] ?? newestRun();
   const from = await modelFolderOf(run);
+  checkFlags(run, flags, isAdapterFolder(from));
   const out = resolve(flags.out ?? `${basename(resolve(run))}-model`);
   makeFolder(out);
   if (readdirSync(out).length > 0)
     throw new CheckpointError(`${out} is not empty: choose another folder, --out FOLDER`);
+  const whole = flags.merge || flags.ownNames ? await wholeModel(from, flags.base) : undefined;
   // The weights last: a folder that has them is complete.
-  const files = flags.ownNames ? await exportWeights(run, out) : await exportAll(run, from, out);
+  const files =
+    whole && flags.ownNames
+      ? await exportOwnNames(whole, out)
+      : [...(await exportBeside(run, [from, ...(whole?.base ?? [])], out)), ...(await exportModel(from, whole, out))];
   print(`${out}: ${files.join(", ")}`);
 }
 
+/** Throws `OptionsError` where flags do not fit what is exported. */
+function checkFlags(run: string, flags: { ownNames?: true; merge?: true; base?: string }, isAdapter: boolean): void {
+  if (flags.merge && !isAdapter)
+    throw new OptionsError([`--merge: ${run} has the weights of a whole model, and no adapter; leave it out`]);
+  if (flags.base !== undefined && !flags.merge)
+    throw new OptionsError(["--base: is for --merge, which reads the base of an adapter; add that, or leave it out"]);
+  if (flags.ownNames && isAdapter && !flags.merge)
+    throw new OptionsError([`--own-names: ${run} has an adapter, whose names are PEFT's; add --merge`]);
+}
+
+/** A model with all its weights, those of an adapter merged into those of its base. */
+interface WholeModel {
+  readonly model: Model;
+  readonly config: Config;
+  readonly base: readonly string[]; // the folder of the base, if there is one
+}
+
+async function wholeModel(from: string, moved: string | undefined): Promise<WholeModel> {
+  const described = await describedModel(from, moved);
+  const model = restoredModel(described);
+  await loadDescribed(from, described, model);
+  loraOf(model)?.merge();
+  const { base } = described.adapter ?? {};
+  return { model, config: described.config, base: base && "folder" in base ? [base.folder] : [] };
+}
+
 /**
- * Copies the files of the model, its tokenizer and its image processor, and no others: the folder may be somebody
- * else's.
+ * Writes the files of the tokenizer and the image processor, and how to generate. Of other folders those of the first
+ * that has them, and no others: they may be somebody else's.
  */
-async function exportAll(run: string, from: string, out: string): Promise<string[]> {
-  const weights = await filesOfWeights(from);
-  await (await openWeights(from))[Symbol.asyncDispose](); // throws where they are none
-  const isForeign = isModelFolder(run);
-  const kept = isForeign ? [] : keptIn(locateRun(run).run);
-  const processor = isForeign ? {} : await processorOf(run, kept);
+async function exportBeside(run: string, folders: readonly string[], out: string): Promise<string[]> {
+  if (isModelFolder(run)) {
+    const known = [...ofModel, ...ofTokenizer, ...ofImages];
+    const first = (name: string) => folders.find((folder) => existsSync(join(folder, name)));
+    const found = known.filter((name) => first(name) !== undefined);
+    for (const folder of folders)
+      copyFiles(
+        folder,
+        out,
+        found.filter((name) => first(name) === folder),
+      );
+    return found;
+  }
+  const kept = keptIn(locateRun(run).run);
+  const processor = await processorOf(run, kept);
   copyFiles(join(locateRun(run).run, initialFiles), out, kept);
   for (const [name, text] of Object.entries(processor)) writeFileSync(join(out, name), text);
-  const beside = isForeign
-    ? [...ofModel, ...ofTokenizer, ...ofImages].filter((name) => existsSync(join(from, name)))
-    : [];
-  const files = [configFile, ...beside, ...weights];
+  return [...new Set([...kept, ...Object.keys(processor)])];
+}
+
+/** Writes a whole model anew; else copies the files of the model or of the adapter. */
+async function exportModel(from: string, whole: WholeModel | undefined, out: string): Promise<string[]> {
+  if (whole) return (await saveModel(out, whole.model.stateDict(), whole.config, whole.model)).map(({ name }) => name);
+  const isAdapter = isAdapterFolder(from);
+  const weights = isAdapter ? [adapterConfigFile, adapterFile] : await filesOfWeights(from);
+  await (await openWeights(isAdapter ? join(from, adapterFile) : from))[Symbol.asyncDispose](); // throws where they are none
+  const files = [...(!isAdapter || existsSync(join(from, configFile)) ? [configFile] : []), ...weights];
   copyFiles(from, out, files);
-  return [...new Set([...kept, ...Object.keys(processor), ...files])];
+  return files;
 }
 
 /** Weights alone: with these names transformers would not find them, and would take random ones. */
-async function exportWeights(run: string, out: string): Promise<string[]> {
-  const model = await loadModelOf(run);
+async function exportOwnNames({ model }: WholeModel, out: string): Promise<string[]> {
   await writeSafetensors(join(out, weightsFile), model.stateDict(), { format: "pt" });
   return [weightsFile];
 }

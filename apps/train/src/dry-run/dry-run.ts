@@ -4,6 +4,9 @@ import { linkText, parseLink } from "@terse/collectives";
 import { DataError, datasets } from "@terse/data";
 import { OptionsError, print } from "@terse/options";
 import { scope, withDevice } from "@terse/tensor";
+import { checkAdapter } from "../adapter/adapter-folder.ts";
+import { isAdapterFolder } from "../adapter/base.ts";
+import { checkNewHead } from "../adapter/check-new-head.ts";
 import type { TrainArguments } from "../arguments.ts";
 import { buildModel } from "../build.ts";
 import { bytesText } from "../format.ts";
@@ -23,7 +26,7 @@ import { type StepTime, timeOf } from "./step-time.ts";
 /** Prints what a run would cost. Resolves to the exit code. */
 export async function dryRun(asked: TrainArguments): Promise<number> {
   const args = isSavedHere(asked) ? { ...asked, resume: asked.out!, initFrom: undefined } : asked;
-  const weights = args.initFrom === undefined ? undefined : await readInitialWeights(args.initFrom);
+  const weights = args.initFrom === undefined ? undefined : await readInitialWeights(args.initFrom, args.base);
   const recipe = withOwnDataPath(recipeFor(args, weights));
   const absent = absentData(recipe);
   if (absent !== undefined && args.overrides.some((override) => override.startsWith("data.path=")))
@@ -69,7 +72,9 @@ async function checkWeights(initFrom: string, recipe: Recipe, newHead = false): 
   const folder = await modelFolderOf(initFrom);
   await scope(async () => {
     const model = withDevice("meta", () => buildModel({ ...recipe, device: "cpu" }));
-    await checkShapes(folder, model, { newHead });
+    if (isAdapterFolder(folder)) await checkAdapter(folder, model);
+    else await checkShapes(folder, model, { newHead });
+    if (newHead) checkNewHead(model);
   });
 }
 

@@ -7,6 +7,7 @@ import { recipeSchema } from "../recipe-schema.ts";
 const evalFlags = {
   ...worldFlags,
   data: String, // the same as --data.path=PATH
+  base: String, // the folder of an adapter's base, where it has moved
   json: "switch",
 } as const;
 
@@ -18,6 +19,7 @@ export interface EvalArguments extends Place {
   readonly command: "eval";
   /** Its folder, or that of weights; the newest run where none is named. */
   readonly run: string | undefined;
+  readonly base?: string;
   readonly json: boolean;
   readonly engine?: ReturnType<typeof worldFlags.engine>;
   readonly emulateLink?: string;

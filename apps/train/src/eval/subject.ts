@@ -30,10 +30,10 @@ const names = (overrides: readonly string[], keys: RegExp) =>
   overrides.some((override) => keys.test(override.split("=")[0]!));
 
 /** Throws `CheckpointError` or `OptionsError`. */
-export async function readSubject({ run = newestRun(), overrides }: EvalArguments): Promise<Subject> {
+export async function readSubject({ run = newestRun(), base, overrides }: EvalArguments): Promise<Subject> {
   const isGiven = names(overrides, /^data(\.(name|path))?$/);
   const folder = await modelFolderOf(run); // checks the files
-  const model = await describedModel(folder);
+  const model = await describedModel(folder, base);
   // Of data that somebody names for an evaluation all rows count.
   const all = isGiven && !names(overrides, /^evaluate(\.windows)?$/) ? ["evaluate.windows=all"] : [];
   if (!isModelFolder(run)) {
@@ -45,7 +45,7 @@ export async function readSubject({ run = newestRun(), overrides }: EvalArgument
   }
   if (!isGiven)
     throw new OptionsError([`${run} has weights and no data: name what it is to be evaluated on, --data PATH`]);
-  const weights = await readInitialWeights(run);
+  const weights = await readInitialWeights(run, base);
   const recipe = recipeFor({ overrides: [...all, ...overrides] }, weights);
   if (
     weights.tokenizer === undefined &&

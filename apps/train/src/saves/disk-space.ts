@@ -3,6 +3,7 @@ import { readdirSync, statfsSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { CheckpointError, elements } from "@terse/checkpoint";
 import type { Group } from "@terse/collectives";
+import { loraOf } from "@terse/models";
 import { scope } from "@terse/tensor";
 import { bytesText } from "../format.ts";
 import type { Parts } from "../parts.ts";
@@ -21,7 +22,8 @@ export async function checkSpace(
 ): Promise<void> {
   const mine = await scope(async () => {
     const { tensors } = await optimizer.state();
-    const weights = group.rank === 0 ? model.stateDict().map(([, tensor]) => tensor) : [];
+    const weights =
+      group.rank === 0 ? (loraOf(model)?.parameters() ?? model.stateDict()).map(([, tensor]) => tensor) : [];
     return [...tensors.values(), ...weights, ...(average ? weights : [])].reduce(
       (sum, { length, dtype }) => sum + length * elements[dtype].bytes,
       0,

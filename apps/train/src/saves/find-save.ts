@@ -2,6 +2,7 @@
 import { existsSync, rmSync } from "node:fs";
 import { join, resolve } from "node:path";
 import {
+  adapterFile,
   atomicWrite,
   CheckpointError,
   checkFile,
@@ -98,7 +99,7 @@ export async function gatherSave(
   const states = manifest.files.filter(({ name }) => isStateFile(name));
   const needs = (rank: number) => statesOf(rank, manifest, isCarried);
 
-  const weights = manifest.files.find(({ name }) => name === weightsFile);
+  const weights = manifest.files.find(({ name }) => name === weightsFile || name === adapterFile);
   if (!weights)
     throw new CheckpointError(`${join(folder, manifestFile)} lists no ${weightsFile}; use an earlier save.`);
   const missing = [

@@ -186,7 +186,7 @@ describe("weights whose head differs from the embedding, though config.json says
     const untied = create();
     await save(untied, { config });
     const remarks: string[] = [];
-    const model = await loadModelOf(folder, (words) => remarks.push(words));
+    const model = await loadModelOf(folder, { remark: (words) => remarks.push(words) });
     for (const [i, [name, tensor]] of model.stateDict().entries()) {
       expect(name).toBe(untied.stateDict()[i]![0]);
       expect(tensor.equal(untied.stateDict()[i]![1])).toBe(true);

@@ -4,14 +4,24 @@
  */
 import { existsSync } from "node:fs";
 import { join, resolve } from "node:path";
-import { CheckpointError, type Config, configFile, loadConfig } from "@terse/checkpoint";
+import { adapterConfigFile, CheckpointError, type Config, configFile, loadConfig } from "@terse/checkpoint";
 import { type DatasetName, datasets } from "@terse/data";
 import { type ModelName, models, modelsFor } from "@terse/models";
 import { OptionsError } from "@terse/options";
+import type { DescribedAdapter } from "../adapter/adapter-folder.ts";
+import { isAdapterFolder } from "../adapter/base.ts";
 import { readsData } from "../reads-data.ts";
 import type { Recipe } from "../recipe.ts";
 import { type ImageForm, imageFormOf } from "./image-form.ts";
-import { describedSize, folderOfModel, isModelFolder, saveOfModel, untiedCopy, untiedRemark } from "./model-of-run.ts";
+import {
+  describedModel,
+  describedSize,
+  folderOfModel,
+  isModelFolder,
+  saveOfModel,
+  untiedCopy,
+  untiedRemark,
+} from "./model-of-run.ts";
 
 /** JSON: rank 0 reads it, and tells the others. */
 export interface InitialWeights {
@@ -23,6 +33,8 @@ export interface InitialWeights {
   readonly copy?: string;
   /** The value of data.tokenizer that suits the weights. */
   readonly tokenizer?: string;
+  /** The folder has an adapter: the model is that of its base. */
+  readonly adapter?: DescribedAdapter;
   /** The form of pictures that suits the weights. */
   readonly image?: ImageForm;
 }
@@ -31,8 +43,11 @@ export interface InitialWeights {
  * Reads weights only where they may be those of an untied model. Throws `CheckpointError`, also where config.json
  * describes no model.
  */
-export async function readInitialWeights(name: string): Promise<InitialWeights> {
+export async function readInitialWeights(name: string, moved?: string): Promise<InitialWeights> {
   const folder = folderOfModel(name);
+  if (isAdapterFolder(folder)) return readInitialAdapter(name, folder, moved);
+  if (moved !== undefined)
+    throw new CheckpointError(`--base: ${name} has the weights of a whole model, and no adapter; leave it out`);
   const file = join(folder, configFile);
   const tokenizer = tokenizerOfWeights(name);
   const image = imageOf(name, folder);
@@ -55,6 +70,28 @@ export async function readInitialWeights(name: string): Promise<InitialWeights> 
     if (!(error instanceof OptionsError)) throw error;
     throw new CheckpointError(`${file} describes no model that is known here: ${error.message}`);
   }
+}
+
+/** An adapter begins with the weights of its base, and what they say. */
+async function readInitialAdapter(name: string, folder: string, moved: string | undefined): Promise<InitialWeights> {
+  const { config, copy, adapter } = await describedModel(folder, moved);
+  const { base } = adapter!;
+  if ("seed" in base)
+    throw new CheckpointError(
+      `the base of the adapter in ${folder} has random weights; write the whole model with ./terse export --merge ${name}, and begin with that`,
+    );
+  const { tokenizer = (await readInitialWeights(base.folder)).tokenizer, image } = {
+    tokenizer: tokenizerOfWeights(name),
+    image: imageOf(isModelFolder(name) ? base.folder : name, base.folder),
+  };
+  return {
+    file: join(folder, adapterConfigFile),
+    config,
+    image,
+    adapter: adapter!,
+    ...(tokenizer !== undefined && { tokenizer }),
+    ...(copy !== undefined && { copy }),
+  };
 }
 
 /** The tokenizer of a run's data; for another folder, its own. */
@@ -96,8 +133,9 @@ export function recipeOfWeights(
   weights: InitialWeights,
   { file, commandLine, newHead }: { file: Tree; commandLine: Tree; newHead: boolean },
 ): Tree {
-  const { config, copy, tokenizer, image = {} } = weights;
+  const { config, copy, tokenizer, image = {}, adapter } = weights;
   if (config === undefined) return {};
+  if (adapter) checkAdapter(adapter, commandLine);
   const [ofFile, ofUser] = [sectionOf(file, "model"), sectionOf(commandLine, "model")];
   const name = modelName(weights, file, commandLine);
   const { ofData = [], ofTraining = [], read } = models[name];
@@ -112,7 +150,8 @@ export function recipeOfWeights(
     file: sectionOf(file, "data"),
     commandLine: sectionOf(commandLine, "data"),
   });
-  return { model: { name, ...Object.fromEntries(taken) }, data };
+  const added = adapter && { adapter: { name: "lora", ...adapter.options } };
+  return { model: { name, ...Object.fromEntries(taken) }, data, ...added };
 }
 
 const reads = (model: ModelName, data: unknown) =>
@@ -136,6 +175,19 @@ function modelName({ file: described, config }: InitialWeights, file: Tree, comm
     candidates.find((each) => each === ofFile) ??
     candidates[0]!
   );
+}
+
+/** Throws `OptionsError` where the command line gives an adapter another form than its files have. */
+function checkAdapter({ folder, options }: DescribedAdapter, commandLine: Tree): void {
+  const file = join(folder, adapterConfigFile);
+  if (commandLine["adapter"] === null) throw new OptionsError([`adapter: null, and ${file} has one; leave it out`]);
+  const known: Tree = { name: "lora", ...options };
+  const problems = Object.entries(sectionOf(commandLine, "adapter")).flatMap(([key, value]) => {
+    const [given, own] = [value, known[key]].map((each) => JSON.stringify(each));
+    const isFree = ["base", "dropout"].includes(key) || given === own;
+    return isFree ? [] : [`adapter.${key}: is given as ${given}, and ${file} says ${own}; leave it out`];
+  });
+  if (problems.length > 0) throw new OptionsError(problems);
 }
 
 /** Throws `OptionsError` where the command line gives a model another size than the weights have. */

@@ -7,6 +7,7 @@ import {
   checkFile,
   configFile,
   differingCopy,
+  hasAdapter,
   hasWeights,
   loadConfig,
   loadModel,
@@ -17,6 +18,7 @@ import {
   weightsFile,
 } from "@terse/checkpoint";
 import {
+  baseStateOf,
   countParameters,
   type Model,
   type ModelName,
@@ -26,7 +28,15 @@ import {
   withNewHead,
 } from "@terse/models";
 import { OptionsError } from "@terse/options";
-import { scope, withDevice } from "@terse/tensor";
+import { manualSeed, scope, withDevice } from "@terse/tensor";
+import {
+  addDescribed,
+  type DescribedAdapter,
+  describedAdapter,
+  loadAdapter,
+  loadBase,
+} from "../adapter/adapter-folder.ts";
+import { isAdapterFolder } from "../adapter/base.ts";
 import {
   averageFolder,
   hasAverage,
@@ -42,9 +52,14 @@ import {
   savesIn,
 } from "./save-folder.ts";
 
-/** Whether `path` is a folder with weights that is no save, nor a part of one, such as transformers writes. */
+/**
+ * Whether `path` is a folder with weights or an adapter that is no save, nor a part of one, such as transformers and
+ * PEFT write.
+ */
 export const isModelFolder = (path: string): boolean =>
-  hasWeights(resolve(path)) && !existsSync(join(resolve(path), manifestFile)) && !locateRun(path).isAverage;
+  (hasWeights(resolve(path)) || hasAdapter(resolve(path))) &&
+  !existsSync(join(resolve(path), manifestFile)) &&
+  !locateRun(path).isAverage;
 
 /** The folder of weights that `path` names: a run, a save, or any folder with a model. Checks the files of a save. */
 export async function modelFolderOf(path: string): Promise<string> {
@@ -91,14 +106,27 @@ function noModel(path: string): CheckpointError {
 /** The folder with a model's weights, which is not checked. */
 export const folderOfModel = (path: string): string => (isModelFolder(path) ? resolve(path) : saveOfModel(path).folder);
 
-/** A saved run's model. `remark` is told what the user should know of it. */
-export async function loadModelOf(path: string, remark: (words: string) => void = () => {}): Promise<Model> {
+/** Where the base of an adapter is, and who is told what the user should know of a model. */
+interface LoadOptions {
+  readonly base?: string | undefined;
+  readonly remark?: (words: string) => void;
+}
+
+/** A saved run's model. */
+export async function loadModelOf(path: string, { base, remark = () => {} }: LoadOptions = {}): Promise<Model> {
   const folder = await modelFolderOf(path);
-  const described = await describedModel(folder);
+  const described = await describedModel(folder, base);
   if (described.copy !== undefined) remark(untiedRemark(described.copy));
   const model = restoredModel(described);
-  await loadModel(folder, model.stateDict(), model);
+  await loadDescribed(folder, described, model);
   return model;
+}
+
+/** Sets all values of a model from the folder that describes it. */
+export async function loadDescribed(folder: string, { adapter }: DescribedModel, model: Model): Promise<void> {
+  if (!adapter) return loadModel(folder, model.stateDict(), model);
+  await loadBase(adapter.base, model);
+  await loadAdapter(folder, model);
 }
 
 /** What a folder says of its model: JSON, so that one rank can tell the others. */
@@ -107,10 +135,17 @@ export interface DescribedModel {
   readonly config: Config;
   /** The name of a copy of a tied tensor, which has other values: the model is not tied. */
   readonly copy?: string;
+  readonly adapter?: DescribedAdapter;
 }
 
-/** Reads of the weights no more than it must. Throws `CheckpointError`. */
-export async function describedModel(folder: string): Promise<DescribedModel> {
+/**
+ * Reads of the weights no more than it must. `base`: that of an adapter, where it is not where the adapter says. Throws
+ * `CheckpointError`.
+ */
+export async function describedModel(folder: string, base?: string): Promise<DescribedModel> {
+  if (isAdapterFolder(folder)) return describedWithBase(folder, base);
+  if (base !== undefined)
+    throw new CheckpointError(`--base: ${folder} has the weights of a whole model, and no adapter; leave it out`);
   const config = await loadConfig(folder);
   try {
     await describedSize(folder, countParameters(config), { atMost: 1 });
@@ -123,9 +158,31 @@ export async function describedModel(folder: string): Promise<DescribedModel> {
   }
 }
 
-/** The model with random weights. */
-export const restoredModel = ({ config, copy }: DescribedModel): Model =>
-  restoreModel(config, copy === undefined ? {} : { tied: false });
+/** The model of an adapter: that of its own config.json, where the folder has one, with the weights of its base. */
+async function describedWithBase(folder: string, moved: string | undefined): Promise<DescribedModel> {
+  const adapter = await describedAdapter(folder, moved);
+  const own = existsSync(join(folder, configFile)) ? await loadConfig(folder) : undefined;
+  if ("seed" in adapter.base) {
+    const config = own ?? (await loadConfig(folder)); // throws
+    return { name: modelsFor(config)[0]!, config, adapter };
+  }
+  const base = await describedModel(adapter.base.folder);
+  if (own === undefined) return { ...base, adapter };
+  const [[name], [other]] = [modelsFor(own), modelsFor(base.config)] as [[ModelName], [ModelName]];
+  if (own["model_type"] !== base.config["model_type"])
+    throw new CheckpointError(
+      `the adapter in ${folder} is of a ${own["model_type"] ?? name}, and its base, ${adapter.base.folder}, a ${base.config["model_type"] ?? other}: name the folder of its own base, --base FOLDER`,
+    );
+  return { ...base, name, config: own, adapter };
+}
+
+/** The model with random weights, and with its adapter. Throws `CheckpointError` where that does not fit. */
+export function restoredModel({ config, copy, adapter }: DescribedModel): Model {
+  if (adapter && "seed" in adapter.base) manualSeed(adapter.base.seed);
+  const model = restoreModel(config, copy === undefined ? {} : { tied: false });
+  if (adapter) addDescribed(model, adapter);
+  return model;
+}
 
 /**
  * Throws `CheckpointError` where config.json describes more than `atMost` times the parameters of the weights. It is
@@ -158,8 +215,8 @@ export const untiedRemark = (copy: string) =>
 /** Throws `CheckpointError` where the weights of a folder would fit the model with a new head, and do not without. */
 export async function checkHead(folder: string, model: Model): Promise<void> {
   if (model.headNames === undefined) return;
-  const found = await misfits(folder, model.stateDict(), model);
-  if (found === "" || (await misfits(folder, model.stateDict(), withNewHead(model))) !== "") return;
+  const found = await misfits(folder, baseStateOf(model), model);
+  if (found === "" || (await misfits(folder, baseStateOf(model), withNewHead(model))) !== "") return;
   throw new CheckpointError(
     `the weights in ${folder} have another head: ${found}. With --new-head the others are loaded, and the head begins with random values`,
   );
@@ -168,7 +225,7 @@ export async function checkHead(folder: string, model: Model): Promise<void> {
 /** Throws `CheckpointError` where the weights of a folder do not fit the model. Reads their headers alone. */
 export async function checkShapes(folder: string, model: Model, { newHead }: { newHead: boolean }): Promise<void> {
   if (!newHead) await checkHead(folder, model);
-  const found = await misfits(folder, model.stateDict(), newHead ? withNewHead(model) : model);
+  const found = await misfits(folder, baseStateOf(model), newHead ? withNewHead(model) : model);
   if (found !== "") throw new CheckpointError(`the weights in ${folder} do not fit this model: ${found}`);
 }
 

@@ -1,13 +1,15 @@
 import type { Group } from "@terse/collectives";
-import { headOf, withNewHead } from "@terse/models";
+import { headOf, type Model, withNewHead } from "@terse/models";
+import { type Base, recordBase } from "../adapter/base.ts";
+import { checkNewHead } from "../adapter/check-new-head.ts";
 import type { Parts } from "../parts.ts";
 import { defaultRecipe, droppedOptions, type Recipe, remarksOn } from "../recipe.ts";
 import { keepInitialFiles } from "./initial-files.ts";
 import { remarksOnWeights } from "./initial-weights.ts";
+import { loadAdapterOn, loadBaseOn, loadWeightsOn } from "./load-on.ts";
 import { meaningsIn } from "./meanings.ts";
 import { checkHead, modelFolderOf } from "./model-of-run.ts";
 import { onEveryRank } from "./on-every-rank.ts";
-import { loadWeightsOn } from "./restore-save.ts";
 import { Run } from "./run.ts";
 import type { RunArguments } from "./run-arguments.ts";
 import { claimFolder, enterFolder } from "./run-folder.ts";
@@ -18,19 +20,37 @@ export async function newRun(recipe: Recipe, args: RunArguments, group: Group): 
   const place = await enterFolder(folder, recipe, group);
   const { initFrom, newHead, weights } = args;
   const notes = [...droppedOptions(args.recipe ?? defaultRecipe, args.overrides), ...remarksOn(recipe)];
-  if (initFrom === undefined) return new Run(place, group, { notes });
+  if (initFrom === undefined) {
+    if (!recipe.adapter) return new Run(place, group, { notes });
+    notes.push("adapter: the weights that it leaves as they are are random; name trained ones with --init-from FOLDER");
+    return new Run(place, group, { notes, restore: async () => ({ base: { seed: recipe.seed } }) });
+  }
   const restore = async ({ model }: Parts) => {
     const from = await onEveryRank(group, () => (group.rank === 0 ? modelFolderOf(initFrom) : ""));
-    await onEveryRank(group, async () => {
-      if (group.rank > 0) return;
-      if (!newHead) await checkHead(from[0]!, model);
-    });
-    await loadWeightsOn(0, from[0]!, model, group, newHead ? withNewHead(model) : model);
+    const base = await loadInitial(from[0]!, model);
     if (newHead) notes.push(`new, with random values: ${headOf(model)}`);
     const isTokenizer = (recipe.data as { tokenizer?: string }).tokenizer === weights?.tokenizer;
-    if (group.rank === 0) notes.push(...keepInitialFiles(from[0]!, folder, { tokenizer: isTokenizer }));
-    return meaningsIn(weights?.config ?? {}, { classes: !newHead, tokens: isTokenizer });
+    if (group.rank === 0)
+      for (const beside of new Set([base && "folder" in base ? base.folder : from[0]!, from[0]!])) // the adapter's own last
+        notes.push(...keepInitialFiles(beside, folder, { tokenizer: isTokenizer }));
+    return { base, meanings: meaningsIn(weights?.config ?? {}, { classes: !newHead, tokens: isTokenizer }) };
   };
+  const loadInitial = async (from: string, model: Model): Promise<Base | undefined> => {
+    if (weights?.adapter) {
+      const base = await loadBaseOn(0, async () => weights.adapter!, model, group);
+      await loadAdapterOn(0, from, model, group);
+      return "folder" in base && base.files === undefined ? recorded(base.folder) : base;
+    }
+    await onEveryRank(group, async () => {
+      if (group.rank > 0) return;
+      if (newHead) checkNewHead(model);
+      else await checkHead(from, model);
+    });
+    await loadWeightsOn(0, from, model, group, newHead ? withNewHead(model) : model);
+    return recipe.adapter && recorded(from);
+  };
+  const recorded = async (base: string): Promise<Base> =>
+    (await onEveryRank(group, () => (group.rank === 0 ? recordBase(base) : null)))[0]!;
   notes.push(`the weights are those of ${initFrom}`);
   if (weights) notes.push(...remarksOnWeights(weights, recipe, isOfRecipeHere(args) ? "of a recipe here" : "given"));
   return new Run(place, group, { notes, restore });

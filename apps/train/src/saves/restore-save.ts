@@ -1,36 +1,32 @@
 /** Sets model, optimizer and data from a save, whose files have been checked. */
 import { join } from "node:path";
-import {
-  CheckpointError,
-  type Config,
-  type FileRecord,
-  type ForeignWeights,
-  loadConfig,
-  loadModel,
-  openSafetensors,
-} from "@terse/checkpoint";
+import { CheckpointError, type FileRecord, loadConfig, openSafetensors } from "@terse/checkpoint";
 import type { Group } from "@terse/collectives";
-import type { Model } from "@terse/models";
+import { loraOf } from "@terse/models";
 import { asOfOneHost, LocalSteps, SavedStateError, type StoredState, type TrainingOptimizer } from "@terse/optimizers";
 import { fromTypedArray, scope, setRandomState, type TypedArray } from "@terse/tensor";
-import { broadcastTensors } from "../broadcast-tensors.ts";
+import { describedAdapter } from "../adapter/adapter-folder.ts";
 import type { Parts } from "../parts.ts";
 import { statesOf } from "./find-save.ts";
+import { loadAdapterOn, loadBaseOn, loadWeightsOn } from "./load-on.ts";
 import { meaningsIn } from "./meanings.ts";
 import { onEveryRank } from "./on-every-rank.ts";
 import { averageFolder, hasAverage, type SaveManifest, saveFolder } from "./save-folder.ts";
+import type { Restored } from "./write-save.ts";
 
 /** `reader` is the rank on whose disk the weights are. */
 export async function restoreSave(
   run: string,
   manifest: SaveManifest,
   { model, data, optimizer, average }: Parts,
-  { reader, group }: { reader: number; group: Group },
-): Promise<Config> {
+  { reader, group, base: moved }: { reader: number; group: Group; base?: string | undefined },
+): Promise<Restored> {
   const folder = saveFolder(run, manifest.step);
-  await loadWeightsOn(reader, folder, model, group);
-  if (average && hasAverage(manifest))
-    await average.restore(() => loadWeightsOn(reader, join(folder, averageFolder), model, group));
+  const base = loraOf(model) && (await loadBaseOn(reader, () => describedAdapter(folder, moved), model, group));
+  const loadSaved = (folder: string) =>
+    base ? loadAdapterOn(reader, folder, model, group) : loadWeightsOn(reader, folder, model, group);
+  await loadSaved(folder);
+  if (average && hasAverage(manifest)) await average.restore(() => loadSaved(join(folder, averageFolder)));
   const saves = Array.from({ length: manifest.ranks }, (): StoredState => ({ tensors: new Map(), scalars: {} }));
   // Whose steps are taken together: undefined without local steps
   const had = manifest.recipe.local && (manifest.recipe.local.within ?? "rank");
@@ -59,20 +55,7 @@ export async function restoreSave(
     setRandomState(state);
   }
   const configs = await onEveryRank(group, () => (group.rank === reader ? loadConfig(folder) : {}));
-  return meaningsIn(configs[reader]!, { classes: true, tokens: true });
-}
-
-/** One rank reads the weights of a model's folder, and all others get them from it. */
-export async function loadWeightsOn(
-  reader: number,
-  folder: string,
-  model: Model,
-  group: Group,
-  names: ForeignWeights = model,
-): Promise<void> {
-  await onEveryRank(group, () => (group.rank === reader ? loadModel(folder, model.stateDict(), names) : undefined));
-  const tensors = model.stateDict().map(([, tensor]) => tensor);
-  await broadcastTensors(tensors, reader, group);
+  return { base, meanings: meaningsIn(configs[reader]!, { classes: true, tokens: true }) };
 }
 
 async function readState(path: string): Promise<{ state: StoredState; random: string | undefined }> {

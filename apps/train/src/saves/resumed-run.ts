@@ -12,7 +12,7 @@ import { enterFolder, leaveFolder } from "./run-folder.ts";
 /** A run that goes on from the save that `resume` names. Throws `DamagedSave`. */
 export async function resumeRun(
   resume: string,
-  { overrides }: RunArguments,
+  { overrides, base }: RunArguments,
   group: Group,
   passedOver: readonly string[] = [],
 ): Promise<Run> {
@@ -28,7 +28,7 @@ export async function resumeRun(
     leaveFolder(place);
     return damaged(error);
   });
-  const restore = (parts: Parts) => restoreSave(run, manifest, parts, { reader, group });
+  const restore = (parts: Parts) => restoreSave(run, manifest, parts, { reader, group, base });
   const { step, sums, validated } = manifest;
   const kept = { step, sums, validated };
   const known = remarksOn(before);

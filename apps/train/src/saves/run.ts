@@ -1,7 +1,7 @@
 /** One run: its folder, which it alone writes to, where it began, and its saves. */
 
 import { join } from "node:path";
-import { atomicWriteText, CheckpointError, type Config } from "@terse/checkpoint";
+import { atomicWriteText, CheckpointError } from "@terse/checkpoint";
 import type { Group } from "@terse/collectives";
 import { print } from "@terse/options";
 import type { Validated } from "../best-so-far.ts";
@@ -18,7 +18,7 @@ import { leaveFolder, unwrittenText } from "./run-folder.ts";
 import { NotFiniteError } from "./save-files.ts";
 import { recipeFile, removeLeftovers } from "./save-folder.ts";
 import { ThreadWriter } from "./thread-writer.ts";
-import { copyState, type Place, type SavedParts, writeCopy } from "./write-save.ts";
+import { copyState, type Place, type Restored, type SavedParts, writeCopy } from "./write-save.ts";
 
 /** Where a run begins, and how its parts get there. */
 export interface Beginning {
@@ -26,8 +26,8 @@ export interface Beginning {
   readonly sums?: Sums | undefined; // of that save
   readonly validated?: Validated | undefined; // of that save
   readonly notes?: readonly string[];
-  /** Resolves to what config.json says besides. */
-  readonly restore?: (parts: Parts) => Promise<Config>;
+  /** Resolves to what saves say of where the model came from. */
+  readonly restore?: (parts: Parts) => Promise<Restored>;
 }
 
 /** Why a save could not be made, the same on all ranks, and whether that will last. */
@@ -58,7 +58,7 @@ export class Run implements AsyncDisposable {
   readonly #place: Place;
   readonly #group: Group;
   readonly #before: Sums | undefined;
-  readonly #restore: (parts: Parts) => Promise<Config>;
+  readonly #restore: (parts: Parts) => Promise<Restored>;
   readonly #metrics: Metrics;
   readonly #writer = new ThreadWriter();
   /** For messages about saves, which travel beside those of the steps. */
@@ -89,7 +89,7 @@ export class Run implements AsyncDisposable {
 
   /** Sets the parts to where the run goes on, makes sure that there is space for saves, and writes the recipe. */
   async begin(parts: Parts): Promise<void> {
-    this.#parts = { ...parts, meanings: await this.#restore(parts) };
+    this.#parts = { ...parts, ...(await this.#restore(parts)) };
     this.#beside = this.#group.size > 1 ? await this.#group.split(0) : this.#group;
     if (this.#place.lock.keeper === this.#group.rank) removeLeftovers(this.folder);
     await checkSpace(this.#place, parts, this.#group);

@@ -5,11 +5,13 @@
 import { hostname } from "node:os";
 import { join } from "node:path";
 import {
+  type AdapterFiles,
   allFinite,
   CheckpointError,
   type Config,
   makeFolder,
   type StoredTensor,
+  saveAdapter,
   saveModel,
   type TensorInParts,
   writeSafetensors,
@@ -33,6 +35,8 @@ export interface SaveFiles {
 export interface SavedModel {
   readonly tensors: readonly NamedTensor[];
   readonly config: Config;
+  /** Of a model with an adapter, whose tensors these are. */
+  readonly adapter?: Pick<AdapterFiles, "adapterConfig" | "metadata"> | undefined;
   /** The names under which each tensor is saved, where they are not its own. */
   readonly storedAs?: Readonly<Record<string, readonly string[]>> | undefined;
 }
@@ -60,9 +64,12 @@ export async function writeFiles(
     [averageFolder, average, "of the average"],
   ] as const) {
     if (!saved) continue;
-    const { tensors, config, storedAs } = saved;
+    const { tensors, config, storedAs, adapter } = saved;
     const names = storedAs ? { storedAs: (name: string) => storedAs[name]! } : {};
-    const written = await saveModel(join(folder, where), finite(tensors, what, pace), config, names);
+    const values = finite(tensors, what, pace);
+    const written = adapter
+      ? await saveAdapter(join(folder, where), { tensors: values, config, ...adapter })
+      : await saveModel(join(folder, where), values, config, names);
     files.push(...written.map((file) => ({ ...file, name: join(where, file.name) })));
   }
   return files.map((file) => ({ ...file, rank, host: hostname() }));

@@ -2,7 +2,9 @@
 import { type Config, renameFolder, type StoredTensor, writeManifest } from "@terse/checkpoint";
 import type { Group } from "@terse/collectives";
 import type { DatasetState } from "@terse/data";
+import { type Lora, loraOf, type Model, peftConfigOf } from "@terse/models";
 import { randomState, scope, type Tensor, type TypedArray } from "@terse/tensor";
+import type { Base } from "../adapter/base.ts";
 import type { Validated } from "../best-so-far.ts";
 import type { Parts } from "../parts.ts";
 import type { Recipe } from "../recipe.ts";
@@ -10,7 +12,7 @@ import type { FolderLock } from "./folder-lock.ts";
 import { withMeanings } from "./meanings.ts";
 import type { Sums } from "./metrics.ts";
 import { onEveryRank } from "./on-every-rank.ts";
-import { type NamedTensor, NotFiniteError, type SaveFiles } from "./save-files.ts";
+import { type NamedTensor, NotFiniteError, type SavedModel, type SaveFiles } from "./save-files.ts";
 import {
   type BestSave,
   remove,
@@ -23,8 +25,13 @@ import {
 import type { Writer } from "./thread-writer.ts";
 
 /** Parts of a run that is saved, and what its config.json says besides. */
-export interface SavedParts extends Parts {
+export interface SavedParts extends Parts, Restored {}
+
+/** What a run keeps of where its model came from. */
+export interface Restored {
   readonly meanings?: Config;
+  /** Of an adapter, whose saves name it. */
+  readonly base?: Base | undefined;
 }
 
 export interface Place {
@@ -49,7 +56,7 @@ export interface StateCopy {
 export function copyState(
   step: number,
   recipe: Recipe,
-  { model, data, optimizer, average, meanings = {} }: SavedParts,
+  { model, data, optimizer, average, meanings = {}, base }: SavedParts,
   rank: number,
   spare?: SaveFiles,
 ): Promise<StateCopy> {
@@ -61,16 +68,26 @@ export function copyState(
     const files: SaveFiles = { rank, state, metadata };
     if (rank > 0) return { step, data: data.state(), files };
     const config = withMeanings({ model_type: recipe.model.name, ...model.config }, meanings, data.classNames);
-    const weights = await optimizer.shared(() => copiesOf(model.stateDict(), spare?.model?.tensors));
-    const storedAs = model.storedAs && Object.fromEntries(weights.map(([name]) => [name, model.storedAs!(name)]));
-    const saved = (tensors: NamedTensor[]) => ({ tensors, config, storedAs });
+    const lora = loraOf(model);
+    const kept = lora?.parameters() ?? model.stateDict();
+    const weights = await optimizer.shared(() => copiesOf(kept, spare?.model?.tensors));
+    const names = lora && base ? { adapter: savedAdapter(model, lora, base) } : { storedAs: storedAs(model, weights) };
+    const saved = (tensors: NamedTensor[]) => ({ tensors, config, ...names });
     const averaged = average?.hasBegun
-      ? await average.during(() => copiesOf(model.stateDict(), spare?.average?.tensors))
+      ? await average.during(() => copiesOf(kept, spare?.average?.tensors))
       : undefined;
     const both = { model: saved(weights), average: averaged && saved(averaged) };
     return { step, data: data.state(), files: { ...files, ...both } };
   });
 }
+
+const storedAs = (model: Model, weights: readonly NamedTensor[]): SavedModel["storedAs"] =>
+  model.storedAs && Object.fromEntries(weights.map(([name]) => [name, model.storedAs!(name)]));
+
+const savedAdapter = (model: Model, lora: Lora, base: Base): SavedModel["adapter"] => ({
+  adapterConfig: peftConfigOf(model, lora, { base: "folder" in base ? base.folder : undefined }),
+  metadata: { base: JSON.stringify(base) },
+});
 
 async function copiesOf(
   tensors: Iterable<readonly [name: string, tensor: Tensor]>,
