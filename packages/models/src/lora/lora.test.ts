@@ -381,6 +381,23 @@ describe("LoRA", () => {
       }),
   );
 
+  it("computes with a base in bf16, for each kind of layer", () =>
+    scope(async () => {
+      for (const [name, { create, batch: of, given }] of Object.entries(cases)) {
+        manualSeed(4);
+        const model = create();
+        const lora = new Lora(model, options(given));
+        perturb(lora);
+        const rows = of();
+        const exact = model.loss(rows).item();
+        lora.holdBaseInBf16();
+        const loss = model.loss(rows);
+        expect(Math.abs(loss.item() / exact - 1), name).toBeLessThan(0.02);
+        await loss.backward();
+        for (const [file, { grad }] of lora.parameters()) expect(grad?.abs().max().item(), file).toBeGreaterThan(0);
+      }
+    }));
+
   it.each([
     [
       ["c_atn"],

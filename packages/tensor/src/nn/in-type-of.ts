@@ -1,13 +1,12 @@
 import { native } from "@terse/native-tensor";
 import type { Tensor } from "../tensor.ts";
-import { Parameter } from "./parameter.ts";
 
 /**
- * The weight in the type of x, where it is held in another to save memory. Under autocast it stays as it is: autocast
+ * The weight in the type of x, where it is frozen and held in another to save memory. Under autocast it stays as it is: autocast
  * chooses the type of both.
  */
 export function inTypeOf(x: Tensor, weight: Tensor): Tensor {
-  if (!(weight instanceof Parameter && weight.computesIn !== null) || weight.dtype === x.dtype) return weight;
+  if (weight.dtype === x.dtype || weight.requiresGrad) return weight;
   const type = x.device === "cpu" ? "cpu" : "cuda";
   const lower = native.enterAutocast(type, null);
   native.leaveAutocast(type, lower);
