@@ -5,6 +5,7 @@
 import { createHash } from "node:crypto";
 import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
+import { readRecipe } from "@terse/train/recipe";
 import { received, type Trained } from "./convergence/training.ts";
 
 const folder = fileURLToPath(new URL("../../../runs/bench/", import.meta.url));
@@ -12,9 +13,10 @@ const folder = fileURLToPath(new URL("../../../runs/bench/", import.meta.url));
 /** What this process has trained, by name: settings that are measured together share what they both train. */
 const trained = new Map<string, Trained>();
 
-/** What decides about a training: the address of its recipe, and all else that its process is told. */
+/** What decides about a training: its recipe, with overrides, and all else that its process is told. */
 interface Described {
-  readonly recipe: string;
+  readonly recipe: string; // address of its file
+  readonly overrides: readonly string[];
 }
 
 /**
@@ -42,9 +44,9 @@ export function forgetKeptRuns(setting: string): void {
   rmSync(`${folder}${setting}`, { recursive: true, force: true });
 }
 
-const nameOf = ({ recipe, ...run }: Described): string =>
+/** The same for recipes that say the same, wherever their files are. */
+const nameOf = ({ recipe, overrides, ...run }: Described): string =>
   createHash("sha256")
-    .update(readFileSync(new URL(recipe)))
-    .update(JSON.stringify(run))
+    .update(JSON.stringify([readRecipe(new URL(recipe), overrides), run]))
     .digest("hex")
     .slice(0, 24);

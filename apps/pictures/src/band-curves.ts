@@ -87,7 +87,7 @@ function plot<Curve>(
       lineY(points, { x: "at", y: "mean", stroke, strokeDasharray, strokeWidth: 1.8 }),
     ];
   });
-  const left = logarithmic ? 58 : 48; // "2e-5" is longer than "1.5"
+  const left = logarithmic ? 58 : 54; // "2e-5" is longer than "0.25"
   const along = axis.logarithmic
     ? { type: "log" as const, tickFormat: powersOfTen(axis.text) }
     : { tickFormat: axis.text, ticks: 5 };

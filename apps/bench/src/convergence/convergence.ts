@@ -11,12 +11,13 @@ import { readRecipe } from "@terse/train/recipe";
 import { Hosts } from "../hosts/hosts.ts";
 import { keptRun } from "../kept-runs.ts";
 import { type Measurement, median } from "../measurement.ts";
-import { readLines } from "../recording.ts";
 import type { Suite } from "../suite.ts";
 import { curvesOf, reference, tolerance } from "./curves.ts";
+import { Known } from "./known.ts";
 import { type Hook, methods } from "./methods.ts";
-import { refinedRate, type Settings, search } from "./search.ts";
-import { budget, chosenIn, nameOf, overridesOf, searchOf } from "./settings.ts";
+import type { Settings } from "./search.ts";
+import { searched } from "./searched.ts";
+import { budget, overridesOf, searchOf } from "./settings.ts";
 import { countKinds, leastTimes, timesByBytes } from "./times.ts";
 import { Trainers } from "./trainers.ts";
 import { received, type Trained } from "./training.ts";
@@ -29,12 +30,13 @@ export const recipe = new URL("./recipe.yaml", import.meta.url).href;
 const program = new URL("./link-host.ts", import.meta.url);
 const every = 20; // steps between evaluations
 const [timedRuns, timedSteps] = [2, 8];
+const known = new Known("convergence");
 
 export const convergence: Suite = {
   ...Object.fromEntries(
-    Object.keys(methods).map((name) => [name, ({ overrides }) => remembered(losses(name, overrides))]),
+    Object.keys(methods).map((name) => [name, ({ overrides }) => known.remember(losses(name, overrides))]),
   ),
-  ...Object.fromEntries(rates.map((rate) => [rate, ({ overrides }) => remembered(seconds(rate, overrides))])),
+  ...Object.fromEntries(rates.map((rate) => [rate, ({ overrides }) => known.remember(seconds(rate, overrides))])),
 };
 
 /** The losses of a method, and how many steps sent how many bytes. */
@@ -47,47 +49,23 @@ async function* losses(name: string, given: readonly string[]): AsyncGenerator<M
   const unit = "nats/byte";
 
   // The settings, and the run with the first seed, which is the search's
-  const found = new Map<string, Trained>();
-  let chosen: Settings;
-  if (typeof method.lr === "number") {
-    const { start, axes, together } = searchOf(method, method.lr, given);
-    const lossAt = async (settings: Settings) => {
-      const run = await train(settings, seeds[0]!);
-      found.set(nameOf(settings), run);
-      return lossOf(run);
-    };
-    const { tried, atEdge } = await search(start, axes, lossAt, {
-      most: budget,
-      together,
-      refined: refinedRate,
-    });
-    const inCase = { case: `${name}, search` };
-    for (const { settings, loss } of tried)
-      yield { ...inCase, metric: `loss_at_${nameOf(settings)}`, value: loss, unit };
-    for (const setting of atEdge) yield { ...inCase, metric: `${setting}_at_edge`, value: 1, unit: "" };
-    chosen = tried[0]!.settings;
-  } else {
-    const owner = `${method.lr}, seed ${seeds[0]}`;
-    if (known(owner, "validation_loss", given) === undefined) missing(name, method.lr);
-    chosen = chosenIn((metric) => known(owner, metric, given));
-  }
-
-  const trained = await Promise.all(
-    seeds.map(async (seed, i) => (i === 0 ? found.get(nameOf(chosen)) : undefined) ?? (await train(chosen, seed))),
-  );
+  const { chosen, run: first } =
+    typeof method.lr === "number"
+      ? yield* searched(name, searchOf(method, method.lr, given), budget, (settings) => train(settings, seeds[0]!))
+      : { chosen: known.settings(method.lr, name, given) };
+  const trained = await Promise.all(seeds.map((seed, i) => (i === 0 && first) || train(chosen, seed)));
   for (const [i, run] of trained.entries()) {
     const inCase = { case: `${name}, seed ${seeds[i]}` };
     yield { ...inCase, metric: "validation_loss", value: lossOf(run), unit };
     for (const [setting, value] of Object.entries(chosen)) yield { ...inCase, metric: setting, value, unit: "" };
     yield* lossesAt(inCase.case, run);
   }
-  const [first] = trained as [Trained, ...Trained[]];
-  yield* kinds(name, first);
+  yield* kinds(name, trained[0]!);
 
   // A method that ends above the reference with some seed gets a run of twice as many steps, and one that is there
   // before the end a run of half as many: the schedule of the whole run hides what the half could do.
   if (name === reference || typeof method.lr === "string") return;
-  const ends = seeds.map((seed) => known(`${reference}, seed ${seed}`, "validation_loss", given));
+  const ends = seeds.map((seed) => known.value(`${reference}, seed ${seed}`, "validation_loss", given));
   if (ends.includes(undefined)) return;
   const isThere = ({ loss }: { loss: number }, i: number) => loss <= tolerance * ends[i]!;
   const isEarly = ({ points }: Trained, i: number) => points.slice(0, -1).some((point) => isThere(point, i));
@@ -138,20 +116,14 @@ async function* seconds(rate: string, given: readonly string[]): AsyncGenerator<
     if (hook) yield { ...inCase, metric: "sent_per_step", value: median(sent), unit: "B" };
   }
   // Times of steps that a method sends no more
-  const others = recorded(given).filter(({ setting }) => setting !== rate);
-  for (const curve of curvesOf([...others, ...measured])) {
+  const others = known.recorded(given).filter(({ setting }) => setting !== rate);
+  for (const curve of curvesOf([...others, ...known.measured])) {
     const value = curve.toLoss(rate)?.ratio;
     if (value !== undefined) yield { case: `${curve.method}, ${rate}`, metric: "time_to_loss", value, unit: "ratio" };
   }
 }
 
 const lossOf = ({ points }: Trained) => points.at(-1)!.loss;
-function missing(name: string, owner: string): never {
-  throw new Error(
-    `${name} takes the settings of ${owner}, which has not been measured with this recipe: measure both, --settings ${owner},${name}`,
-  );
-}
-
 /** Runs of a method: ours several at once, PyTorch's one after the other. */
 class Runs implements AsyncDisposable {
   readonly #ours: Trainers | undefined;
@@ -215,23 +187,4 @@ export async function ranksOnLinks(
   const ranks = await hosts.ask<Trained>(hook ? { do: "pytorch", ...asked, hook } : { do: "ours", ...asked });
   await hosts.ask({ do: "close" });
   return ranks.map(({ steps }) => steps);
-}
-
-const measured: Measurement[] = [];
-
-async function* remembered(measurements: AsyncGenerator<Measurement>): AsyncGenerator<Measurement> {
-  for await (const measurement of measurements) {
-    measured.push(measurement);
-    yield measurement;
-  }
-}
-
-/** The recorded runs; none with overrides, because the record is of the recipe without any. */
-const recorded = (given: readonly string[]) =>
-  given.length > 0 ? [] : readLines(new URL("../../../../docs/results/convergence.jsonl", import.meta.url));
-
-/** A value of another method, from this run or the recorded one. */
-function known(name: string, metric: string, given: readonly string[]): number | undefined {
-  const is = (one: Measurement) => one.case === name && one.metric === metric;
-  return (measured.findLast(is) ?? recorded(given).find(is))?.value;
 }

@@ -1,6 +1,7 @@
 /** The curves of recorded runs: for each method its losses over the seeds, and the bytes and seconds that they took. */
 import { type Spread, spreadOf } from "@terse/pictures/spread";
 import { byCase, type Measurement, type Values } from "../measurement.ts";
+import { longestWarmup } from "./settings.ts";
 import { secondsOf } from "./times.ts";
 
 /** What every method is compared with: the loss that this one ends at, within a tolerance. */
@@ -67,7 +68,7 @@ function curveOf(method: string, values: Values, of: string): Curve {
     method,
     seeds: own.length,
     settings: { lr: own[0]!.get("lr"), warmup: own[0]!.get("warmup"), beta2: own[0]!.get("beta2") },
-    atEdge: [...searched.keys()].flatMap((metric) => /^(\w+)_at_edge$/.exec(metric)?.[1] ?? []),
+    atEdge: edges(searched, own[0]!.get("warmup")),
     last: spreadOf(last),
     ratio: spreadOf(last.map((loss, i) => loss / lastOf(seeds[i]!.replace(method, of), values))),
     points,
@@ -85,6 +86,12 @@ function curveOf(method: string, values: Values, of: string): Curve {
     },
   };
 }
+
+/** The longest warm-up is an edge, also in records of searches that took a longer one for another. */
+const edges = (searched: ReadonlyMap<string, number>, warmup: number | undefined) => [
+  ...[...searched.keys()].flatMap((metric) => /^(\w+)_at_edge$/.exec(metric)?.[1] ?? []),
+  ...(searched.size > 0 && warmup === longestWarmup ? ["warmup"] : []),
+];
 
 const seedsOf = (method: string, values: Values) =>
   [...values.keys()].filter((name) => name.startsWith(`${method}, seed `));

@@ -160,10 +160,23 @@ it("show a run that broke off", () => {
 });
 
 it("compare the default recipe with its variants", () => {
-  const lines = linesOf({ adamw: [2, 2.2, 2.1], "one-bit-lamb": [2.1, 2.2, 2.2] });
-  const report = recipeReport(lines, machine);
-  expect(report).toContain("| one-bit-lamb | 2.167 (2.100 to 2.200) | 1.033 (1.000 to 1.050) | 1.00 MB | 1/32 |");
-  expect(report).toContain("- adamw-terngrad: the recipe as it is");
-  expect(report).toMatch(/steps, η \d/);
-  expect(recipePicture(lines)).toContain("adamw: 2.100 (2.000 to 2.200)");
+  const losses = { adamw: [2, 2.2, 2.1], "one-bit-lamb": [2.1, 2.2, 2.2] };
+  const longer = { "adamw-1500-steps": [1, 1.2], "muon-1500-steps": [0.9, 1.08] };
+  const lines = linesOf({ ...losses, ...longer }, [line("muon", "muon, seed 1", "validation_loss", 1.9)]).map(
+    (one) => ({
+      ...one,
+      value: one.metric === "sent_per_step" && one.case.startsWith("adamw") ? 32e6 : one.value,
+    }),
+  );
+  const report = recipeReport([...lines, line("muon", "muon", "sent_per_step", 1e6)], machine);
+  const lamb = "2.167 (2.100 to 2.200) | 1.033 (1.000 to 1.050) | 1.00 MB | 1/32 |";
+  expect(report).toContain(`| one-bit-lamb | 0.004 | – | ${lamb}`);
+  expect(report).toMatch(/\| muon \| – \| – \| 1\.900 \| 0\.950 /); // recorded before there was a search
+  expect(report).toContain(
+    "| muon-1500-steps | 0.004 | – | 0.990 (0.900 to 1.080) | 0.900 (0.900 to 0.900) | 1.00 MB | 1/32 |",
+  );
+  expect(recipeReport(linesOf(losses), machine)).not.toContain("1500");
+  expect(report).toContain("- adamw-terngrad: the recipe as it is; its search begins at η 0.004");
+  expect(recipePicture(linesOf(losses))).toContain("adamw: 2.100 (2.000 to 2.200)");
+  expect(recipePicture(linesOf({ ...losses, ...longer }))).not.toContain("1500");
 });

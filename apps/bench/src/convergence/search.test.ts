@@ -1,5 +1,9 @@
+import { readRecipe } from "@terse/train/recipe";
+import { warmupWithin } from "@terse/train/schedule";
 import { expect, it } from "vitest";
+import { recipe } from "./convergence.ts";
 import { among, doubling, refinedRate, type Settings, search } from "./search.ts";
+import { overridesOf, searchOf } from "./settings.ts";
 
 /** What a search asks for, in its order, and what it finds. */
 async function searched<S extends Settings>(
@@ -77,4 +81,17 @@ it("refuses a start that its list has not", async () => {
   await expect(searched({ lr: 1, warmup: 0.2 }, { lr: doubling, warmup }, () => 1)).rejects.toThrow(
     "the axis has 0.05, 0.1, 0.3, 0.5, 0.7, and not 0.2: begin at one of these",
   );
+});
+
+it("tries no warm-up that a recipe would cut to another", () => {
+  const { start, axes } = searchOf({}, 1e-3, []);
+  const [steps, parts] = [400, [start["warmup"]!]];
+  for (let longer = axes["warmup"]!(parts[0]!)[1]; longer !== undefined; longer = axes["warmup"]!(longer)[1])
+    parts.push(longer);
+  const given = parts.map((warmup) => [...overridesOf({ warmup }, steps), `steps=${steps}`]);
+  const taken = given.map((overrides) => {
+    const { schedule, steps } = readRecipe(new URL(recipe), overrides);
+    return warmupWithin(schedule.warmup, steps);
+  });
+  expect(taken).toEqual(parts.map((part) => part * steps));
 });

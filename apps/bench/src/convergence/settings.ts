@@ -11,19 +11,22 @@ interface Setting {
   text(value: number, steps: number): string;
 }
 
+/** The longest that a recipe takes, as a part of the run: a longer one is cut to it. */
+export const longestWarmup = 0.5;
+
 /** The rate; the warm-up, as a part of the run; β₂ of Adam's family. */
 const settings: Readonly<Record<string, Setting>> = {
   lr: { key: "optimizer.lr", axis: doubling, text: String },
   warmup: {
     key: "schedule.warmup",
-    axis: among([0.05, 0.1, 0.3, 0.5, 0.7]),
+    axis: among([0.05, 0.1, 0.3, longestWarmup]),
     text: (part, steps) => String(Math.round(part * steps)),
   },
   beta2: { key: "optimizer.beta2", axis: among([0.95, 0.99, 0.999]), text: String },
 };
 
 /** Where the search of a method begins, and along which axes it goes; none for a key that the user gives. */
-export function searchOf({ searchesBeta2 }: Method, lr: number, given: readonly string[]) {
+export function searchOf({ searchesBeta2 }: Pick<Method, "searchesBeta2">, lr: number, given: readonly string[]) {
   const start: Settings = { lr, warmup: 0.3, ...(searchesBeta2 && { beta2: 0.999 }) };
   const isGiven = (name: string) => given.some((word) => word.startsWith(`${settings[name]!.key}=`));
   const names = Object.keys(start).filter((name) => !isGiven(name));

@@ -102,7 +102,7 @@ export const oneBitLamb: Items = {
     },
     measured(readings) {
       const falls = variancesFall(readings);
-      const [least, most] = [Math.min(...falls).toFixed(1), Math.max(...falls).toFixed(1)];
+      const [least, most] = [Math.min(...falls).toPrecision(2), Math.max(...falls).toPrecision(2)];
       const far = percentText(falls.filter((fall) => fall > 3).length / falls.length);
       return `by ${least} to ${most} times; more than 3 times in ${far} of the layers`;
     },

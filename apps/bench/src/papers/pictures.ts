@@ -117,7 +117,7 @@ export const papersPictures: Readonly<Record<string, Picture>> = {
   "dion-figure-1a": (lines) => {
     const shown = ["adamw", "muon", "demo", "dion", "dion-rank-0.125"];
     const curves = lines.length === 0 ? [] : curvesOf(recordedLines("convergence"));
-    const title = "Dion of rank d/4 and d/8 beside others, 32 rows in a step";
+    const title = "Dion of rank d/4 and d/8, 32 rows in a step";
     return lossCurves(
       curves.filter(({ method }) => shown.includes(method)),
       [curvesBySteps],

@@ -1,69 +1,150 @@
 /**
  * `bench recipe`: the default recipe with few bits and with 32. Four workers in one process train it as `./terse train`
- * would with each method: the same weights and tokens for every method, other ones for every seed.
+ * would with each method: the same weights and tokens for every method, other ones for every seed. Each method has the
+ * best rate and warm-up of a search with the first seed, as in `bench convergence`.
+ *
+ * Settings with `-1500-steps` train three times as long with two seeds, at the settings that were found for 500 steps.
+ * Each setting is recorded alone, and goes on where it was cut off.
  */
-import { defaultRecipe } from "@terse/train/recipe";
+import { defaultRecipe, readRecipe } from "@terse/train/recipe";
 import { kinds } from "../convergence/convergence.ts";
+import { Known } from "../convergence/known.ts";
+import type { Method as Searching } from "../convergence/methods.ts";
+import type { Settings } from "../convergence/search.ts";
+import { searched } from "../convergence/searched.ts";
+import { overridesOf, searchOf } from "../convergence/settings.ts";
 import { Trainers } from "../convergence/trainers.ts";
+import type { Trained } from "../convergence/training.ts";
 import type { Measurement } from "../measurement.ts";
 import type { Suite } from "../suite.ts";
 
 export const workers = 4;
+export const budget = 12; // runs of a search
 const seeds = [1, 2, 3];
 const every = 20; // steps between evaluations
+const known = new Known("recipe");
 
-/** Lion's authors advise a third to a tenth of AdamW's learning rate, and as much more decay. */
-const ofLion = (name: string, lr: number) => [
-  `optimizer.name=${name}`,
-  `optimizer.lr=${lr}`,
-  "optimizer.weightDecay=0.1",
-];
+interface Method extends Pick<Searching, "changes" | "lr" | "searchesBeta2"> {
+  /** Of apps/train/recipes; the default recipe unless given. */
+  readonly recipe?: string;
+  /** Further changes, which depend on the number of steps. */
+  readonly ofSteps?: (steps: number) => readonly string[];
+}
+
+/** Lion's authors advise ten times AdamW's decay and more. */
+const ofLion = (name: string) => [`optimizer.name=${name}`, "optimizer.weightDecay=0.1"];
 /** As in the small recipes of Lion and Lion Cub. */
-const lion = [...ofLion("lion", 5e-4), "optimizer.beta2=0.95", "optimizer.clipBy=global"];
+const lion = [...ofLion("lion"), "optimizer.beta2=0.95", "optimizer.clipBy=global"];
 const lionCub = [
-  ...ofLion("lion-cub", 5e-4),
+  ...ofLion("lion-cub"),
   "optimizer.beta2=0.95",
   "optimizer.momentumSync.segments=first-and-last",
   "optimizer.momentumSync.every=10",
 ];
-const ofLamb = ["optimizer.lr=1e-2", "optimizer.weightDecay=0.01"];
-const oneBitLamb = ["optimizer.name=one-bit-lamb", ...ofLamb, "optimizer.warmup=0.2"];
+const oneBitLamb = ["optimizer.name=one-bit-lamb", "optimizer.weightDecay=0.01", "optimizer.warmup=0.2"];
 
 /**
- * What each method changes in the recipe. Another optimizer than the recipe's is without its compression of gradients.
+ * What each method changes in its recipe. Another optimizer than the default recipe's is without its compression of
+ * gradients.
  */
-export const methods: Readonly<Record<string, readonly string[]>> = {
-  "adamw-terngrad": [],
-  adamw: ["exchange.gradient=null", "optimizer.lr=9e-4", "optimizer.weightDecay=0.033"],
-  lamb: ["optimizer.name=lamb", ...ofLamb],
-  "one-bit-lamb": [...oneBitLamb, "exchange.dense=bf16"],
-  "one-bit-lamb-f32-warmup": oneBitLamb,
-  "one-bit-lamb-clip-global": [...oneBitLamb, "exchange.dense=bf16", "optimizer.clipBy=global"],
-  lion,
-  "lion-cub": lionCub,
-  "lion-cub-clip-global": [...lionCub, "optimizer.clipBy=global"],
-  "distributed-lion": ofLion("distributed-lion", 3e-4),
-  "distributed-lion-average": [...ofLion("distributed-lion", 3e-4), "optimizer.vote=average"],
+export const methods: Readonly<Record<string, Method>> = {
+  "adamw-terngrad": { changes: [], lr: 4e-3 },
+  adamw: { changes: ["exchange.gradient=null", "optimizer.weightDecay=0.033"], lr: 9e-4 },
+  lamb: { changes: ["optimizer.name=lamb", "optimizer.weightDecay=0.01"], lr: 1e-2 },
+  "one-bit-lamb": { changes: [...oneBitLamb, "exchange.dense=bf16"], lr: 1e-2 },
+  "one-bit-lamb-f32-warmup": { changes: oneBitLamb, lr: "one-bit-lamb" },
+  "one-bit-lamb-clip-global": {
+    changes: [...oneBitLamb, "exchange.dense=bf16", "optimizer.clipBy=global"],
+    lr: "one-bit-lamb",
+  },
+  "zero-one-adam": {
+    recipe: "gpt-small-zero-one-adam",
+    changes: [],
+    ofSteps: (steps) => ["freeze", "doubling"].map((key) => `optimizer.${key}=${Math.round(steps / 5)}`),
+    lr: 1e-3,
+  },
+  lion: { changes: lion, lr: 5e-4 },
+  "lion-cub": { changes: lionCub, lr: 5e-4 },
+  "lion-cub-clip-global": { changes: [...lionCub, "optimizer.clipBy=global"], lr: "lion-cub" },
+  "distributed-lion": { changes: ofLion("distributed-lion"), lr: 3e-4 },
+  "distributed-lion-average": {
+    changes: [...ofLion("distributed-lion"), "optimizer.vote=average"],
+    lr: "distributed-lion",
+  },
+  muon: { recipe: "gpt-small-muon", changes: [], lr: 0.02 },
+  "local-muon": { recipe: "gpt-small-local-muon", changes: [], lr: 0.02 },
+  dion: { recipe: "gpt-small-dion", changes: [], lr: 0.02 },
 };
 
-export const recipe: Suite = Object.fromEntries(
-  Object.keys(methods).map((method) => [method, ({ overrides }) => measure(method, overrides)]),
-);
+/** Three times as many steps as the recipe has, for the methods that matter most, each alone. */
+const longer = 1500;
+export const longerSuffix = `-${longer}-steps`;
+const trainedLonger = [
+  "adamw-terngrad",
+  "adamw",
+  "one-bit-lamb",
+  "zero-one-adam",
+  "lion-cub",
+  "muon",
+  "local-muon",
+  "dion",
+];
+
+export const recipe: Suite = {
+  ...Object.fromEntries(
+    Object.keys(methods).map((name) => [name, ({ overrides }) => known.remember(measure(name, overrides))]),
+  ),
+  ...Object.fromEntries(
+    trainedLonger.map((name) => [
+      `${name}${longerSuffix}`,
+      ({ overrides }) => known.remember(measureLonger(name, overrides)),
+    ]),
+  ),
+};
+
+const unit = "nats/byte";
 
 /** `loss_at_STEP` is the validation loss, in nats per byte; the last of them is also `validation_loss`. */
-async function* measure(method: string, given: readonly string[]): AsyncGenerator<Measurement> {
-  await using trainers = await Trainers.open(given.length > 0 ? undefined : `recipe/${method}`);
-  const changes = [...methods[method]!, ...given];
-  const runs = await Promise.all(
-    seeds.map((seed) =>
-      trainers.train({ recipe: defaultRecipe.href, overrides: [...changes, `seed=${seed}`], workers, every }),
-    ),
-  );
-  const unit = "nats/byte";
+async function* measure(name: string, given: readonly string[]): AsyncGenerator<Measurement> {
+  const method = methods[name]!;
+  await using trainers = await Trainers.open(given.length > 0 ? undefined : `recipe/${name}`);
+  const train = (settings: Settings, seed: number) => trainers.train(runOf(method, settings, seed, given));
+  const { chosen, run: first } =
+    typeof method.lr === "number"
+      ? yield* searched(name, searchOf(method, method.lr, given), budget, (settings) => train(settings, seeds[0]!))
+      : { chosen: known.settings(method.lr, name, given) };
+  const runs = await Promise.all(seeds.map((seed, i) => (i === 0 && first) || train(chosen, seed)));
+  yield* lossesOf(name, chosen, runs);
+}
+
+async function* measureLonger(name: string, given: readonly string[]): AsyncGenerator<Measurement> {
+  const setting = `${name}${longerSuffix}`;
+  await using trainers = await Trainers.open(given.length > 0 ? undefined : `recipe/${setting}`);
+  const chosen = known.settings(name, setting, given);
+  const changed = [`steps=${longer}`, ...given];
+  const train = (seed: number) => trainers.train(runOf(methods[name]!, chosen, seed, changed));
+  yield* lossesOf(setting, chosen, await Promise.all(seeds.slice(0, 2).map(train)));
+}
+
+/** The warm-up is a part of the run, so it grows with the steps. */
+function runOf(
+  { recipe: named, changes, ofSteps }: Method,
+  settings: Settings,
+  seed: number,
+  given: readonly string[],
+) {
+  const address = named === undefined ? defaultRecipe : new URL(`${named}.yaml`, defaultRecipe);
+  const { steps } = readRecipe(address, given);
+  const own = [...changes, ...(ofSteps?.(steps) ?? []), ...overridesOf(settings, steps)];
+  return { recipe: address.href, overrides: [...own, ...given, `seed=${seed}`], workers, every };
+}
+
+function* lossesOf(name: string, chosen: Settings, runs: readonly Trained[]): Generator<Measurement> {
   for (const [i, { points }] of runs.entries()) {
-    const inCase = { case: `${method}, seed ${seeds[i]}` };
+    const inCase = { case: `${name}, seed ${seeds[i]}` };
     yield { ...inCase, metric: "validation_loss", value: points.at(-1)!.loss, unit };
+    for (const [setting, value] of Object.entries(chosen)) yield { ...inCase, metric: setting, value, unit: "" };
     for (const { step, loss } of points) yield { ...inCase, metric: `loss_at_${step}`, value: loss, unit };
   }
-  yield* kinds(method, runs[0]!);
+  yield* kinds(name, runs[0]!);
 }
