@@ -47,7 +47,9 @@ it("evaluates and saves it, goes on bit for bit, also on other ranks, and gives 
   expect([one.code, one.err]).toEqual([0, ""]);
   // The evaluation with which it goes on has the average of the save.
   expect(one.out).toContain(
-    `step: 12  validation_loss: ${lines(whole).at(-1)!["val/loss"]!.toFixed(4)}  validation_loss_of_average: ${ofAverage(whole).at(-1)![1]!.toFixed(4)}`,
+    `step: 12  validation_loss: ${lines(whole)
+      .findLast((line) => "val/loss" in line)!
+      ["val/loss"]!.toFixed(4)}  validation_loss_of_average: ${ofAverage(whole).at(-1)![1]!.toFixed(4)}`,
   );
 
   const evaluated = async (of: string) => {
