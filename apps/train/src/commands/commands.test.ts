@@ -343,6 +343,12 @@ describe("compare", () => {
     await expect(compareCommand([sweep, join(folder, "one")])).rejects.toThrow("has taken a step yet");
     expect(printed).toMatch(/^one +adamw/m);
 
+    mkdirSync(join(folder, "all", "one", "step-2"), { recursive: true });
+    writeFileSync(join(folder, "all", "one", "step-2", "manifest.json"), "");
+    await expect(compareCommand([join(folder, "all")])).rejects.toThrow(
+      /all is no run, and has runs in it: name one of them, such as .*all.one$/,
+    );
+
     const other = join(folder, "elsewhere", "one");
     cpSync(join(folder, "one"), other, { recursive: true });
     await compareCommand([join(folder, "one"), other]);

@@ -200,7 +200,7 @@ export function namedInstead(path: string): string | undefined {
   if (save !== undefined || !statSync(run, { throwIfNoEntry: false })?.isDirectory()) return undefined;
   const within = readdirSync(run, { withFileTypes: true }).filter((each) => each.isDirectory());
   const one = within.find(({ name }) => savesIn(join(run, name)).length > 0);
-  return one && `${path} is no run, and has runs in it: name one of them, such as ${join(path, one.name)}`;
+  return one && `${path || '""'} is no run, and has runs in it: name one of them, such as ${join(path, one.name)}`;
 }
 
 /** Whether a save has an average of the weights. */
