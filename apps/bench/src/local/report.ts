@@ -53,18 +53,14 @@ export function localReport(lines: readonly RecordedLine[], { machine, when }: P
 Written by \`./terse bench local --record\`. ${machine}.
 The small GPT of [convergence.md](convergence.md), 400 steps. Every worker trains by itself, and all share what they have
 found every H steps, by SGD with the outer rate and Nesterov momentum of the table. There are ${four} workers where the
-table does not say otherwise. With another number each takes more or fewer rows, so that a step of all has as many. The
-loss is that of the shared copy.
+table does not say otherwise. The loss is that of the shared copy.
 
 The search begins at the rate that convergence.md has found for what is inside. It has up to ${budget} runs with the first
-seed, for the rate inside and the outer step. f32, 8 bits, means of 4 bits and the variants take the settings of 4 bits
-with the same H. DiLoCo and SparseLoCo keep the momentum of their papers, and plain means have none. Three seeds: the
-mean, and in parentheses the least and the most. Methods that send in every step are those of convergence.md.
+seed, for the rate inside and the outer step. Three seeds: the mean, and in parentheses the least and the most. *÷ inside*:
+the loss ÷ that of the method inside which sends in every step. Methods that send in every step are those of
+convergence.md.
 
-The wire is what the end of a name says: f32 means; or 8, 4, 2 bits or one an element, both ways, with error feedback.
-4 bits are those of the codec l1; "of-means" are those of bin-means. "delay-4": a round is used 4 steps after it has
-left. "alone": one worker that takes outer steps. *÷ inside*: the loss ÷ that of the method inside which sends in every
-step.
+${words(own)}
 
 *To the loss*: the time in which the fastest of PyTorch's sides (DDP on Gloo) reaches the loss that AdamW ends at, within
 ${((tolerance - 1) * 100).toFixed(1)} %, ÷ the time in which the method does. The losses are those of real runs. The times
@@ -77,6 +73,30 @@ ${losses}
 ${more.map((text) => `\n${text}\n`).join("")}
 All lines, those of the searches too: [local.jsonl](local.jsonl). Recorded: ${when}.
 `;
+}
+
+/** What is said of rows whose names have these parts. */
+const sentences: readonly (readonly [names: RegExp, sentence: string])[] = [
+  [/-f32/, "f32: means in 32 bits."],
+  [/-8-bits/, "8 bits: int8 both ways, with error feedback."],
+  [/-4-bits(?!-of)/, "4 bits: the codec l1, both ways, with error feedback."],
+  [/-bits-of-means/, "Bits of means: the codec bin-means, both ways, with error feedback."],
+  [/-1-bit/, "1 bit: the codec scaled-sign, both ways, with error feedback."],
+  [/-delay-4/, "delay-4: a round is used 4 steps after it has left."],
+  [/-workers/, "With another number of workers each takes more or fewer rows, so that a step of all has as many."],
+  [/-alone/, "alone: one worker that takes outer steps, with as many rows in a step as four."],
+  [
+    /-f32|-8-bits|-4-bits-of|-delay|-workers/,
+    "Rows of 8 bits, f32 and means of 4 bits, and variants, take the settings of 4 bits.",
+  ],
+  [/^(diloco|sparse)/, "DiLoCo and SparseLoCo keep the momentum of their papers."],
+  [/^adamw-/, "adamw: plain means, without momentum."],
+];
+
+/** The sentences on the rows that are there, a line each. */
+function words(own: readonly Curve[]): string {
+  const said = sentences.filter(([names]) => own.some(({ method }) => names.test(method)));
+  return said.map(([, sentence]) => `- ${sentence}`).join("\n");
 }
 
 /** H, workers and the outer step that was chosen. */
