@@ -90,8 +90,8 @@ function inKeysOfRecipe<T>(create: () => T): T {
 }
 
 /**
- * Opens this rank's share of the data. With `holdOutAll` nothing is trained on. Where one rank finds it wrong, all ranks
- * throw the same error.
+ * Opens this rank's share of the data. With `holdOutAll` nothing is trained on. Where one rank finds it wrong, all
+ * ranks throw the same error.
  */
 export async function buildData(
   { data, seed, accumulate }: Pick<Recipe, "data" | "seed" | "accumulate">,

@@ -1,6 +1,6 @@
 /**
- * `./terse eval RUN`: the loss of a run's save, or of a folder with weights, on held-out data. One rank, or several that
- * share the batches; the numbers are the same, bit for bit.
+ * `./terse eval RUN`: the loss of a run's save, or of a folder with weights, on held-out data. One rank, or several
+ * that share the batches; the numbers are the same, bit for bit.
  */
 import { endWithParent, type Group, joinWorld } from "@terse/collectives";
 import { DataError } from "@terse/data";
