@@ -1,4 +1,4 @@
-// Measures which order of pages is faster here, and whether prefetching is. The first long walks alternate between both
+// Measures which order of pages is faster here, and which prefetching. The first long walks alternate between both
 // ways, stretch by stretch, and count which of two neighbouring stretches took less time: on the caller's own arrays,
 // so that nothing has to be allocated or read for it, and on so many pairs that another process that slows some of them
 // down does not matter. A pair in which pages were touched for the first time, as those of a new optimizer state are,
@@ -26,8 +26,9 @@ typedef struct question {
     atomic_uint pairs, for_second;  // measured by all walks; how many of them the second way won
 } question;
 
-static question order;     // in order; four pages in turn
-static question fetching;  // with prefetching; without
+static question order;      // in order; four pages in turn
+static question fetching;   // ahead; nothing
+static question next_page;  // as fetching says; the next page
 
 static uint64_t nanoseconds(void) {
     struct timespec now;
@@ -71,7 +72,7 @@ size_t terse_walk_pages(terse_walk_trial *trial, size_t n) {
 
 size_t terse_walk_way(terse_walk_trial *trial, size_t n, int *fetches) {
     const unsigned known = atomic_load_explicit(&order.answer, memory_order_relaxed);
-    *fetches = 1;
+    *fetches = TERSE_FETCH_AHEAD;
     if (!known) return terse_walk_pages(trial, n);
     *fetches = terse_walk_fetching_next(trial, n);
     return known == SECOND ? 4 : 1;
@@ -79,11 +80,13 @@ size_t terse_walk_way(terse_walk_trial *trial, size_t n, int *fetches) {
 
 int terse_walk_fetching_next(terse_walk_trial *trial, size_t n) {
     const unsigned known = atomic_load_explicit(&fetching.answer, memory_order_relaxed);
-    if (!known && n < LONG) return 1;
-    return ask(&fetching, trial) == FIRST;
+    if (!known && n < LONG) return TERSE_FETCH_AHEAD;
+    const int fetches = (known ? known : ask(&fetching, trial)) == FIRST ? TERSE_FETCH_AHEAD : TERSE_FETCH_NOTHING;
+    if (!known || (n < LONG && !atomic_load_explicit(&next_page.answer, memory_order_relaxed))) return fetches;
+    return ask(&next_page, trial) == SECOND ? TERSE_FETCH_NEXT_PAGE : fetches;
 }
 
-static void answer(question *q, unsigned with) {
+static void answer(question *q, int with) {
     atomic_store(&q->pairs, 0);
     atomic_store(&q->for_second, 0);
     atomic_store(&q->answer, with);
@@ -91,7 +94,8 @@ static void answer(question *q, unsigned with) {
 
 void terse_walk_use(unsigned pages, int fetches) {
     answer(&order, pages == 0 ? UNKNOWN : pages == 4 ? SECOND : FIRST);
-    answer(&fetching, pages == 0 ? UNKNOWN : fetches ? FIRST : SECOND);
+    answer(&fetching, pages == 0 ? UNKNOWN : fetches == TERSE_FETCH_AHEAD ? FIRST : SECOND);
+    answer(&next_page, pages == 0 ? UNKNOWN : fetches == TERSE_FETCH_NEXT_PAGE ? SECOND : FIRST);
 }
 
 unsigned terse_walk_order(void) {
@@ -100,6 +104,7 @@ unsigned terse_walk_order(void) {
 }
 
 int terse_walk_fetches(void) {
-    const unsigned known = atomic_load(&fetching.answer);
-    return known == UNKNOWN ? -1 : known == FIRST;
+    const unsigned ahead = atomic_load(&fetching.answer), page = atomic_load(&next_page.answer);
+    if (!ahead || !page) return -1;
+    return page == SECOND ? TERSE_FETCH_NEXT_PAGE : ahead == FIRST ? TERSE_FETCH_AHEAD : TERSE_FETCH_NOTHING;
 }

@@ -56,7 +56,7 @@ static state mine, scalars;
 static size_t at[5];
 
 static void fill(size_t n) {
-    terse_walk_use(random_word() % 2 ? 1 : 4, random_word() % 2);
+    terse_walk_use(random_word() % 2 ? 1 : 4, random_word() % 3);
     for (size_t i = 0; i < n + 2 * MARGIN; i++) {
         mine.theta[i] = random_float();
         mine.m[i] = random_float();
@@ -107,10 +107,10 @@ static size_t run_lion(const terse_lion *lion, state *s, int kernel, size_t n, c
 static const char *const lion_kernels[] = {"lion vote", "lion step", "apply_signs", "apply_ternary", "apply_tally", "lion mix"};
 static const float worst[] = {NAN, -NAN, INFINITY, -INFINITY};
 
-// Walks so long that they measure both orders, and whether to prefetch: they give the same bits as the scalar kernel,
+// Walks so long that they measure both orders, and what to prefetch: they give the same bits as the scalar kernel,
 // and afterwards both are known.
 static void check_long_walk(const terse_lion *lion, const terse_lion *scalar) {
-    enum { LENGTH = (5 << 20) + 777 };
+    enum { LENGTH = (8 << 20) + 777 };
     const terse_lion_options o = {0.01, 0.9, 0.99, 0.1, TERSE_LION_PLUS, 1};
     float *const floats = malloc(6 * sizeof(float) * LENGTH), *part[6];
     if (!floats) return expect(0, "lion step", lion->implementation, LENGTH, "there is no memory for this check");
@@ -123,7 +123,7 @@ static void check_long_walk(const terse_lion *lion, const terse_lion *scalar) {
     scalar->step(part[3], part[4], part[5], LENGTH, &o);
     expect(accepted == LENGTH && !memcmp(part[0], part[3], 2 * sizeof(float) * LENGTH), "lion step", lion->implementation, LENGTH, "a walk that measures");
     expect(lion == scalar ? order == 0 : order == 1 || order == 4, "lion step", lion->implementation, LENGTH, "the order is known after a long walk");
-    expect((terse_walk_fetches() >= 0) == (lion != scalar), "lion step", lion->implementation, LENGTH, "whether to prefetch is known after a long walk");
+    expect((terse_walk_fetches() >= 0) == (lion != scalar), "lion step", lion->implementation, LENGTH, "what to prefetch is known after a long walk");
     free(floats);
 }
 

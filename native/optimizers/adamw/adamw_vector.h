@@ -37,12 +37,10 @@ static inline __attribute__((always_inline)) int part(update *u, size_t i) {
 
 TERSE_ROUND_FUNCTION round_of_64(void *context, size_t i, int fetches) {
     update *u = context;
-    if (fetches) {
-        terse_prefetch(u->theta + i + TERSE_NEAR);
-        terse_prefetch(u->m + i + TERSE_NEAR);
-        terse_prefetch(u->v + i + TERSE_NEAR);
-        terse_prefetch(u->g + i + TERSE_NEAR);
-    }
+    terse_fetch(u->theta + i, TERSE_NEAR, fetches);
+    terse_fetch(u->m + i, TERSE_NEAR, fetches);
+    terse_fetch(u->v + i, TERSE_NEAR, fetches);
+    terse_fetch(u->g + i, TERSE_NEAR, fetches);
 #pragma GCC unroll 4
     for (size_t from = i; from < i + TERSE_ROUND; from += LANES * CHECKED)
         if (!part(u, from)) return;

@@ -35,11 +35,11 @@ static inline __attribute__((always_inline)) int look(momentum *s, size_t i, vec
 }
 
 // Also what is written and not read, which no processor fetches by itself.
-static inline __attribute__((always_inline)) void fetch(const momentum *s, size_t i, const int theta, const int fetches) {
-    if (!fetches) return;
-    terse_prefetch(s->m + i + TERSE_NEAR);
-    terse_prefetch(s->g + i + TERSE_NEAR);
-    if (theta) terse_prefetch(s->theta + i + TERSE_NEAR);
+static inline __attribute__((always_inline)) void fetch(const momentum *s, size_t i, const int theta,
+                                                        const int fetches) {
+    terse_fetch(s->m + i, TERSE_NEAR, fetches);
+    terse_fetch(s->g + i, TERSE_NEAR, fetches);
+    if (theta) terse_fetch(s->theta + i, TERSE_NEAR, fetches);
 }
 
 static inline __attribute__((always_inline)) mask sign_of(vec c, const int zero_is_plus) {
@@ -137,7 +137,7 @@ static inline change change_of(float *theta, const uint8_t *const *wires, float 
 
 TERSE_ROUND_FUNCTION signs_round(void *context, size_t i, int fetches) {
     const change *c = context;
-    if (fetches) terse_prefetch(c->theta + i + TERSE_WALK_GROUP);
+    terse_fetch(c->theta + i, TERSE_WALK_GROUP, fetches);
     const uint64_t plus = terse_load_word(c->wires[0] + i / 8);
     EACH_VECTOR {
         float *theta = c->theta + i + LANES * k;
@@ -153,7 +153,7 @@ static void apply_signs(float *theta, const uint8_t *wire, size_t n, float keep,
 
 TERSE_ROUND_FUNCTION ternary_round(void *context, size_t i, int fetches) {
     const change *c = context;
-    if (fetches) terse_prefetch(c->theta + i + TERSE_WALK_GROUP);
+    terse_fetch(c->theta + i, TERSE_WALK_GROUP, fetches);
     const uint64_t plus = terse_load_word(c->wires[0] + i / 8), nonzero = terse_load_word(c->wires[1] + i / 8);
     EACH_VECTOR {
         float *theta = c->theta + i + LANES * k;
@@ -171,7 +171,7 @@ static void apply_ternary(float *theta, const uint8_t *plus, const uint8_t *nonz
 
 TERSE_ROUND_FUNCTION tally_round(void *context, size_t i, int fetches) {
     const change *c = context;
-    if (fetches) terse_prefetch(c->theta + i + TERSE_WALK_GROUP);
+    terse_fetch(c->theta + i, TERSE_WALK_GROUP, fetches);
     vec balance[VECTORS];  // 2 c - ranks: small whole numbers, exact in fp32
     EACH_VECTOR balance[k] = -c->all;
     for (int plane = 0; plane < c->planes; plane++) {

@@ -3,7 +3,8 @@
 // defines, for blocks of 64 elements:
 //
 //   uint64_t plus_of_block(const float *x)                                          bit k: whether x[k] >= 0
-//   void unpack_block(float *m, uint64_t plus, float if_plus, float if_minus)       m[k] = if_plus where bit k is 1, else if_minus
+//   void unpack_block(float *m, uint64_t plus, float if_plus, float if_minus)
+//                                                                    m[k] = if_plus where bit k is 1, else if_minus
 //   void add_to_block(float *x, const uint8_t *const *wires, const float *scales, size_t ranks, size_t byte)
 //                                                                                   x[k] += +-scales[r] for r = 0, 1,
 //                                                                                   ..., by bit k from wires[r][byte]
@@ -141,11 +142,9 @@ TERSE_ROUND_FUNCTION carry_stretch(void *context, size_t from, size_t to, int fe
         const uint64_t held = c->hold ? bits_at(c->hold, i, n) : 0;
         uint64_t plus = 0;
         if (count == BLOCK && !held) {
-            if (fetches) {
-                terse_prefetch(x + TERSE_NEAR);
-                terse_prefetch(m + i + TERSE_NEAR);
-                terse_prefetch(g + i + TERSE_NEAR);
-            }
+            terse_fetch(x, TERSE_NEAR, fetches);
+            terse_fetch(m + i, TERSE_NEAR, fetches);
+            terse_fetch(g + i, TERSE_NEAR, fetches);
             for (size_t k = 0; k < BLOCK; k++) x[k] = carried(rest_of(x[k], sent), m[i + k], g[i + k], keep, add);
             plus = measure_block(c->partial, x);
         } else
@@ -201,18 +200,38 @@ static inline void apply_block(float *restrict theta, const float *restrict m, c
     for (size_t k = 0; k < count; k++) theta[k] = theta[k] - rate * update_of(f, theta[k], m[k], v[k]);
 }
 
-static void apply(float *restrict theta, float *restrict m, const float *restrict v, size_t n, const terse_adam_update *update, float rate, const terse_packed_momentum *packed) {
-    const adam_form f = adam_form_of(update);
-    if (!packed) return apply_block(theta, m, v, n, f, rate);
-    for (size_t i = 0; i < n; i += BLOCK) {
-        const size_t count = n - i < BLOCK ? n - i : BLOCK;
+typedef struct applying {
+    float *theta, *m;
+    const float *v;
+    size_t n;
+    adam_form form;
+    float rate;
+    const terse_packed_momentum *packed;
+} applying;
+
+TERSE_ROUND_FUNCTION apply_stretch(void *context, size_t from, size_t to, int fetches) {
+    const applying *const a = context;
+    float *restrict theta = a->theta, *restrict m = a->m;
+    const float *restrict v = a->v;
+    for (size_t i = from; i < to; i += BLOCK) {
+        const size_t count = a->n - i < BLOCK ? a->n - i : BLOCK;
         float mean[BLOCK];
         terse_prefetch(m + i + TERSE_NEAR);  // it is written and not read: no processor fetches it by itself
-        unpack(mean, packed, i, count, n);
-        if (count == BLOCK) apply_block(theta + i, mean, v + i, BLOCK, f, rate);
-        else apply_block(theta + i, mean, v + i, count, f, rate);
+        terse_fetch(theta + i, TERSE_NEAR, fetches);
+        terse_fetch(v + i, TERSE_NEAR, fetches);
+        unpack(mean, a->packed, i, count, a->n);
+        if (count == BLOCK) apply_block(theta + i, mean, v + i, BLOCK, a->form, a->rate);
+        else apply_block(theta + i, mean, v + i, count, a->form, a->rate);
         memcpy(m + i, mean, count * sizeof *m);
     }
+}
+
+static void apply(float *restrict theta, float *restrict m, const float *restrict v, size_t n,
+                  const terse_adam_update *update, float rate, const terse_packed_momentum *packed) {
+    const adam_form form = adam_form_of(update);
+    if (!packed) return apply_block(theta, m, v, n, form, rate);
+    applying a = {theta, m, v, n, form, rate, packed};
+    terse_walk_in_order(n, apply_stretch, &a);
 }
 
 static inline void refresh_block(float most[PARTIALS], float *restrict fresh, const float *restrict frozen, const float *restrict m, const float *restrict last, size_t count, refresh_weights w, int root) {
