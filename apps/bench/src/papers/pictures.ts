@@ -37,13 +37,13 @@ const drawings: Readonly<Record<string, (readings: Readings) => string | undefin
 
   "lion-cub-figure-6": (readings) =>
     numbersBySteps(readings, /^curve of (.*), seed \d+ after (\d+)$/, {
-      title: "Momenta that are averaged at every tenth step, β₂ 0.95",
+      title: "Momenta averaged at every tenth step, β₂ 0.95",
       label: "validation loss, nats per byte",
     }),
 
   "lion-cub-figure-7": (readings) =>
     numbersBySteps(readings, /^deviation, (.*), step (\d+)$/, {
-      title: "Momenta of 4 workers: the mean deviation of an element",
+      title: "Momenta of 4 workers: their mean deviation",
       label: "standard deviation, logarithmic",
       logarithmic: true,
     }),
