@@ -44,10 +44,10 @@ describe("a run", () => {
     const run = runOf([{ step: 0, "train/loss": 5, "ranks/compute_seconds": [1, 2], emulated_link: "100mbit" }]);
     expect(run.listOf("ranks/compute_seconds")).toEqual([1, 2]);
     expect(run.listOf("emulated_link")).toBeUndefined();
-    run.add('{"step":1,"stopped":"SIGINT"}');
-    expect(run.stopped).toBe("SIGINT");
+    run.add('{"step":3,"stopped":"SIGINT"}');
+    expect([run.stopped, run.steps]).toEqual(["SIGINT", 3]);
     run.add('{"step":1,"train/loss":4}');
-    expect(run.stopped).toBeUndefined();
+    expect([run.stopped, run.steps]).toEqual([undefined, 2]);
   });
 });
 

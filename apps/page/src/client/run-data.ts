@@ -28,6 +28,7 @@ export class RunData {
   /** After each training line: steps, seconds and bytes since the beginning. */
   #positions = { steps: [0], seconds: [0], bytes: [0] };
   #unreadable = 0;
+  #stoppedAfter = 0; // steps
 
   constructor({ name, recipe, problems }: { name: string; recipe?: Record<string, unknown>; problems: string[] }) {
     this.name = name;
@@ -39,9 +40,9 @@ export class RunData {
     return this.#columns;
   }
 
-  /** Steps taken, as the last line says. */
+  /** Steps taken, as the last line of training says, or the line of the run's end. */
   get steps(): number {
-    return this.#positions.steps.at(-1)!;
+    return Math.max(this.#positions.steps.at(-1)!, this.stopped === undefined ? 0 : this.#stoppedAfter);
   }
 
   /** The steps of the whole run; undefined where the recipe does not say. */
@@ -54,7 +55,7 @@ export class RunData {
     return this.#unreadable;
   }
 
-  /** The number of steps after which the run was asked to stop, where the last line says so. */
+  /** What has ended the run before its last step, where no line of training came after it. */
   get stopped(): string | undefined {
     const stopped = this.last.get("stopped");
     return typeof stopped === "string" ? stopped : undefined;
@@ -79,6 +80,7 @@ export class RunData {
       this.#advance(line, steps);
       this.last.delete("stopped"); // it went on
     }
+    if (line["stopped"] !== undefined) this.#stoppedAfter = line.step;
     for (const [key, value] of Object.entries(line)) {
       if (key === "step") continue;
       if (typeof value !== "number") {

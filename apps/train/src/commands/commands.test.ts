@@ -315,6 +315,11 @@ describe("compare", () => {
   });
 
   it("takes as many lines as a long run has", () => {
+    const ended = [
+      { step: 9, exposed_fraction: 0, elapsed_seconds: 5 },
+      { step: 14, stopped: "stop.target" },
+    ];
+    expect(resultOf("a", "lion", ended)).toMatchObject({ steps: 14, seconds: 5, stepSeconds: 0.5 });
     const many = Array.from({ length: 300_000 }, (_, step) => ({ step, "train/loss": 1, exposed_fraction: 0 }));
     expect(resultOf("a", "lion", many)).toMatchObject({ steps: 300_000, train: 1 });
   });

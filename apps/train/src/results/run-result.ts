@@ -19,7 +19,12 @@ export function resultOf(run: string, method: string, lines: readonly Line[]): R
   const last = (key: string) => lines.map((line) => numberAt(line, key)).findLast((value) => value !== undefined);
   const lastSum = (key: string) => lines.map((line) => numberAt(line, key)).findLast(Number.isFinite);
   const waits = lines.map((line) => numberAt(line, "exposed_fraction"));
-  const steps = 1 + lines.reduce((most, { step }, i) => (waits[i] === undefined ? most : Math.max(most, step)), -1);
+  const logged = 1 + lines.reduce((most, { step }, i) => (waits[i] === undefined ? most : Math.max(most, step)), -1);
+  // A run that was ended has taken the steps since its last line of training, too.
+  const steps = lines.reduce(
+    (most, { step, stopped }) => (stopped === undefined ? most : Math.max(most, step)),
+    logged,
+  );
   const exposed = waits.filter((share): share is number => Number.isFinite(share));
   const seconds = lastSum("elapsed_seconds");
   const ranks = lines.map((line) => line["ranks/compute_seconds"]).findLast(Array.isArray);
@@ -33,7 +38,7 @@ export function resultOf(run: string, method: string, lines: readonly Line[]): R
     train: last("train/loss"),
     validation: losses.at(-1),
     best: finite.length === 0 ? losses.at(-1) : finite.reduce((least, loss) => Math.min(least, loss)),
-    stepSeconds: seconds === undefined || steps === 0 ? lastSum("step_seconds") : seconds / steps,
+    stepSeconds: seconds === undefined || logged === 0 ? lastSum("step_seconds") : seconds / logged,
     exposed: exposed.length === 0 ? undefined : exposed.reduce((sum, share) => sum + share, 0) / exposed.length,
     seconds,
     bytes: lastSum("total_bytes"),
