@@ -2,7 +2,7 @@ import type { Group } from "@terse/collectives";
 import type { TrainingOptimizer } from "@terse/optimizers";
 import { emulatedLinkText } from "./emulated-link-text.ts";
 import { amountText, bytesText } from "./format.ts";
-import { parameterCounts } from "./parameter-counts.ts";
+import { parameterCounts, parametersText } from "./parameter-counts.ts";
 import { methodName } from "./parameter-groups.ts";
 import type { Parts } from "./parts.ts";
 import type { Recipe } from "./recipe.ts";
@@ -16,13 +16,7 @@ export function openingLines(
   firstStep: number,
 ): string[] {
   const { size, engine } = group;
-  const { trained, parameters: all } = parameterCounts(model);
-  const millions = (count: number) => `${(count / 1e6).toFixed(2)} M`;
-  const share = Number(((100 * trained) / all).toPrecision(2));
-  const parameters =
-    trained === all
-      ? `${millions(all)} parameters`
-      : `${millions(all)} parameters, of which ${trained.toLocaleString("en-US")} are trained, ${share} % (${recipe.adapter!.name})`;
+  const parameters = parametersText(parameterCounts(model), recipe.adapter?.name);
   const amounts = `${amountText(data.trainingUnits, data.unit)} to train on, ${amountText(data.validationUnits, data.unit)} to validate`;
   const link = emulatedLinkText(group);
   const ranks = `${size} ${size === 1 ? "rank" : "ranks"} over ${engine}${link === undefined ? "" : `; the link is emulated, ${link}`}`;

@@ -20,6 +20,7 @@ import { shapesOf } from "../dry-run/plan.ts";
 import { timeOf } from "../dry-run/step-time.ts";
 import { parts } from "../measures/step-parts.ts";
 import type { Line } from "../monitoring/numbers-of.ts";
+import { parameterCounts } from "../parameter-counts.ts";
 import type { Recipe } from "../recipe.ts";
 import { type Candidate, candidates, recipeOfCandidate } from "./candidates.ts";
 import { localWork, type RanksOfRun } from "./local-work.ts";
@@ -109,8 +110,8 @@ export async function advise(recipe: Recipe, measured: MeasuredSteps, network: M
 async function slowerInRun(recipe: Recipe, { ranks, threads, local }: MeasuredSteps): Promise<number> {
   if (recipe.device !== "cpu" || local === 0) return 1;
   try {
-    const parameters = withDevice("meta", () => buildModel(recipe).parameterCount());
-    return local / (parameters * (await localWork(recipe, { ranks, threads })));
+    const { trained } = withDevice("meta", () => parameterCounts(buildModel(recipe)));
+    return local / (trained * (await localWork(recipe, { ranks, threads })));
   } catch (error) {
     if (!(error instanceof OptionsError || error instanceof RangeError)) throw error;
     return 1; // such as for parameter groups that the layers of local-work.ts do not have
@@ -131,7 +132,7 @@ async function predictCandidate(
   const how = { ranks, measured, computing, backward };
   const exposed = meanOf(steps, (step) => timeOf(step, optimizer, chosen, how).exposed);
   const bytes = meanOf(steps, ({ bytes }) => bytes);
-  const local = slower * (await localWork(chosen, { ranks, threads })) * model.parameterCount();
+  const local = slower * (await localWork(chosen, { ranks, threads })) * parameterCounts(model).trained;
   const everyStep = candidate.local === undefined;
   return { name: candidate.name, everyStep, bytes, exposed, step: computing + local + exposed };
 }

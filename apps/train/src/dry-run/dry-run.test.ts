@@ -70,6 +70,29 @@ describe("a dry run", () => {
     expect(more.own.memory - less.own.memory).toBe(plan.memory.parameters);
   });
 
+  it("counts an adapter: its bytes in closed form, the weights beside it in their type, and 4 operations for each", async () => {
+    const [rank, width, heads, layers] = [8, 64, 4, 2];
+    const model = ["model.name=llama", "model.preset=tiny", `model.width=${width}`, `model.layers=${layers}`];
+    const keys = [...model, `model.heads=${heads}`, "model.keyValueHeads=2", "optimizer.name=adamw", "steps=4"];
+    const lora = ["adapter.name=lora", `adapter.rank=${rank}`, "adapter.targets=[q_proj, v_proj]"];
+    const speed = { flops: 1e9, measured: false };
+    const of = (...more: string[]) => planOf(recipeOf(...keys, ...more), 2, { link: parseLink("1gbit"), speed });
+    const [whole, plan, held] = [await of(), await of(...lora), await of(...lora, "adapter.base=bf16")];
+    // A (r, in) and B (out, r): q has as many outputs as inputs, and v half as many with half as many heads
+    const n = layers * rank * (width + width + (width + width / 2));
+    expect(plan).toMatchObject({ trained: n, parameters: whole.parameters + n, denseBytes: 4 * n });
+    expect(plan.memory).toMatchObject({ frozen: 4 * whole.parameters, gradients: 4 * n, state: 8 * n });
+    const norms = whole.byRole.get("norm")!; // stay in f32
+    expect(held.memory.frozen).toBe(2 * (whole.parameters - norms) + 4 * norms);
+    for (const { bytes } of plan.phases) expect(bytes).toBe(4 * n); // two ranks: half of n there, half back
+    const [before, now] = [whole, plan].map(({ phases }) => phases.at(-1)!.time!.computing) as [number, number];
+    expect(now / before).toBeGreaterThan(4 / 6);
+    expect(now / before).toBeLessThan(0.8);
+    const text = planText(plan, 2).join("\n");
+    expect(text).toContain(`of which ${n.toLocaleString("en-US")} are trained`);
+    expect(text).toMatch(/^ {2}frozen weights +\d/m);
+  });
+
   it("prints steps that average momenta beside those that do not", async () => {
     const sync = "optimizer.momentumSync={ segments: all, every: 2 }";
     const recipe = recipeOf("steps=5", "bucket=1e9", "model.layers=1", sync);

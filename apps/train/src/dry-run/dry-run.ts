@@ -12,6 +12,7 @@ import { buildModel } from "../build.ts";
 import { bytesText } from "../format.ts";
 import { inventoryLines } from "../inventory-lines.ts";
 import { withOwnDataPath } from "../own-data-path.ts";
+import { parametersText } from "../parameter-counts.ts";
 import { methodName } from "../parameter-groups.ts";
 import { defaultRecipe, droppedOptions, type Recipe, remarksOn } from "../recipe.ts";
 import { isSavedHere, recipeFor } from "../recipe-for.ts";
@@ -104,9 +105,10 @@ export function planText(plan: Plan, ranks: number, on = ""): string[] {
   const each = (label: string, text: string) => `  ${label.padEnd(width)}  ${text}`;
   return [
     `dry run: ${methodName(recipe)} on ${ranks} ${ranks === 1 ? "rank" : "ranks"}${on}`,
-    `model ${recipe.model.name}, ${millions(plan.parameters)} parameters (${roles}); ${recipe.steps} steps of ${count(rows)} rows${tokens === undefined ? "" : `, ${count(tokens)} tokens`}`,
+    `model ${recipe.model.name}, ${parametersText(plan, recipe.adapter?.name)} (${roles}); ${recipe.steps} steps of ${count(rows)} rows${tokens === undefined ? "" : `, ${count(tokens)} tokens`}`,
     "memory of each rank (rank 0's), without activations",
     each("parameters", bytesText(memory.parameters)),
+    ...(memory.frozen === 0 ? [] : [each("frozen weights", bytesText(memory.frozen))]),
     each("gradients", bytesText(memory.gradients)),
     each("optimizer state", bytesText(memory.state)),
     ...(memory.average === 0 ? [] : [each("average", bytesText(memory.average))]),
@@ -124,17 +126,14 @@ export function planText(plan: Plan, ranks: number, on = ""): string[] {
 
 /** With local steps: what a step costs in the mean of a round. */
 function roundsText(
-  { recipe: { local, steps }, phases, parameters }: Plan,
+  { recipe: { local, steps }, phases, trained }: Plan,
   each: (label: string, text: string) => string,
 ): string[] {
   if (!local) return [];
   const all = phases.reduce((sum, phase) => sum + phase.steps * phase.bytes, 0);
   const mean = all / steps;
   return [
-    each(
-      "mean",
-      `${bytesText(Math.round(mean))}, ${Number(((8 * mean) / parameters).toPrecision(3))} bits a parameter`,
-    ),
+    each("mean", `${bytesText(Math.round(mean))}, ${Number(((8 * mean) / trained).toPrecision(3))} bits a parameter`),
   ];
 }
 
@@ -161,7 +160,7 @@ function timeText(plan: Plan, each: (label: string, text: string) => string): st
       ? `messages leave in ${buckets} ${buckets === 1 ? "bucket" : "buckets"} while backward runs`
       : `messages leave after backward: ${obstacle}`;
   return [
-    `time of a step, predicted: messages by the link's numbers; 6 operations for each weight and ${tokens === undefined ? "place" : "token"} at ${speedText(speed)}`,
+    `time of a step, predicted: messages by the link's numbers; ${recipe.adapter ? "4 operations for each frozen weight, 6 for each other," : "6 operations for each weight"} and ${tokens === undefined ? "place" : "token"} at ${speedText(speed)}`,
     ...phases.map((phase) => {
       const { computing, messages, exposed } = phase.time!;
       const parts = `forward and backward ${seconds(computing)}; messages ${seconds(messages)}, of which ${seconds(exposed)} ${recipe.local ? "to wait for" : "after backward"}`;

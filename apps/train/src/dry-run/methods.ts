@@ -30,9 +30,9 @@ export async function methodsOf(
 ): Promise<Methods> {
   const computing = phases[0]!.time?.computing; // the same for every method
   const planned = async (name: string, recipe: Recipe): Promise<MethodPlan> => {
-    const { arena, optimizer } = shapesOf(recipe, absentRanks(ranks), measured);
+    const { model, arena, optimizer } = shapesOf(recipe, absentRanks(ranks), measured);
     const last = lastSteps(optimizer, recipe);
-    const memory = await memoryOf(arena, optimizer, {
+    const memory = await memoryOf(model, arena, optimizer, {
       ranks,
       steps: last.map(({ step }) => step),
       average: recipe.average !== undefined,

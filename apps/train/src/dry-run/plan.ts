@@ -3,15 +3,19 @@
  * made on libtorch's device "meta", where tensors have shapes only, and the other ranks do not exist. Parameters,
  * memory and bytes are then counted by the code that a training runs; only times are predictions.
  */
+
+import { elements } from "@terse/checkpoint";
 import { type Group, type Link, linkText } from "@terse/collectives";
 import { datasets } from "@terse/data";
 import { type Measured, memoryOfRound } from "@terse/exchange";
+import type { Model } from "@terse/models";
 import { type HostGroups, LocalSteps, layoutOf, type TrainingOptimizer } from "@terse/optimizers";
 import { Arena, type Segment, withDevice } from "@terse/tensor";
 import { buildModel, makeOptimizer, remarksOnModel } from "../build.ts";
 import { hostsOf } from "../hosts-of-ranks.ts";
 import { methodsInRun } from "../methods-in-run.ts";
 import { withOwnDataPath } from "../own-data-path.ts";
+import { parameterCounts } from "../parameter-counts.ts";
 import type { Recipe } from "../recipe.ts";
 import { absentRanks } from "./absent-ranks.ts";
 import { matrixSpeed } from "./matrix-speed.ts";
@@ -24,10 +28,12 @@ export interface Plan {
   readonly recipe: Recipe;
   readonly remarks: readonly string[];
   readonly parameters: number;
+  readonly trained: number;
   readonly byRole: ReadonlyMap<Segment["role"], number>;
   /** Bytes on each rank, without activations and what the optimizer computes in a step. */
   readonly memory: {
-    readonly parameters: number;
+    readonly parameters: number; // that are trained
+    readonly frozen: number; // weights beside an adapter
     readonly gradients: number;
     readonly state: number;
     readonly average: number;
@@ -57,6 +63,18 @@ export interface Speed {
 // Operations for each weight and token, or place of a filter: 2 forward, 4 backward. Kaplan et al. 2020, §2.1,
 // https://arxiv.org/abs/2001.08361
 const operationsPerWeight = 6;
+const operationsPerFrozenWeight = 4; // which has no gradient of its own
+
+/** Operations for each token in the products with the weights of a model, and with those of its adapter. */
+function operationsOf(model: Model): number {
+  const [trained, frozen] = [true, false].map((isTrained) => {
+    const all = model.parameters().filter(({ requiresGrad }) => requiresGrad === isTrained);
+    const count = (role: Segment["role"]) =>
+      all.reduce((sum, parameter) => sum + (parameter.role === role ? parameter.length : 0), 0);
+    return count("matrix") + (count("head") || count("embedding"));
+  }) as [number, number];
+  return operationsPerWeight * trained + operationsPerFrozenWeight * frozen;
+}
 
 const unknownLink: Link = { bitsPerSecond: 1e9, latency: 50e-6 };
 
@@ -75,17 +93,19 @@ export async function planOf(
   const measured = chosen || link ? await measuredOf(link ?? unknownLink) : undefined;
   const { model, arena, optimizer } = shapesOf(recipe, absentRanks(ranks, link), measured);
   const { segments } = arena;
-  const parameters = model.parameterCount();
+  const counts = parameterCounts(model);
   const byRole = new Map<Segment["role"], number>();
   for (const { role, length } of segments) byRole.set(role, (byRole.get(role) ?? 0) + length);
 
   const rows = ranks * recipe.accumulate * recipe.data.batchSize;
   const { blockSize = model.context, ...dataOptions } = withOwnDataPath(recipe).data as { blockSize?: number };
   const speed = link && (known ?? { flops: matrixSpeed(), measured: true });
-  const weights = (byRole.get("matrix") ?? 0) + (byRole.get("head") ?? byRole.get("embedding") ?? 0);
-  const multiplications =
-    model.multiplications?.(datasets[recipe.data.name].facts(dataOptions)) ?? weights * (blockSize ?? 1);
-  const operations = (operationsPerWeight * multiplications * rows) / ranks;
+  const multiplications = model.multiplications?.(datasets[recipe.data.name].facts(dataOptions));
+  const operationsOfRow =
+    multiplications === undefined
+      ? operationsOf(model) * (blockSize ?? 1)
+      : (recipe.adapter ? operationsPerFrozenWeight : operationsPerWeight) * multiplications;
+  const operations = (operationsOfRow * rows) / ranks;
   const phases = phasesOf(recipe.steps, (step) => optimizer.bytesSent(step), periods).map((phase) => ({
     ...phase,
     ...(speed &&
@@ -101,9 +121,9 @@ export async function planOf(
   return {
     recipe,
     remarks: [...remarksOnModel(recipe, arena, optimizer), ...assumed],
-    parameters,
+    ...counts,
     byRole,
-    memory: await memoryOf(arena, optimizer, { ranks, steps: firsts, average: recipe.average !== undefined }),
+    memory: await memoryOf(model, arena, optimizer, { ranks, steps: firsts, average: recipe.average !== undefined }),
     phases,
     denseBytes: optimizer.denseBytes,
     rows,
@@ -135,6 +155,7 @@ function absentHosts({ local }: Recipe, { size, emulatedLink }: Group): HostGrou
 
 /** The memory of a rank. Messages count as in the step of `steps` that takes most for them. */
 export async function memoryOf(
+  model: Model,
   arena: Arena,
   optimizer: TrainingOptimizer,
   { ranks, steps, average }: { ranks: number; steps: readonly number[]; average: boolean },
@@ -145,6 +166,9 @@ export async function memoryOf(
   const copies = optimizer instanceof LocalSteps ? optimizer.copyBytes : 0;
   return {
     parameters: 4 * arena.parameters.length,
+    frozen: model
+      .parameters()
+      .reduce((sum, { requiresGrad, length, dtype }) => sum + (requiresGrad ? 0 : length * elements[dtype].bytes), 0),
     gradients: 4 * arena.gradients.length,
     average: average ? 4 * arena.parameters.length : 0,
     state: copies + state.reduce((sum, [, { length }]) => sum + 4 * length, 0),
