@@ -1,7 +1,7 @@
 """PyTorch's DistributedDataParallel on Gloo, for comparison: the same model, weights, batches, threads and optimizer.
 
 Argument: JSON with shape, batchSize, lion, folder (model.safetensors and tokens, one byte each), and peers, each with a
-name, a hook (none, fp16, powersgd), rank of PowerSGD, bucketMegabytes (0: one bucket; absent: DDP's default) and alone
+name, a hook (none, fp16, powersgd, terse_torch), rank of PowerSGD, bucketMegabytes (0: one bucket; absent: DDP's default) and alone
 (no exchange). Reads lines "NAME<tab>N", takes N training steps, and answers with their times as JSON. gloo_group.py
 says what the environment has.
 """
@@ -43,6 +43,8 @@ class Side:
         self.ddp = gpt_ddp.ddp_of(self.model, group, peer.get("bucketMegabytes"))
         if peer["hook"] == "fp16":
             self.ddp.register_comm_hook(group, default_hooks.fp16_compress_hook)
+        if peer["hook"] == "terse_torch":
+            gpt_ddp.compress_by_terse_torch(self.ddp)
         if peer["hook"] == "powersgd":
             gpt_ddp.compress_by_powersgd(self.ddp, peer["rank"], group)
 

@@ -78,3 +78,17 @@ it("has a table of projections, apart from what was measured", () => {
   expect(text).toContain("### 2 ranks, 100 Mbit/s: ");
   expect(trainPicture([...lines, ...projected])).toBe(trainPicture(lines));
 });
+
+it("compares our hook of PyTorch's DDP with its fp16 hook in a section of its own", () => {
+  const inHooks = (name: string, values: Record<string, number>) =>
+    of(name, values).map((line) => ({ ...line, case: `${line.case}, torch_hook` }));
+  const text = trainReport(
+    [
+      ...inHooks("terse_torch 1-bit 2 MB buckets", { step_ms: 160, step_over_fp16_hook: 5.06 }),
+      ...inHooks("pytorch ddp fp16 2 MB buckets", { step_ms: 810 }),
+    ],
+    { machine: "2 cores", when: "today" },
+  );
+  expect(text).toContain("### 2 ranks, 100 Mbit/s, torch_hook");
+  expect(text).toContain("is **5.06 ×** as fast as with PyTorch's fp16 hook");
+});

@@ -4,9 +4,9 @@ import { type Panel, panels, timeText } from "../panels.ts";
 import type { Provenance } from "../recording.ts";
 import { settingText } from "../setting-text.ts";
 import { links, projectedSuffix } from "./projection.ts";
-import { ours, oursOfMethods, peers, peersOfMethods, powersgdOf } from "./sides.ts";
+import { hooks, ours, oursOfMethods, peers, peersOfMethods, powersgdOf } from "./sides.ts";
 
-const sides = [...new Set([...ours, ...oursOfMethods, ...peersOfMethods, ...peers].map(({ name }) => name))];
+const sides = [...new Set([...ours, ...oursOfMethods, ...peersOfMethods, ...peers, ...hooks].map(({ name }) => name))];
 
 const isProjected = ({ case: name }: Measurement) => name.endsWith(projectedSuffix);
 const measuredOf = (all: readonly Measurement[]) => all.filter((each) => !isProjected(each));
@@ -47,6 +47,7 @@ export function trainPicture(measurements: readonly Measurement[]): string | und
 /** "lion-cub 1-bit with-overlap" → "Lion Cub, 1 bit, overlapped". */
 function labelOf(side: string): string {
   const words: readonly (readonly [RegExp, string])[] = [
+    [/^terse_torch/, "our hook in PyTorch DDP,"],
     [/^pytorch ddp/, "PyTorch DDP,"],
     [/^pytorch/, "PyTorch,"],
     [/^lion-cub/, "Lion Cub,"],
@@ -94,8 +95,15 @@ export function trainReport(measurements: readonly Measurement[], { machine, whe
 |---|---|---|---|---|---|---|
 ${rows.join("\n")}
 
-${values.has(`lion fp32 with-overlap ${setting}`) ? oneBit() : `As fast as PyTorch's DDP with its PowerSGD hook, of the same rank where ours has one: ${overPowersgd()}.`}
+${values.has(`lion fp32 with-overlap ${setting}`) ? oneBit() : (overFp16() ?? `As fast as PyTorch's DDP with its PowerSGD hook, of the same rank where ours has one: ${overPowersgd()}.`)}
 `;
+    function overFp16() {
+      const ratio = values.get(`${hooks[0]!.name} ${setting}`)?.get("step_over_fp16_hook");
+      return (
+        ratio &&
+        `A step with [our hook](../../packages/codecs/torch/README.md) is **${ratio.toFixed(2)} ×** as fast as with PyTorch's fp16 hook.`
+      );
+    }
     function oneBit() {
       return `Without overlap Lion Cub is **${ratio("without-overlap", "speedup_over_lion_f32")} ×** as fast as 32-bit Lion. With overlap it is **${ratio("with-overlap", "speedup_over_lion_f32")} ×** as fast as that,
 ${number(step("lion fp32") / step("lion-cub 1-bit"), 2)} × as fast as 32-bit Lion with overlap, and **${ratio("with-overlap", "speedup_over_powersgd")} ×** as fast as PyTorch's DDP with its PowerSGD hook.`;

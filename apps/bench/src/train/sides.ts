@@ -23,7 +23,7 @@ export interface OurSide {
 /** PyTorch's DistributedDataParallel on Gloo, in a host's Python process: peers/ddp_gpt.py. */
 export interface PeerSide {
   readonly name: string;
-  readonly hook: "none" | "fp16" | "powersgd";
+  readonly hook: "none" | "fp16" | "powersgd" | "terse_torch";
   /** The rank of PowerSGD. */
   readonly rank?: number;
   /** Size of a bucket in megabytes; 0: one bucket; absent: DDP's default. */
@@ -76,9 +76,11 @@ export const oursOfMethods: readonly OurSide[] = [
   { name: "lion no exchange", optimizer: "lion", overlap: "off", alone: true },
 ];
 
+const fp16 = "pytorch ddp fp16 2 MB buckets";
+
 export const peers: readonly PeerSide[] = [
   { name: "pytorch ddp fp32", hook: "none" },
-  { name: "pytorch ddp fp16 2 MB buckets", hook: "fp16", bucketMegabytes: 2 },
+  { name: fp16, hook: "fp16", bucketMegabytes: 2 },
   { name: rank2, hook: "powersgd", rank: 2, bucketMegabytes: 0 },
   { name: "pytorch no exchange", hook: "none", alone: true },
 ];
@@ -87,3 +89,12 @@ export const peersOfMethods: readonly PeerSide[] = [
   { name: rank32, hook: "powersgd", rank: 32, bucketMegabytes: 0 },
   ...peers.filter(({ hook, alone }) => hook === "powersgd" || alone),
 ];
+
+/** Hooks of PyTorch's DDP: ours, which is a Python package, and PyTorch's. */
+export const hooks: readonly PeerSide[] = [
+  { name: "terse_torch 1-bit 2 MB buckets", hook: "terse_torch", bucketMegabytes: 2 },
+  ...peers.filter(({ hook, alone }) => hook !== "none" || alone),
+];
+
+/** The hook that `step_over_fp16_hook` compares with. */
+export const fp16Hook = fp16;

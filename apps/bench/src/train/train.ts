@@ -7,7 +7,17 @@ import { type Measurement, median } from "../measurement.ts";
 import type { Suite } from "../suite.ts";
 import type { Steps } from "./host.ts";
 import { projection } from "./projection.ts";
-import { type OurSide, ours, oursOfMethods, type PeerSide, peers, peersOfMethods, powersgdOf } from "./sides.ts";
+import {
+  fp16Hook,
+  hooks,
+  type OurSide,
+  ours,
+  oursOfMethods,
+  type PeerSide,
+  peers,
+  peersOfMethods,
+  powersgdOf,
+} from "./sides.ts";
 
 interface Setting {
   readonly ranks: number;
@@ -32,6 +42,7 @@ const settings: readonly Setting[] = [
     stepsPerRound: 3,
     sides: { name: "methods", ours: oursOfMethods, peers: peersOfMethods },
   },
+  { ranks: 2, rate: "100mbit", rounds: 4, stepsPerRound: 3, sides: { name: "torch_hook", ours: [], peers: hooks } },
 ];
 const warmUp = 4; // steps; PowerSGD sends everything in its first two
 
@@ -83,6 +94,9 @@ async function* measure({ ranks, rate, rounds, stepsPerRound, sides: chosen }: S
 function* comparisons(sides: readonly Side[], inCase: (name: string) => string): Generator<Measurement> {
   const step = (name: string) => sides.find((side) => side.name === name)?.step;
   for (const { name, step: own } of sides) {
+    const byFp16 = step(fp16Hook);
+    if (name.startsWith("terse_torch") && byFp16 !== undefined)
+      yield { case: inCase(name), metric: "step_over_fp16_hook", value: byFp16 / own, unit: "ratio" };
     if (!/^(lion-cub|lion powersgd|dion|one-bit)/.test(name)) continue;
     const others = {
       speedup_over_lion_f32: "lion fp32 without-overlap",
