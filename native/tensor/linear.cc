@@ -52,28 +52,38 @@ bool is_faster() {
 #endif
 }
 
-// Its backward writes the weight's gradient to where the optimizer reads it.
+// The weight in the type of x. A frozen one may be held in another type, to save memory.
+at::Tensor in_type_of(const at::Tensor& x, const at::Tensor& weight) { return weight.to(x.scalar_type()); }
+
+// Its backward writes the weight's gradient to where the optimizer reads it. A frozen weight needs no x for that, and
+// one that is held in another type is converted again, so that no converted one is kept until then.
 struct Linear : torch::autograd::Function<Linear> {
     static at::Tensor forward(AutogradContext* context, const at::Tensor& x, const at::Tensor& weight, const std::optional<at::Tensor>& bias, bool by_onednn) {
-        context->save_for_backward({x, weight});
+        context->save_for_backward({weight.requires_grad() ? x : at::Tensor(), weight});
+        context->saved_data["shape"] = x.sizes();
         context->saved_data["bias"] = bias.has_value();
         context->saved_data["by_onednn"] = by_onednn;
-        if (!by_onednn) return at::linear(x, weight, bias);
+        const at::Tensor w = in_type_of(x, weight);
+        if (!by_onednn) return at::linear(x, w, bias);
         std::vector<int64_t> shape = x.sizes().vec();
         shape.back() = weight.size(0);
-        return product(x.reshape({-1, weight.size(1)}), weight, bias).view(shape);
+        return product(x.reshape({-1, w.size(1)}), w, bias).view(shape);
     }
 
     static variable_list backward(AutogradContext* context, const variable_list& gradients) {
         const variable_list saved = context->get_saved_variables();
-        const at::Tensor &x = saved[0], &weight = saved[1], rows = x.reshape({-1, weight.size(1)}), dy = gradients[0].reshape({-1, weight.size(0)});
+        const at::Tensor &x = saved[0], &weight = saved[1], dy = gradients[0].reshape({-1, weight.size(0)});
         const bool by_onednn = context->saved_data["by_onednn"].toBool();
         at::Tensor dx, dw, db;
-        if (context->needs_input_grad(0)) dx = (by_onednn ? product(dy, weight.t()) : dy.mm(weight)).view(x.sizes());
-        if (context->needs_input_grad(1) && by_onednn) dw = product(dy.t(), rows.t());
-        else if (context->needs_input_grad(1)) {
-            dw = take_place(weight);
-            if (dw.defined()) at::mm_out(dw, dy.t(), rows);
+        if (context->needs_input_grad(0)) {
+            const at::Tensor w = in_type_of(dy, weight);
+            dx = (by_onednn ? product(dy, w.t()) : dy.mm(w)).view(context->saved_data["shape"].toIntVector());
+        }
+        if (context->needs_input_grad(1)) {
+            const at::Tensor rows = x.reshape({-1, weight.size(1)});
+            if (!by_onednn) dw = take_place(weight);
+            if (by_onednn) dw = product(dy.t(), rows.t());
+            else if (dw.defined()) at::mm_out(dw, dy.t(), rows);
             else dw = dy.t().mm(rows);
         }
         if (context->saved_data["bias"].toBool() && context->needs_input_grad(2)) db = dy.sum(0);
@@ -83,14 +93,23 @@ struct Linear : torch::autograd::Function<Linear> {
 
 bool is_f32_on_the_cpu(const at::Tensor& x) { return x.is_cpu() && x.scalar_type() == at::kFloat && x.layout() == at::kStrided; }
 
+// Frozen, and held in another type than that of x.
+bool is_held(const at::Tensor& x, const at::Tensor& weight) {
+    return !weight.requires_grad() && weight.scalar_type() != x.scalar_type() && weight.is_floating_point() && x.is_floating_point() && weight.device() == x.device();
+}
+
 }  // namespace
 
 at::Tensor linear(const at::Tensor& x, const at::Tensor& weight, const std::optional<at::Tensor>& bias, std::optional<bool> by_onednn) {
     // Autocast casts the arguments of aten::linear.
-    const bool fits = !at::autocast::is_autocast_enabled(x.device().type()) && is_f32_on_the_cpu(x) && is_f32_on_the_cpu(weight) && (!bias || (is_f32_on_the_cpu(*bias) && bias->dim() == 1 && bias->size(0) == weight.size(0))) &&
-                      weight.dim() == 2 && x.dim() > 0 && x.size(-1) == weight.size(1) && x.numel() > 0 && weight.numel() > 0;
-    if (!fits) return at::linear(x, weight, bias);
-    return Linear::apply(x, weight, bias, onednn() && (by_onednn ? *by_onednn : x.numel() * weight.size(0) >= large && is_faster()));
+    if (at::autocast::is_autocast_enabled(x.device().type())) return at::linear(x, weight, bias);
+    const bool held = is_held(x, weight);
+    const bool fits = (!bias || (bias->scalar_type() == x.scalar_type() && bias->dim() == 1 && bias->size(0) == weight.size(0))) && weight.dim() == 2 && x.dim() > 0 &&
+                      x.size(-1) == weight.size(1) && x.numel() > 0 && weight.numel() > 0;
+    const bool on_the_cpu = is_f32_on_the_cpu(x) && (held || is_f32_on_the_cpu(weight)) && (!bias || is_f32_on_the_cpu(*bias));
+    if (!fits || (!held && !on_the_cpu)) return at::linear(x, held ? in_type_of(x, weight) : weight, bias);
+    const bool is_large = by_onednn ? *by_onednn : x.numel() * weight.size(0) >= large && is_faster();
+    return Linear::apply(x, weight, bias, on_the_cpu && onednn() && is_large);
 }
 
 }  // namespace terse

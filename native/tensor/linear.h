@@ -13,6 +13,9 @@ namespace terse {
 // on Zen 4 by a twentieth (107 and 101). So oneDNN is taken from Zen 5 on. Both round differently; the choice depends
 // on the processor alone, so that a run has the same bits each time. `by_onednn` takes one of them. Everything that is
 // not f32 on the CPU, small products, and all under autocast take aten::linear.
+//
+// A weight that needs no gradient may be held in another type than x. It is converted for each product, in backward
+// once more, so that memory never has all of them twice.
 at::Tensor linear(const at::Tensor& x, const at::Tensor& weight, const std::optional<at::Tensor>& bias, std::optional<bool> by_onednn);
 
 }  // namespace terse

@@ -381,7 +381,7 @@ describe("LoRA", () => {
       }),
   );
 
-  it("computes with a base in bf16, for each kind of layer", () =>
+  it("computes with a base in bf16, for each kind of layer, and keeps no weight in f32 until backward", () =>
     scope(async () => {
       for (const [name, { create, batch: of, given }] of Object.entries(cases)) {
         manualSeed(4);
@@ -389,10 +389,22 @@ describe("LoRA", () => {
         const lora = new Lora(model, options(given));
         perturb(lora);
         const rows = of();
-        const exact = model.loss(rows).item();
+        const bytesOf = (body: () => unknown) => {
+          const before = memory().bytes;
+          body();
+          return memory().bytes - before;
+        };
+        let exact = 0;
+        const inF32 = bytesOf(() => {
+          exact = model.loss(rows).item();
+        });
         lora.holdBaseInBf16();
-        const loss = model.loss(rows);
+        let loss = model.loss(rows);
+        const inBf16 = bytesOf(() => {
+          loss = model.loss(rows);
+        });
         expect(Math.abs(loss.item() / exact - 1), name).toBeLessThan(0.02);
+        expect(inBf16, name).toBeLessThanOrEqual(inF32 + 16);
         await loss.backward();
         for (const [file, { grad }] of lora.parameters()) expect(grad?.abs().max().item(), file).toBeGreaterThan(0);
       }

@@ -3,15 +3,13 @@ import { handleOf } from "../lifetime.ts";
 import { Tensor } from "../tensor.ts";
 import { AdaptableLayer } from "./adaptable-layer.ts";
 import { createParameter } from "./create-parameter.ts";
-import { inTypeOf } from "./in-type-of.ts";
 import type { Parameter, Role } from "./parameter.ts";
 
 const id = native.find("terse::linear");
 
-/** x Wᵀ + b:  x (…, in)   W (out, in)   b (out)   → (…, out) */
+/** x Wᵀ + b:  x (…, in)   W (out, in)   b (out)   → (…, out). A frozen W may have another type than x. */
 export function linear(x: Tensor, weight: Tensor, bias?: Tensor | null): Tensor {
-  const w = handleOf(inTypeOf(x, weight));
-  return new Tensor(native.call(id, handleOf(x), w, bias ? handleOf(bias) : null, null) as Handle);
+  return new Tensor(native.call(id, handleOf(x), handleOf(weight), bias ? handleOf(bias) : null, null) as Handle);
 }
 
 /**
