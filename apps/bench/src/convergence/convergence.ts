@@ -4,15 +4,16 @@
  * same for every method. A method is a setting of the suite, and can be measured again alone. Losses and bytes do not
  * depend on the machine's speed.
  *
- * Two more settings, 100mbit and 10mbit, time each kind of step of every method, with four processes whose links
- * `netlab` limits. The seconds of a run are these times, once for each of its steps (times.ts).
+ * More settings, 100mbit and 10mbit, time each kind of step of every method, with four processes whose links `netlab`
+ * limits; 100mbit-pytorch and 10mbit-pytorch time PyTorch's. The seconds of a run are these times, once for each of its
+ * steps (times.ts).
  */
 import { readRecipe } from "@terse/train/recipe";
 import { Hosts } from "../hosts/hosts.ts";
 import { keptRun } from "../kept-runs.ts";
 import { type Measurement, median } from "../measurement.ts";
 import type { Suite } from "../suite.ts";
-import { curvesOf, reference, tolerance } from "./curves.ts";
+import { curvesOf, isPyTorchs, reference, tolerance } from "./curves.ts";
 import { Known } from "./known.ts";
 import { type Hook, methods } from "./methods.ts";
 import type { Settings } from "./search.ts";
@@ -35,6 +36,10 @@ const known = new Known("convergence");
 export const convergence: Suite = {
   ...Object.fromEntries(
     Object.keys(methods).map((name) => [name, ({ overrides }) => known.remember(losses(name, overrides))]),
+  ),
+  // PyTorch's first: what ours are compared with
+  ...Object.fromEntries(
+    rates.map((rate) => [`${rate}-pytorch`, ({ overrides }) => known.remember(times(rate, overrides, isPyTorchs))]),
   ),
   ...Object.fromEntries(rates.map((rate) => [rate, ({ overrides }) => known.remember(seconds(rate, overrides))])),
 };
@@ -98,12 +103,14 @@ export function* kinds(name: string, { steps, points }: Trained): Generator<Meas
       yield { case: name, metric: `steps_of_${bytes}_until_${step}`, value: count, unit: "" };
 }
 
-/**
- * The time of each kind of step on links of a rate, for every method, and what follows for the losses that are
- * recorded.
- */
-async function* seconds(rate: string, given: readonly string[]): AsyncGenerator<Measurement> {
+/** The time of each kind of step on links of a rate, for the methods that `isAsked`. */
+async function* times(
+  rate: string,
+  given: readonly string[],
+  isAsked: (name: string) => boolean,
+): AsyncGenerator<Measurement> {
   for (const [name, { changes, hook, timed = [] }] of Object.entries(methods)) {
+    if (!isAsked(name)) continue;
     const inCase = { case: `${name}, ${rate}` };
     const runs: Trained["steps"][] = [];
     for (let run = 0; run < timedRuns; run++)
@@ -115,6 +122,11 @@ async function* seconds(rate: string, given: readonly string[]): AsyncGenerator<
     const sent = runs.flatMap((steps) => steps.slice(3).map(({ bytes }) => bytes));
     if (hook) yield { ...inCase, metric: "sent_per_step", value: median(sent), unit: "B" };
   }
+}
+
+/** The times of our methods, and what follows for the losses and the times of PyTorch's that are recorded. */
+async function* seconds(rate: string, given: readonly string[]): AsyncGenerator<Measurement> {
+  yield* times(rate, given, (name) => !isPyTorchs(name));
   // Times of steps that a method sends no more
   const others = known.recorded(given).filter(({ setting }) => setting !== rate);
   for (const curve of curvesOf([...others, ...known.measured])) {
