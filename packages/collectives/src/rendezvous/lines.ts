@@ -4,6 +4,8 @@ import type { FromRank, FromServer, Hello } from "./protocol.ts";
 
 /** Brackets within brackets. What is nested deeper could be read, and not be written again. */
 const deepest = 64;
+/** Pieces of a line that are kept apart: a piece of a byte takes a hundred times as much memory. */
+const mostPieces = 1024;
 
 export function sendLine(socket: Socket, line: Hello | FromRank | FromServer): void {
   if (!socket.destroyed && socket.writable) socket.write(`${JSON.stringify(line)}\n`);
@@ -29,6 +31,7 @@ export function readLines(
       length += piece.length;
       if (length > limit()) return bad(`a line is longer than ${limit()} bytes`);
       if (piece.length > 0) pieces.push(piece);
+      if (pieces.length === mostPieces) pieces = [Buffer.concat(pieces)];
       if (end < 0) return;
       const bytes = length;
       const text = Buffer.concat(pieces).toString("utf8");

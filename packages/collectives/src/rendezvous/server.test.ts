@@ -206,6 +206,32 @@ describe.concurrent("the rendezvous", () => {
     await Promise.all([quiet.close(), silent.close()]);
   });
 
+  it("keeps the newest connection of a rank's heartbeat, and no other", async ({ expect }) => {
+    await using server = await serve();
+    const rank = await rawRank(server, 0);
+    const beats = [0, 1].map(() => connect(server.port, server.host).on("error", () => {}));
+    const closed = once(beats[0]!, "close");
+    for (const beat of beats) {
+      beat.write(`${hello({ beat: true })}\n`);
+      await sleep(50); // until the server has read it
+    }
+    await closed;
+    expect(beats[1]!.destroyed).toBe(false);
+    for (const socket of [rank, ...beats]) socket.destroy();
+  });
+
+  it("reads a long line that comes byte by byte", async ({ expect }) => {
+    await using server = await serve();
+    const rank = await rawRank(server, 0);
+    const answered = once(rank.setNoDelay(), "data");
+    for (const letter of `${JSON.stringify({ id: 5, do: "set", key: "k", value: "x".repeat(3000) })}\n`) {
+      rank.write(letter);
+      await new Promise(setImmediate);
+    }
+    expect(JSON.parse(`${(await answered)[0]}`)).toEqual({ id: 5, value: null });
+    rank.destroy();
+  });
+
   it("answers when it hears a rank's heartbeat", async () => {
     await using server = await serve();
     const client = await join(server, 1);
@@ -360,6 +386,11 @@ describe("the rendezvous refuses, with a reason,", () => {
       "65536, or than",
     ],
     [
+      "values that no answer has room for",
+      (socket) => sendLine(socket, { id: 0, do: "allGather", key: "both", members: [0, 1], value: long }),
+      "are longer than 4194304 bytes together",
+    ],
+    [
       "two requests with one number",
       (socket) => flood(socket, () => ({ id: 3, do: "get", key: "x" }), 2),
       "request 3 has",
@@ -376,6 +407,7 @@ describe("the rendezvous refuses, with a reason,", () => {
   ])("%s, in the name of a rank", async (_, attack, sentence) => {
     await using server = await serve({ deadlineSeconds: 200 });
     const client = await join(server, 0);
+    client.allGather("both", [0, 1], long).catch(() => {});
     const waiting = expect(client.get("x")).rejects.toThrow(sentence);
     const attacker = await rawRank(server, 1);
     attacker.on("error", () => {});

@@ -69,7 +69,7 @@ interface Peer {
   readonly socket: Socket;
   readonly holdings: Holdings;
   heardAt: number; // when it sent anything last
-  hasHeartbeat: boolean; // then silence means that it is lost
+  heartbeat: Socket | undefined; // the newest; then silence means that it is lost
   left: boolean; // said bye
 }
 
@@ -184,7 +184,7 @@ class ServerState {
     const judge = () => {
       const now = performance.now();
       for (const [rank, peer] of this.#peers)
-        if (peer.hasHeartbeat && !peer.left && now - peer.heardAt > 1000 * silence.seconds)
+        if (peer.heartbeat && !peer.left && now - peer.heardAt > 1000 * silence.seconds)
           this.#lost(
             rank,
             `no heartbeat for ${silence.seconds} s; its process is stopped, or its machine is not reachable`,
@@ -284,7 +284,8 @@ class ServerState {
   #admit(hello: Hello, socket: Socket): Peer {
     if (hello.beat) {
       const peer = this.#peers.get(hello.rank)!;
-      peer.hasHeartbeat = true;
+      peer.heartbeat?.destroy(); // a rank connects again where replies are missing
+      peer.heartbeat = socket;
       peer.heardAt = performance.now();
       this.#answerHeartbeat(socket);
       this.#waiting.set(heartbeatOf(hello.rank), null);
@@ -295,7 +296,7 @@ class ServerState {
       socket,
       holdings: new Holdings(),
       heardAt: performance.now(),
-      hasHeartbeat: false,
+      heartbeat: undefined,
       left: false,
     };
     this.#peers.set(hello.rank, peer);
@@ -329,7 +330,7 @@ class ServerState {
       case "allGather":
       case "allToAll":
       case "leave":
-        return this.#waiting.collect(rank, line);
+        return this.#waiting.collect(rank, line, bytes);
       case "abort": {
         this.#fail({ kind: "abort", group: line.group, reason: line.reason, message: textOfPeer(line.message) });
         return peer.holdings.keep(bytes);

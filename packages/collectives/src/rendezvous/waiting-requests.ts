@@ -1,7 +1,7 @@
 import { milliseconds } from "../milliseconds.ts";
 import { textOfPeer } from "../text-of-peer.ts";
 import { listOfRanks } from "./list-of-ranks.ts";
-import type { FromServer, Request } from "./protocol.ts";
+import { type FromServer, lineLimit, type Request } from "./protocol.ts";
 
 type CollectiveRequest = Extract<Request, { do: "allGather" | "allToAll" | "leave" }>;
 
@@ -11,6 +11,7 @@ interface PendingCall {
   readonly members: readonly number[];
   readonly callers: Map<number, { id: number; value: unknown }>;
   readonly timer: NodeJS.Timeout;
+  bytes: number; // of the callers' lines
 }
 
 interface PendingGet {
@@ -66,8 +67,8 @@ export class WaitingRequests {
     this.#gets.set(key, waiting.add(pending));
   }
 
-  /** A call that all members make. Returns what is wrong with this one; undefined where nothing is. */
-  collect(rank: number, line: CollectiveRequest): string | undefined {
+  /** A call that all members make. Returns what is wrong with this one, of so many bytes; undefined where nothing is. */
+  collect(rank: number, line: CollectiveRequest, bytes: number): string | undefined {
     const { members } = line;
     const name = line.do === "leave" ? line.group : line.key;
     const key = line.do === "leave" ? `${name}/leave` : name;
@@ -78,11 +79,14 @@ export class WaitingRequests {
     let call = this.#calls.get(key);
     if (!call) {
       const timer = this.#timer(() => this.#expire(key));
-      call = { kind: line.do, members, callers: new Map(), timer };
+      call = { kind: line.do, members, callers: new Map(), timer, bytes: 0 };
       this.#calls.set(key, call);
     }
     if (call.kind !== line.do || call.members.join() !== members.join())
       return `its ${line.do} of ${textOfPeer(key)} does not agree with that of another rank`;
+    call.bytes += bytes;
+    if (line.do === "allGather" && call.bytes > lineLimit)
+      return `the values of ${textOfPeer(key)} are longer than ${lineLimit} bytes together`;
     const { callers } = call;
     callers.set(rank, { id: line.id, value: line.do === "allToAll" ? line.values : line.value });
     if (callers.size < members.length) {
