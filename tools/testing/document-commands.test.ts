@@ -180,7 +180,7 @@ const ways: readonly Way[] = [
   { is: /--init-from gpt2 .*TEXT$/, first: "./terse export runs/gpt2 --out gpt2", added: tiny },
   { is: /--init-from gpt2/, added: tiny },
   {
-    is: /--init-from my\/model .*my\/rows/,
+    is: /--init-from my\/model .*my\/rows\.jsonl/,
     first: "./terse export runs/gpt2 --out my/model; cp chat_template.jinja my/model",
     added: tiny,
   },
