@@ -43,6 +43,7 @@ describe("the best so far", () => {
     seen.saw(10, 1.25);
     expect(seen.reasonToStop(recipe.stop)).toEqual({
       key: "stop.target",
+      goesOn: "--stop.target=null",
       why: "the validation loss was 1.2500 after 10 steps, and stop.target is 1.5",
     });
   });
@@ -62,7 +63,7 @@ describe("the best so far", () => {
       const resumed = new BestSoFar(stopOf("patience=9"), saved);
       expect(resumed.saw(i, -1)).toBe(false);
       for (const [more, later] of losses.entries()) resumed.saw(more, later);
-      expect(resumed.validated).toEqual({ at: 5, best: { step: 4, loss: 1.9 }, lowest: 1.9, without: 1 });
+      expect(resumed.validated).toEqual({ at: 5, loss: 2, best: { step: 4, loss: 1.9 }, lowest: 1.9, without: 1 });
     }
   });
 });
