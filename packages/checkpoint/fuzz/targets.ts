@@ -83,7 +83,10 @@ function useManifest(text: string, random: Random): void {
       // not JSON: as it is
     }
   for (const { name, bytes, crc32 } of parseManifest(given, path).files) {
-    demand(typeof name === "string" && !/[/\\]|^\./.test(name), "a file outside the folder");
+    demand(
+      typeof name === "string" && name.split("/").length <= 2 && !/\\|^\/|(^|\/)(\.|$)/.test(name),
+      "a file outside the folder",
+    );
     demand(Number.isSafeInteger(bytes) && typeof crc32 === "string", "a record without bytes or checksum");
   }
 }
