@@ -74,7 +74,7 @@ it("computes the function once in forward and once in backward, and leaves no te
     expect(calls).toBe(2);
     x.grad!.dispose();
   });
-  expect(memory().tensors).toBe(tensors);
+  expect(memory().tensors).toBeLessThanOrEqual(tensors); // those of earlier tests may be collected meanwhile
   x.grad = null;
 });
 
