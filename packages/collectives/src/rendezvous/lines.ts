@@ -12,8 +12,8 @@ export function sendLine(socket: Socket, line: Hello | FromRank | FromServer): v
 }
 
 /**
- * Calls `each` for every line, and says how many bytes it has. `limit()` is the most bytes that the next line may have; a longer line, or one that is
- * not a JSON object, goes to `bad`.
+ * Calls `each` for every line, with the bytes that it has. `limit()` is the most bytes that the next line may have. A
+ * longer line, or one that is not a JSON object, goes to `bad`.
  */
 export function readLines(
   socket: Socket,
