@@ -8,8 +8,8 @@
  */
 import { readRecipe } from "@terse/train/recipe";
 import { workers as four, kinds, recipe } from "../convergence/convergence.ts";
-import { among, doubling, refinedRate, type Settings, search } from "../convergence/search.ts";
-import { nameOf } from "../convergence/settings.ts";
+import { among, doubling, type Settings } from "../convergence/search.ts";
+import { searched } from "../convergence/searched.ts";
 import { Trainers } from "../convergence/trainers.ts";
 import type { Trained } from "../convergence/training.ts";
 import type { Measurement } from "../measurement.ts";
@@ -47,28 +47,17 @@ async function* losses(name: string, method: LocalMethod, given: readonly string
       every: Math.max(1, Math.round(steps / evaluations)),
     });
 
-  const runs = new Map<string, Trained>();
-  let chosen: Settings;
-  if (typeof method.search === "string") chosen = settingsFound(method.search);
-  else {
-    const searched = Object.fromEntries(method.search.map((axis) => [axis, axes[axis]]));
-    const lossAt = async (settings: Settings) => {
-      const run = await train(settings, seeds[0]!);
-      runs.set(nameOf(settings), run);
-      return lossOf(run);
-    };
-    const refined = method.search.includes("lr") ? refinedRate : () => [];
-    const { tried, atEdge } = await search(beginOf(method), searched, lossAt, { most: budget, refined });
-    for (const { settings, loss } of tried)
-      yield { case: `${name}, search`, metric: `loss_at_${nameOf(settings)}`, value: loss, unit };
-    for (const setting of atEdge) yield { case: `${name}, search`, metric: `${setting}_at_edge`, value: 1, unit: "" };
-    chosen = tried[0]!.settings;
-  }
-
+  const { chosen, run: first } =
+    typeof method.search === "string"
+      ? { chosen: settingsFound(method.search) }
+      : yield* searched(
+          name,
+          { start: beginOf(method), axes: axesOf(method.search), together: [] },
+          budget,
+          (settings) => train(settings, seeds[0]!),
+        );
   const of = method.steps === undefined ? seeds : seeds.slice(0, 1);
-  const trained = await Promise.all(
-    of.map(async (seed, i) => (i === 0 ? runs.get(nameOf(chosen)) : undefined) ?? (await train(chosen, seed))),
-  );
+  const trained = await Promise.all(of.map((seed, i) => (i === 0 && first) || train(chosen, seed)));
   for (const [i, run] of trained.entries()) {
     const inCase = { case: `${name}, seed ${of[i]}` };
     yield { ...inCase, metric: "validation_loss", value: lossOf(run), unit };
@@ -79,6 +68,7 @@ async function* losses(name: string, method: LocalMethod, given: readonly string
   yield* kinds(name, trained[0]!);
 }
 
+const axesOf = (names: readonly (keyof typeof axes)[]) => Object.fromEntries(names.map((name) => [name, axes[name]]));
 const lossOf = ({ points }: Trained) => points.at(-1)!.loss;
 
 /** What the search of another method of this suite has found, as it is recorded. */
