@@ -1,6 +1,6 @@
 """PyTorch, for comparison: training steps of one model with its fused AdamW, eager and compiled.
 
-The models are those of packages/models/src/gpt/gpt.py, torchvision, timm and transformers. Reads lines and answers with
+The models are those of packages/models/src/gpt/gpt.py, torchvision, timm and transformers, and PEFT's on the last. Reads lines and answers with
 JSON: "eager N" and "compiled N" with the seconds of N training steps and the last loss. The first "compiled" compiles
 the model, which takes a minute.
 Arguments: MODEL OPTIONS(json: what MODEL's constructor here takes, and rows) THREADS [DEVICE [PRECISION: f32, or bf16
@@ -30,22 +30,33 @@ def gpt(rows, **shape):
     return model, model.loss, batch
 
 
+# transformers' own loss copies the logits to cut off the last one; this one, like ours, has a token after each.
+def loss_of_text(model, tokens, following):
+    logits = model(input_ids=tokens, use_cache=False).logits
+    return F.cross_entropy(logits.flatten(0, 1), following.flatten())
+
+
 def llama(rows, config):
     import transformers
 
     model = transformers.LlamaForCausalLM(transformers.LlamaConfig(**config))
     vocabulary, context = config["vocab_size"], config["max_position_embeddings"]
 
-    # transformers' own loss copies the logits to cut off the last one; this one, like ours, has a token after each.
-    def loss(tokens, following):
-        logits = model(input_ids=tokens, use_cache=False).logits
-        return F.cross_entropy(logits.flatten(0, 1), following.flatten())
-
     def batch():
         tokens = torch.randint(0, vocabulary, (rows, context + 1))
         return tokens[:, :-1].contiguous(), tokens[:, 1:].contiguous()
 
-    return model, loss, batch
+    return model, lambda *text: loss_of_text(model, *text), batch
+
+
+def lora(folder, rows, tokens, following, rank, alpha, targets):
+    import peft
+    import transformers
+
+    base = transformers.AutoModelForCausalLM.from_pretrained(folder)
+    model = peft.get_peft_model(base, peft.LoraConfig(r=rank, lora_alpha=alpha, target_modules=targets, task_type="CAUSAL_LM"))
+    text = [torch.tensor(each).view(rows, -1) for each in (tokens, following)]
+    return model, lambda *text: loss_of_text(model, *text), lambda: text
 
 
 def images(model, rows, size, classes):
@@ -94,9 +105,9 @@ torch.set_num_threads(int(sys.argv[3]))
 torch.manual_seed(0)
 device, precision = torch.device((sys.argv[4:] or ["cpu"])[0]), (sys.argv[5:] or ["f32"])[0]
 with device:
-    model, loss_of, batch = {"gpt": gpt, "llama": llama, "resnet18": resnet18, "vit": vit, "bert": bert}[sys.argv[1]](**json.loads(sys.argv[2]))
+    model, loss_of, batch = {"gpt": gpt, "llama": llama, "lora": lora, "resnet18": resnet18, "vit": vit, "bert": bert}[sys.argv[1]](**json.loads(sys.argv[2]))
 model.train()
-optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4, fused=True)
+optimizer = torch.optim.AdamW([p for p in model.parameters() if p.requires_grad], lr=1e-4, fused=True)
 sides = {"eager": loss_of, "compiled": torch.compile(loss_of)}
 
 

@@ -6,7 +6,7 @@ import { runs } from "./runs.ts";
 import { compared, stepTime } from "./step-time.ts";
 
 export const models: Suite = {
-  ...Object.fromEntries(Object.entries(compared).map(([name, of]) => [name, () => stepTime(of())])),
+  ...Object.fromEntries(Object.entries(compared).map(([name, of]) => [name, () => stepTime(of)])),
   data: dataWaiting,
   loading,
   saving: stepWhileSaving,

@@ -60,6 +60,17 @@ it("has a table for what was measured beside PyTorch", () => {
   expect(report).toContain("|  | over pytorch |\n| --- | --- |\n| gpt small, 1 thread | 1.25 × |");
 });
 
+it("has a table for each kind of case, also where one setting has both", () => {
+  const lines = [
+    line("gpt", "gpt", "over_pytorch", 1.25, "ratio"),
+    line("llama", "llama", "over_pytorch", 1.5, "ratio"),
+    line("llama", "llama with LoRA", "lora_over_peft", 1.75, "ratio"),
+  ];
+  const report = modelsReport(lines, { machine: "a machine", when: "today" });
+  expect(report).toContain("|  | over pytorch |\n| --- | --- |\n| gpt | 1.25 × |\n| llama | 1.5 × |\n\n");
+  expect(report).toContain("|  | lora over peft |\n| --- | --- |\n| llama with LoRA | 1.75 × |\n\n");
+});
+
 it.each(Object.entries(tasks))("%s can be trained by every method", (_, task) => {
   for (const changes of Object.values(methods))
     expect(readRecipe(task.recipe, ["data.path=data", ...changes]).steps).toBeGreaterThan(0);

@@ -17,10 +17,10 @@ const reference: keyof typeof methods = "lion";
 export function modelsReport(lines: readonly RecordedLine[], { machine, when }: Provenance): string {
   const measured = lines.filter(({ setting }) => !(setting in runs));
   const trained = byCase(lines.filter(({ setting }) => setting in runs));
-  // Settings that measure the same share a table.
-  const bySettings = [...Map.groupBy(measured, ({ setting }) => setting).values()];
+  // Cases that measure the same share a table.
+  const cases = [...Map.groupBy(measured, (line) => line.case).values()];
   const metricsOf = (of: readonly RecordedLine[]) => [...new Set(of.map(({ metric }) => metric))].join();
-  const tables = [...Map.groupBy(bySettings, metricsOf).values()].map((alike) => tableOf(alike.flat()));
+  const tables = [...Map.groupBy(cases, metricsOf).values()].map((alike) => tableOf(alike.flat()));
   const sections = Object.entries(tasks).flatMap(([name, task]) => sectionOf(name, task, trained) ?? []);
   const changes = Object.entries(methods).map(
     ([method, words]) => `- ${method}: ${words.map((word) => `\`${word}\``).join(", ")}`,
@@ -33,7 +33,8 @@ Written by \`./terse bench models --record\`. ${machine}.
 
 *over pytorch* and *over compile* are the time of a step in PyTorch, eager and by \`torch.compile\`, ÷ ours: forward, backward and AdamW (PyTorch's
 is the fused one) on the same shapes, batch and threads, medians of rounds in which the sides take turns; 1 and more is faster. PyTorch's models are
-torchvision's, timm's, transformers' and a twin of our GPT. Of BERT, both sides compute the scores of all words only where a word was masked;
+torchvision's, timm's, transformers' and a twin of our GPT. *lora over peft* is the time of a step with PEFT's LoRA ÷ that of ours, on the same
+base, rows and targets. Of BERT, both sides compute the scores of all words only where a word was masked;
 transformers' own loss computes them at every position. What \`torch.compile\` is ahead by in the GPT and DeiT: it joins operators that ours runs one after the other, the residual
 additions with the norms, GELU with the bias, the parts of the loss, and their backwards. To be ahead of it takes fused kernels with backwards of
 their own for these, as RMSNorm and SwiGLU have. *data fraction* is the share of a step that training waits for its batch.
@@ -57,7 +58,7 @@ All lines, those of the searches too: [models.jsonl](models.jsonl). Recorded: ${
 `;
 }
 
-/** The cases of a setting by their metrics. */
+/** Cases by their metrics. */
 function tableOf(lines: readonly RecordedLine[]): string {
   const metrics = [...new Set(lines.map(({ metric }) => metric))];
   const rows = [...Map.groupBy(lines, (line) => line.case)].map(([name, of]) => {

@@ -1,10 +1,10 @@
-/** One rank reads weights, and all others get them from it. */
-import { type ForeignWeights, loadModel } from "@terse/checkpoint";
+/** One rank reads weights, and all others get them from it, or read them too where they have the same files. */
+import { loadModel } from "@terse/checkpoint";
 import type { Group } from "@terse/collectives";
-import { baseStateOf, loraOf, type Model } from "@terse/models";
+import { baseStateOf, loraOf, type Model, withNewHead } from "@terse/models";
 import type { Tensor } from "@terse/tensor";
 import { type DescribedAdapter, loadAdapter, loadBase } from "../adapter/adapter-folder.ts";
-import type { Base } from "../adapter/base.ts";
+import { type Base, type BaseFolder, recordBase } from "../adapter/base.ts";
 import { broadcastTensors } from "../broadcast-tensors.ts";
 import { onEveryRank } from "./on-every-rank.ts";
 
@@ -23,31 +23,70 @@ export async function loadOn(
   );
 }
 
-/** The weights of a model's folder; an adapter keeps its own. */
-export function loadWeightsOn(
+/** As `loadOn`; where every rank has the same files in its folder of weights, `load` runs on all, and none is sent. */
+async function loadSameOn(
   reader: number,
-  folder: string,
+  weights: BaseFolder,
+  load: () => Promise<void>,
+  tensors: readonly (readonly [name: string, tensor: Tensor])[],
+  group: Group,
+): Promise<void> {
+  if (await isOnEveryRank(reader, weights, group)) await onEveryRank(group, load);
+  else await loadOn(reader, load, tensors, group);
+}
+
+/** By names, lengths and checksums: one small message. The reader's files are read again where it has no record. */
+async function isOnEveryRank(reader: number, { folder, files }: BaseFolder, group: Group): Promise<boolean> {
+  if (group.size === 1) return true;
+  const here = group.rank === reader && files ? files : (await recordBase(folder).catch(() => undefined))?.files;
+  const mine = JSON.stringify(here?.map(({ name, bytes, crc32 }) => [name, bytes, crc32]) ?? []);
+  const all = new Set(await onEveryRank(group, () => mine));
+  return all.size === 1 && !all.has("[]");
+}
+
+/** Weights with which a run begins; an adapter keeps its own. With `newHead` those of the head stay as they are. */
+export async function loadInitialOn(
+  reader: number,
+  weights: BaseFolder,
   model: Model,
   group: Group,
-  names: ForeignWeights = model,
+  { newHead = false } = {},
 ): Promise<void> {
   const state = baseStateOf(model);
-  return loadOn(reader, () => loadModel(folder, state, names), state, group);
+  const load = () => loadModel(weights.folder, state, newHead ? withNewHead(model) : model);
+  await loadSameOn(reader, weights, load, state, group);
+  // What no file has is drawn, and may differ in its last bits between processors.
+  const drawn = state.filter(([name]) => (newHead && model.headNames?.test(name)) || model.mayBeAbsent?.(name));
+  await broadcastTensors(
+    drawn.map(([, tensor]) => tensor),
+    reader,
+    group,
+  );
+}
+
+/** The weights of a save. */
+export function loadWeightsOn(reader: number, folder: string, model: Model, group: Group): Promise<void> {
+  const state = baseStateOf(model);
+  return loadOn(reader, () => loadModel(folder, state, model), state, group);
 }
 
 /** The file of an adapter, for a model that has it. */
 export const loadAdapterOn = (reader: number, folder: string, model: Model, group: Group): Promise<void> =>
   loadOn(reader, () => loadAdapter(folder, model), loraOf(model)!.parameters(), group);
 
-/** The base of an adapter that one rank describes. Resolves to it. */
+/** The base of an adapter that one rank describes. `own`: its folder on this rank. Resolves to it. */
 export async function loadBaseOn(
   reader: number,
   described: () => Promise<DescribedAdapter>,
   model: Model,
   group: Group,
+  own?: string,
 ): Promise<Base> {
   const found = await onEveryRank(group, async () => (group.rank === reader ? (await described()).base : null));
   const base = found[reader]!;
-  if ("folder" in base) await loadOn(reader, () => loadBase(base, model), loraOf(model)!.frozenState(), group);
+  if ("folder" in base) {
+    const here = own === undefined || group.rank === reader ? base : { folder: own };
+    await loadSameOn(reader, here, () => loadBase(here, model), loraOf(model)!.frozenState(), group);
+  }
   return base;
 }

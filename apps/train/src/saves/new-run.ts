@@ -1,12 +1,12 @@
 import type { Group } from "@terse/collectives";
-import { headOf, type Model, withNewHead } from "@terse/models";
-import { type Base, recordBase } from "../adapter/base.ts";
+import { headOf, type Model } from "@terse/models";
+import { type Base, type BaseFolder, recordBase } from "../adapter/base.ts";
 import { checkNewHead } from "../adapter/check-new-head.ts";
 import type { Parts } from "../parts.ts";
 import { defaultRecipe, droppedOptions, type Recipe, remarksOn } from "../recipe.ts";
 import { keepInitialFiles } from "./initial-files.ts";
 import { remarksOnWeights } from "./initial-weights.ts";
-import { loadAdapterOn, loadBaseOn, loadWeightsOn } from "./load-on.ts";
+import { loadAdapterOn, loadBaseOn, loadInitialOn } from "./load-on.ts";
 import { meaningsIn } from "./meanings.ts";
 import { checkHead, modelFolderOf } from "./model-of-run.ts";
 import { onEveryRank } from "./on-every-rank.ts";
@@ -37,7 +37,7 @@ export async function newRun(recipe: Recipe, args: RunArguments, group: Group): 
   };
   const loadInitial = async (from: string, model: Model): Promise<Base | undefined> => {
     if (weights?.adapter) {
-      const base = await loadBaseOn(0, async () => weights.adapter!, model, group);
+      const base = await loadBaseOn(0, async () => weights.adapter!, model, group, args.base);
       await loadAdapterOn(0, from, model, group);
       return "folder" in base && base.files === undefined ? recorded(base.folder) : base;
     }
@@ -46,10 +46,11 @@ export async function newRun(recipe: Recipe, args: RunArguments, group: Group): 
       if (newHead) checkNewHead(model);
       else await checkHead(from, model);
     });
-    await loadWeightsOn(0, from, model, group, newHead ? withNewHead(model) : model);
-    return recipe.adapter && recorded(from);
+    const base = recipe.adapter && (await recorded(from));
+    await loadInitialOn(0, base ?? { folder: from }, model, group, { newHead });
+    return base;
   };
-  const recorded = async (base: string): Promise<Base> =>
+  const recorded = async (base: string): Promise<BaseFolder> =>
     (await onEveryRank(group, () => (group.rank === 0 ? recordBase(base) : null)))[0]!;
   notes.push(`the weights are those of ${initFrom}`);
   if (weights) notes.push(...remarksOnWeights(weights, recipe, isOfRecipeHere(args) ? "of a recipe here" : "given"));

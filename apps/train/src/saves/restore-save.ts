@@ -22,7 +22,7 @@ export async function restoreSave(
   { reader, group, base: moved }: { reader: number; group: Group; base?: string | undefined },
 ): Promise<Restored> {
   const folder = saveFolder(run, manifest.step);
-  const base = loraOf(model) && (await loadBaseOn(reader, () => describedAdapter(folder, moved), model, group));
+  const base = loraOf(model) && (await loadBaseOn(reader, () => describedAdapter(folder, moved), model, group, moved));
   const loadSaved = (folder: string) =>
     base ? loadAdapterOn(reader, folder, model, group) : loadWeightsOn(reader, folder, model, group);
   await loadSaved(folder);
