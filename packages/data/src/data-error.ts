@@ -32,3 +32,6 @@ export function reasonOf(error: unknown): string {
       return error instanceof Error ? error.message : String(error);
   }
 }
+
+/** What a library says of a file of others, which may have put a long text into it. */
+export const shortened = (words: string): string => (words.length > 500 ? `${words.slice(0, 500)}…` : words);

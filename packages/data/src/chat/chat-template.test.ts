@@ -102,6 +102,7 @@ describe("a renderer", () => {
       "{% set ns = namespace(x=[1]) %}{% for i in range(40) %}{% set ns.x = ns.x + ns.x %}{% endfor %}",
       /needs more than 512 MB of memory; correct the row/,
     ],
+    ["{{ raise_exception('no ' * 1000000) }}", /fails: (no ){50,300}[no ]*…; correct the row/],
   ])("names row and template in one line: %s", async (text, message) => {
     const error = (await rendering(text).catch((error: unknown) => error)) as Error;
     expect(error.message).toMatch(message);

@@ -2,6 +2,7 @@
  * The program of a process that renders chat templates. Others wrote them: one that runs for ever, or fills the memory,
  * ends this process and not the run.
  */
+import { shortened } from "../data-error.ts";
 import { compileChat, type Message, type Render, type Rendering, type RenderOptions } from "./render-chat.ts";
 
 /** The template comes first. Each of the others is answered, one after the other. */
@@ -39,7 +40,7 @@ process.on("message", (message: RenderMessage) => {
   try {
     answer = answerTo(message);
   } catch (error) {
-    answer = { problem: error instanceof Error ? error.message : String(error) };
+    answer = { problem: shortened(error instanceof Error ? error.message : String(error)) };
   }
   process.send!(answer);
 });

@@ -1,6 +1,7 @@
 /** Renders rows by a chat template, in a process of its own (render-process.ts) with limits of time and memory. */
-import { type ChildProcess, fork } from "node:child_process";
+import type { ChildProcess } from "node:child_process";
 import { DataError } from "../data-error.ts";
+import { forkLimited, memoryWasFull } from "../limited-process.ts";
 import type { ChatTemplate } from "./chat-template.ts";
 import type { Rendering } from "./render-chat.ts";
 import type { RenderAnswer, RenderMessage, RenderRequest } from "./render-process.ts";
@@ -12,6 +13,7 @@ const program = new URL(
 );
 
 const mostMegabytes = 512;
+const othersMegabytes = 1024; // V8's own, and what it holds outside of its heap
 
 export interface RendererOptions {
   readonly date?: string | undefined; // YYYY-MM-DD
@@ -28,7 +30,8 @@ export class Renderer {
   constructor({ source, text, special }: ChatTemplate, { date, limit = 30 }: RendererOptions = {}) {
     this.#source = source;
     this.#limit = limit;
-    this.#child = fork(program, [], {
+    this.#child = forkLimited(program, {
+      megabytes: mostMegabytes + othersMegabytes,
       serialization: "advanced",
       stdio: ["ignore", "ignore", "ignore", "ipc"],
       env: {
@@ -39,7 +42,7 @@ export class Renderer {
     this.#child.on("error", ({ message }) => this.#end(`its process did not start: ${message}`));
     this.#child.on("exit", (code, signal) =>
       this.#end(
-        signal === "SIGABRT" // how V8 ends where its memory is full
+        memoryWasFull(signal)
           ? `it needs more than ${mostMegabytes} MB of memory`
           : `its process ended with ${signal ?? `code ${code}`}`,
       ),

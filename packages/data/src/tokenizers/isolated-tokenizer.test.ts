@@ -59,6 +59,27 @@ describe("a tokenizer in a process of its own", () => {
     expect([...(await opened.encode("b"))]).toEqual([2]);
   });
 
+  it("ends where a text needs more memory than the limit, and works afterwards", async () => {
+    // Each replacement writes a thousand letters for one.
+    const replace = { type: "Replace", pattern: { String: "a" }, content: "a".repeat(1000) };
+    const opened = tokenizer({ normalizer: { type: "Sequence", normalizers: Array(4).fill(replace) } });
+    const wrong = opened.encode("a");
+    await expect(wrong).rejects.toThrow(DataError);
+    await expect(wrong).rejects.toThrow(
+      /^mine\.json cannot be used: it needs more than \d+ MB of memory \(of a text that begins with "a"\); give shorter texts, or check where the file is from: its normalizer or pre_tokenizer may write far more than it reads\.$/,
+    );
+    expect([...(await opened.encode("b"))]).toEqual([2]);
+  });
+
+  it("cuts what the library says of a file", async () => {
+    const model = { type: "BPE", vocab: { a: 0 }, merges: [`a ${"b".repeat(1 << 20)}`] };
+    const said = (await tokenizer({ model })
+      .load()
+      .catch((error: unknown) => error)) as Error;
+    expect(said).toBeInstanceOf(DataError);
+    expect(said.message).toMatch(/^mine\.json cannot be used: .{1,40}b{300,500}…; .{1,120}$/);
+  });
+
   it.each([
     [
       "a table of SentencePiece that is none",

@@ -1,8 +1,9 @@
 /** A tokenizer.json, opened by Hugging Face's own library in a process of its own (tokenizer-process.ts). */
-import { type ChildProcess, fork } from "node:child_process";
+import type { ChildProcess } from "node:child_process";
 import { availableParallelism } from "node:os";
-import { DataError } from "../data-error.ts";
+import { DataError, shortened } from "../data-error.ts";
 import type { TextContext } from "../dataset.ts";
+import { forkLimited, memoryWasFull } from "../limited-process.ts";
 import { remedyFor } from "./remedy-for.ts";
 import type { Answer, MarkedTokens, Request, WholeOptions } from "./tokenizer-process.ts";
 
@@ -16,6 +17,9 @@ const program = new URL(
 const limitSeconds = (letters: number) => 60 + letters / 10_000;
 
 const idleSeconds = 10;
+
+/** Node takes 600 MB with its threads, a text 170 bytes a letter on each processor, a loaded file 25 times its bytes. */
+const mostMegabytes = (json: string) => 1024 + 256 * availableParallelism() + 32 * Math.ceil(json.length / 2 ** 20);
 
 export interface IsolatedOptions {
   readonly path: string; // for messages
@@ -91,14 +95,15 @@ class TokenizerProcess {
 
   constructor(options: IsolatedOptions) {
     this.#options = options;
-    this.#child = fork(program, [], {
+    this.#child = forkLimited(program, {
+      megabytes: mostMegabytes(options.json),
       serialization: "advanced",
       stdio: ["ignore", "ignore", "pipe", "ipc"],
       env: { UV_THREADPOOL_SIZE: String(availableParallelism()), ...process.env, RUST_BACKTRACE: "0" },
     });
     this.#child.on("message", (answer: Answer) => this.#settle(answer));
     this.#child.on("error", (error) => this.#end(`its process did not start: ${error.message}`));
-    this.#child.on("close", (code, signal) => this.#end(this.#reasonOf(signal ?? `code ${code}`)));
+    this.#child.on("close", (code, signal) => this.#end(this.#reasonOf(code, signal)));
     this.#child.stderr!.setEncoding("utf8").on("data", (text: string) => {
       this.#errors = (this.#errors + text).slice(-4096);
     });
@@ -156,9 +161,11 @@ class TokenizerProcess {
   }
 
   /** The message of the Rust library's panic, or else how the process ended. */
-  #reasonOf(ending: string): string {
+  #reasonOf(code: number | null, signal: NodeJS.Signals | null): string {
+    if (memoryWasFull(signal, this.#errors))
+      return `it needs more than ${mostMegabytes(this.#options.json)} MB of memory`;
     const said = /panicked at [^\n]*\n(.*)/.exec(this.#errors)?.[1];
-    return said ?? `its process ended with ${ending}`;
+    return said ?? `its process ended with ${signal ?? `code ${code}`}`;
   }
 
   #remedyFor(reason: string): string {
@@ -169,6 +176,6 @@ class TokenizerProcess {
     const { path, json } = this.#options;
     const begins = JSON.stringify(text?.slice(0, 40));
     const of = text === undefined || text === json ? "" : ` (of a text that begins with ${begins})`;
-    return new DataError(`${path} cannot be used: ${reason}${of}; ${remedy}.`);
+    return new DataError(`${path} cannot be used: ${shortened(reason)}${of}; ${remedy}.`);
   }
 }

@@ -3,7 +3,9 @@ import { closeSync, readFileSync } from "node:fs";
 import { DataError, unreadable } from "../data-error.ts";
 import { openRegularFile } from "../regular-file.ts";
 
-const mostBytes = 256 << 20; // the largest known tokenizer.json has 34 MB
+// The largest known tokenizer.json has 34 MB, and half a million lists. Parsed, a byte may take 13 and a list 100.
+const mostBytes = 100 << 20;
+const mostParts = 1 << 22;
 
 /** Its text, and what it says. Throws `DataError`. */
 export function jsonFile(path: string): { readonly text: string; readonly json: unknown } {
@@ -11,7 +13,11 @@ export function jsonFile(path: string): { readonly text: string; readonly json: 
   let text: string;
   try {
     if (status.size > mostBytes) throw new Error(`it has ${status.size} bytes, and ${mostBytes} is the most`);
-    text = readFileSync(descriptor, "utf8");
+    const bytes = readFileSync(descriptor);
+    let parts = 0;
+    for (const byte of bytes) if (byte === 0x5b || byte === 0x7b) parts++; // [ and {
+    if (parts > mostParts) throw new Error(`it has ${parts} lists and objects, and ${mostParts} is the most`);
+    text = bytes.toString();
   } catch (error) {
     throw unreadable(path, error);
   } finally {

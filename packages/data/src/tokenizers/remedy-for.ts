@@ -13,6 +13,8 @@ export function remedyFor(reason: string, json: Readonly<Record<string, unknown>
   if (/^Onig: Regex search error|^it had not ended/.test(reason) && patterns.length > 0)
     return `a regular expression of it may need steps without end: ${shown(patterns)}; write it without nested repetitions`;
   if (reason.includes("SIGKILL")) return "the machine probably had no memory left: free some, or give shorter texts";
+  if (reason.startsWith("it needs more than"))
+    return "give shorter texts, or check where the file is from: its normalizer or pre_tokenizer may write far more than it reads";
   // The error names the library's own type for the part, such as PreTokenizerWrapper.
   const part = parts[/untagged enum (\w+?)(?:Wrapper|Untagged)\b/.exec(reason)?.[1] ?? ""];
   const types = part === undefined ? [] : valuesOf({ part: json[part] }, "type");

@@ -141,7 +141,15 @@ describe("a hostile tokenizer.json", () => {
     const large = join(folder, "large.json");
     writeFileSync(large, "");
     truncateSync(large, 3 * 2 ** 30);
-    expect(() => vocabularyOf(large)).toThrow("large.json: it has 3221225472 bytes, and 268435456 is the most; ");
+    expect(() => vocabularyOf(large)).toThrow("large.json: it has 3221225472 bytes, and 104857600 is the most; ");
+  });
+
+  it("is refused before its lists and objects could fill the memory", () => {
+    const path = join(folder, "nested.json");
+    writeFileSync(path, `{"model":{"vocab":{"a":0}},"more":[${"{},".repeat(1 << 22)}0]}`);
+    expect(() => vocabularyOf(path)).toThrow(
+      /nested\.json: it has 4194308 lists and objects, and 4194304 is the most; /,
+    );
   });
 
   it("may have 300,000 tokens, ids with holes, and names of JavaScript's own", async () => {

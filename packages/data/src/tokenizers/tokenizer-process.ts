@@ -3,6 +3,7 @@
  * abort, or a pattern that takes for ever, ends this process and not the run.
  */
 import type { Encoding, Tokenizer } from "tokenizers";
+import { shortened } from "../data-error.ts";
 import type { TextContext } from "../dataset.ts";
 import { encodeInWindows } from "./encode-in-windows.ts";
 
@@ -80,7 +81,10 @@ async function answerTo(request: Request): Promise<Answer> {
 }
 
 process.on("message", async (request: Request) => {
-  const answer = await answerTo(request).catch((error: Error) => ({ id: request.id, problem: error.message }));
+  const answer = await answerTo(request).catch((error: Error) => ({
+    id: request.id,
+    problem: shortened(error.message),
+  }));
   process.send!(answer);
 });
 // An interrupt ends the run, and the run ends this process. Until then it may still need the texts that it has asked
