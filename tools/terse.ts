@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { nearest } from "../packages/options/src/nearest.ts";
 import { OptionsError } from "../packages/options/src/options-error.ts";
 import { parseArguments } from "../packages/options/src/parse-arguments.ts";
+import { linesOfError, print, printText } from "../packages/options/src/print.ts";
 import { build, check } from "./commands/check.ts";
 import { docs, docsFolder } from "./commands/docs.ts";
 import { doctor } from "./commands/doctor.ts";
@@ -99,8 +100,9 @@ try {
   const command = commands[name];
   if (command === undefined) {
     const meant = nearest(name, [...Object.keys(programs), ...Object.keys(commands), "help"]);
-    process.stderr.write(
-      `terse: there is no command "${name}"${meant ? `; did you mean "${meant}"?` : "."} See ./terse help.\n`,
+    print(
+      `terse: there is no command "${name}"${meant ? `; did you mean "${meant}"?` : "."} See ./terse help.`,
+      process.stderr,
     );
     process.exitCode = 2;
   } else {
@@ -108,7 +110,7 @@ try {
     await command();
   }
 } catch (error) {
-  if (error instanceof OptionsError) process.stderr.write(`error: ${error.message}\n`);
+  if (error instanceof OptionsError) printText(`error: ${linesOfError(error).join("\n")}`, process.stderr);
   else if (!(error instanceof SetUpFailed)) throw error;
   process.exitCode = 1;
 }

@@ -4,6 +4,7 @@
  */
 import { closeSync, rmSync, statSync, writeFileSync, writeSync } from "node:fs";
 import { pathToFileURL } from "node:url";
+import { linesOfError, printText } from "@terse/options";
 import { recipeKeys } from "@terse/train/recipe-schema";
 import { readArguments, usageOf } from "./arguments.ts";
 import { convergenceReport } from "./convergence/report.ts";
@@ -69,7 +70,7 @@ async function main(argv: readonly string[]): Promise<void> {
       }
     } catch (error) {
       // The other settings are measured all the same.
-      process.stderr.write(`error: ${suite}, ${setting}: ${(error as Error).message}\n`);
+      printText(`error: ${suite}, ${setting}: ${linesOfError(error).join("\n")}`, process.stderr);
       process.exitCode = 1;
       continue;
     } finally {
@@ -106,6 +107,6 @@ function keep(suite: string, now: readonly RecordedLine[]): void {
 try {
   await main(process.argv.slice(2));
 } catch (error) {
-  process.stderr.write(`error: ${error instanceof Error ? error.message : String(error)}\n`);
+  printText(`error: ${linesOfError(error).join("\n")}`, process.stderr);
   process.exitCode = 1;
 }

@@ -1,7 +1,7 @@
 /** `./terse page RUN…`: shows runs until it is ended. `follow-run.ts` shows the run of a training. */
 import { existsSync, globSync, statSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { OptionsError, print } from "@terse/options";
+import { linesOfError, OptionsError, print, printText } from "@terse/options";
 import { tokenVariable } from "./access.ts";
 import { readArguments, usage } from "./arguments.ts";
 import { openRuns } from "./run-folder.ts";
@@ -30,7 +30,7 @@ async function main(): Promise<number> {
     for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.once(signal, resolve);
   });
   await using server = await servePage(runs, args.address, process.env[tokenVariable] || undefined);
-  print(`${runs.map(({ name }) => name).join(", ")}: ${server.url}\nCtrl-C ends it`);
+  print([`${runs.map(({ name }) => name).join(", ")}: ${server.url}`, "Ctrl-C ends it"]);
   await ended;
   return 0;
 }
@@ -45,6 +45,6 @@ function newestRun(): string[] {
 try {
   process.exitCode = await main();
 } catch (error) {
-  print(`error: ${(error as Error).message}`, process.stderr);
+  printText(`error: ${linesOfError(error).join("\n")}`, process.stderr);
   process.exitCode = error instanceof OptionsError ? 2 : 1;
 }

@@ -15,7 +15,7 @@ it("the sentence of a failure is that of the first error, not of what failed whi
   expect(sentence(error)).toBe("the data is wrong");
 });
 
-it("a failure gives the terminal no command of a name or a peer that its sentence has", () => {
+it("a failure gives the terminal no command, and no line, of a name or a peer that its sentence has", () => {
   let said = "";
   const write = vi.spyOn(process.stderr, "write").mockImplementation((text) => {
     said += text;
@@ -29,5 +29,5 @@ it("a failure gives the terminal no command of a name or a peer that its sentenc
     if (send) process.send = send;
     write.mockRestore();
   }
-  expect(said).toBe("error: there is no a·]52;c;cm0=·b·c\nsecond line\n");
+  expect(said).toBe("error: there is no a·]52;c;cm0=·b·c·second line\n");
 });

@@ -1,11 +1,11 @@
-/** One sentence for the user when a command fails; with TERSE_DEBUG the stack too. */
-import { print } from "@terse/options";
+/** One sentence for the user when a command fails, or a line for each option; with TERSE_DEBUG the stack too. */
+import { linesOfError, printText } from "@terse/options";
 import { hasLauncher, tellLauncher } from "./to-launcher.ts";
 
 export function sentence(thrown: unknown): string {
   const error = firstOf(thrown);
   if (process.env["TERSE_DEBUG"] && error instanceof Error) return error.stack ?? error.message;
-  return error instanceof Error ? error.message : String(error);
+  return linesOfError(error).join("\n");
 }
 
 /** The first error, where closing things after it has failed too. */
@@ -19,6 +19,6 @@ export function reportFailure(thrown: unknown): number {
   const message = sentence(error);
   const name = error instanceof Error ? error.name : "Error";
   if (hasLauncher()) tellLauncher({ failed: { name, message } });
-  else print(`error: ${message}`, process.stderr);
+  else printText(`error: ${message}`, process.stderr);
   return 1;
 }

@@ -3,7 +3,7 @@ import { resolve } from "node:path";
 import { philox, wordsOf } from "@terse/codecs";
 import { chatPrompt, datasets, openTokenizer, type Tokenizer } from "@terse/data";
 import { continuesText, generate, type Sampling, type TextModel } from "@terse/models";
-import { OptionsError, print } from "@terse/options";
+import { OptionsError, print, printText } from "@terse/options";
 import { describedAdapter } from "./adapter/adapter-folder.ts";
 import { isAdapterFolder } from "./adapter/base.ts";
 import type { SampleArguments } from "./arguments.ts";
@@ -42,8 +42,8 @@ export async function sample({
   const options = { ...sampling, length: bytes, seed };
   if (chat) {
     const { text, ends } = await chatPrompt(await chatOptionsOf(run, model.vocabulary, { template, base }), prompt);
-    print(await continueText(model, tokenizer, text, { ...options, ends }));
-  } else print(`${prompt}${await continueText(model, tokenizer, prompt, options)}`);
+    printText(await continueText(model, tokenizer, text, { ...options, ends }));
+  } else printText(`${prompt}${await continueText(model, tokenizer, prompt, options)}`);
   return 0;
 }
 

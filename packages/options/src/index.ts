@@ -21,7 +21,7 @@ export {
   wordOf,
 } from "./parse-arguments.ts";
 export { parseOptions } from "./parse-options.ts";
-export { print, printable, printableLine } from "./print.ts";
+export { linesOfError, print, printable, printableLine, printText } from "./print.ts";
 export {
   finite,
   flag,

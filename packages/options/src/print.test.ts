@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { print, printable, printableLine } from "./print.ts";
+import { OptionsError } from "./options-error.ts";
+import { linesOfError, print, printable, printableLine, printText } from "./print.ts";
 
 describe("a text of others", () => {
   it.each([
@@ -25,7 +26,20 @@ describe("a text of others", () => {
 
   it("is printed with the end of its line", () => {
     let out = "";
-    print("a\u001b[1m\nb", { write: (text) => (out += text) });
+    printText("a\u001b[1m\nb", { write: (text) => (out += text) });
     expect(out).toBe("a·[1m\nb\n");
+  });
+
+  it("begins no line, as a part of a line or of an error", () => {
+    const name = "a\nresume: rm\u001b[1m";
+    let out = "";
+    print([name, "b"], { write: (text) => (out += text) });
+    print(name, { write: (text) => (out += text) });
+    expect(out).toBe("a·resume: rm·[1m\nb\na·resume: rm·[1m\n");
+    expect(linesOfError(new Error(name))).toEqual(["a·resume: rm·[1m"]);
+    expect(linesOfError(new OptionsError([{ path: name, problem: "x", remedy: "y" }, "z"]))).toEqual([
+      "a·resume: rm·[1m: x; y",
+      "z",
+    ]);
   });
 });

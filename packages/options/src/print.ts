@@ -4,6 +4,8 @@
  * added after this.
  */
 
+import { OptionsError } from "./options-error.ts";
+
 /**
  * All that moves a cursor or begins a command of the terminal, and what changes the direction of the text around it.
  * Newlines and tabs stay.
@@ -16,7 +18,22 @@ export const printable = (text: string): string => text.replaceAll(commands, "·
 /** `printable` in one line: newlines and tabs become dots too, so that a text cannot imitate the line after it. */
 export const printableLine = (text: string): string => printable(text).replaceAll(/[\n\t]/g, "·");
 
-/** Prints a text of one or several lines, made `printable`, and a newline after it. */
-export function print(text: string, out: { write(text: string): unknown } = process.stdout): void {
+interface Out {
+  write(text: string): unknown;
+}
+
+/** Prints a line, or several: each of them `printableLine`, so that no name in it begins another line. */
+export function print(lines: string | readonly string[], out: Out = process.stdout): void {
+  for (const line of typeof lines === "string" ? [lines] : lines) out.write(`${printableLine(line)}\n`);
+}
+
+/** Prints a text that has lines of its own, `printable`, and a newline after it. */
+export function printText(text: string, out: Out = process.stdout): void {
   out.write(`${printable(text)}\n`);
+}
+
+/** The lines of an error's message, each `printableLine`: of options one for each problem, of others a single one. */
+export function linesOfError(error: unknown): string[] {
+  if (error instanceof OptionsError) return error.lines.map(printableLine);
+  return [printableLine(error instanceof Error ? error.message : String(error))];
 }

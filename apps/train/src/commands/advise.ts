@@ -43,6 +43,6 @@ export async function adviseCommand(argv: readonly string[]): Promise<void> {
       `${run} has not measured its network, because it had fewer than 50 steps, or advise: false; give a link, such as --link 1gbit,50us`,
     ]);
   const advice = await advise(recipe, measured, network);
-  const text = flags.json ? JSON.stringify({ ...advice, settled }) : adviceText(advice, methodName(recipe)).join("\n");
+  const text = flags.json ? JSON.stringify({ ...advice, settled }) : adviceText(advice, methodName(recipe));
   print(text);
 }

@@ -49,9 +49,9 @@ export async function compareCommand(argv: readonly string[]): Promise<void> {
       runs.push({ run: names[i]!, recipe, lines: await readMetrics(run, (problem) => problems.push(problem)) });
     });
   for (const problem of problems) print(problem, process.stderr); // not where --json is read
-  if (runs.length === 0) throw new CheckpointError(absent.join("\n"));
-  print((words.length > 2 ? ofGroups(groupsOf(runs), flags) : ofRuns(runs, flags)).join("\n"));
-  if (absent.length > 0) throw new CheckpointError(absent.join("\n"));
+  if (runs.length === 0) throw new OptionsError(absent);
+  print(words.length > 2 ? ofGroups(groupsOf(runs), flags) : ofRuns(runs, flags));
+  if (absent.length > 0) throw new OptionsError(absent);
 }
 
 interface Form {

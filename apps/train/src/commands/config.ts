@@ -49,7 +49,7 @@ export async function configCommand(argv: readonly string[]): Promise<void> {
     throw new OptionsError([
       `${["config", ...words].join(" ").trim()}: the commands are ./terse config explain [KEY], and ./terse config schema`,
     ]);
-  print(explain(key).join("\n"));
+  print(explain(key));
 }
 
 /**

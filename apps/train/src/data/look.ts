@@ -1,6 +1,6 @@
 /** `./terse data look ROWS`: the first rows for fine-tuning as a model sees them, and what of them is learned. */
 import { type ChatRowOptions, datasets, lookAtChat } from "@terse/data";
-import { OptionsError, parseArguments, parseOptions, print, v, wholeNumberFrom } from "@terse/options";
+import { OptionsError, parseArguments, parseOptions, print, printText, v, wholeNumberFrom } from "@terse/options";
 import { amountText } from "../format.ts";
 
 /** How rows are read, by the names of a recipe's keys. */
@@ -33,9 +33,9 @@ export async function look(argv: readonly string[]): Promise<void> {
   const { rows, remarks } = await lookAtChat(rowOptions(path, keys), { count, most: blockSize });
   for (const { tokens, parts } of rows) {
     const learned = parts.map(({ text, learned }) => (learned ? `⟦${text}⟧` : text)).join("");
-    print(`── ${amountText(tokens, "token")}; ⟦what is learned⟧\n${learned}`);
+    printText(`── ${amountText(tokens, "token")}; ⟦what is learned⟧\n${learned}`);
   }
-  print(["──", ...remarks].join("\n"));
+  print(["──", ...remarks]);
 }
 
 /** Throws `OptionsError`. */

@@ -14,6 +14,7 @@ import { nearest, numberFrom, OptionsError, parseArguments, print, wholeNumberFr
 import { reportFailure } from "../failure.ts";
 import { amountText, bytesText, durationText } from "../format.ts";
 import { inventoryLines } from "../inventory-lines.ts";
+import { quotedForShell } from "../saves/resume-command.ts";
 import { look } from "./look.ts";
 import { prepareRowsCommand } from "./prepare-rows-command.ts";
 import { ProgressBar } from "./progress-bar.ts";
@@ -97,17 +98,17 @@ async function prepare(
   const known =
     tokenizer === "gpt2"
       ? "--model.name=gpt2"
-      : `--data.vocabulary=${vocabulary} --data.tokenizer=${tokenizer} --model.vocabulary=${vocabulary}`;
+      : `--data.vocabulary=${vocabulary} --data.tokenizer=${quotedForShell(tokenizer)} --model.vocabulary=${vocabulary}`;
   say(
     ...inventoryLines(inventory),
     `${amountText(documents, "document")} tokenized by ${tokenizer} (${amountText(vocabulary, "token")}) in ${durationText(seconds)}`,
     ...withoutEnd(documents, opened, "--end-of-text"),
     ...files.map((file) => `wrote ${file.path}: ${amountText(file.tokens, "token")}, ${bytesText(file.bytes)}`),
-    `train with --data.name=tokens --data.path=${out} ${known}`,
+    `train with --data.name=tokens --data.path=${quotedForShell(out)} ${known}`,
   );
 }
 
-const say = (...lines: readonly string[]) => print(lines.join("\n"));
+const say = (...lines: readonly string[]) => print(lines);
 
 try {
   await main(process.argv.slice(2));

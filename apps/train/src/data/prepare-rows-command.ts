@@ -4,6 +4,7 @@ import { prepareRows } from "@terse/data";
 import { OptionsError, parseArguments, print } from "@terse/options";
 import { amountText, bytesText, durationText } from "../format.ts";
 import { inventoryLines } from "../inventory-lines.ts";
+import { quotedForShell } from "../saves/resume-command.ts";
 import { rowFlags, rowOptions } from "./look.ts";
 import { ProgressBar } from "./progress-bar.ts";
 import { untilSignal } from "./until-signal.ts";
@@ -24,20 +25,18 @@ export async function prepareRowsCommand(argv: readonly string[]): Promise<void>
     return prepareRows(options, (done, total) => bar.at(done, total));
   });
   const asked = Object.entries({ ...keys, ...(blockSize !== undefined && { blockSize }) });
-  print(
+  print([
+    ...inventoryLines(inventory),
+    ...remarks,
+    `tokenized in ${durationText((performance.now() - began) / 1000)}`,
+    ...files.map(
+      ({ path, rows, tokens, bytes }) =>
+        `wrote ${path}: ${amountText(rows, "row")}, ${amountText(tokens, "token")}, ${bytesText(bytes)}`,
+    ),
     [
-      ...inventoryLines(inventory),
-      ...remarks,
-      `tokenized in ${durationText((performance.now() - began) / 1000)}`,
-      ...files.map(
-        ({ path, rows, tokens, bytes }) =>
-          `wrote ${path}: ${amountText(rows, "row")}, ${amountText(tokens, "token")}, ${bytesText(bytes)}`,
-      ),
-      [
-        "train with --data.name=chat",
-        `--data.path=${out}`,
-        ...asked.map(([key, value]) => `--data.${key}=${value}`),
-      ].join(" "),
-    ].join("\n"),
-  );
+      "train with --data.name=chat",
+      `--data.path=${quotedForShell(out)}`,
+      ...asked.map(([key, value]) => `--data.${key}=${quotedForShell(String(value))}`),
+    ].join(" "),
+  ]);
 }

@@ -44,7 +44,7 @@ export async function dryRun(asked: TrainArguments): Promise<number> {
   const data = absent === undefined ? await dataLines(recipe) : [absent];
   const remarks = [...dropped, ...remarksOn(recipe), ...plan.remarks, ...data];
   const on = parsed === undefined ? "" : `, a link of ${linkText(parsed)} each`;
-  print([...planText(plan, ranks, on), ...methods, ...remarks].join("\n"));
+  print([...planText(plan, ranks, on), ...methods, ...remarks]);
   return 0;
 }
 

@@ -36,7 +36,7 @@ export async function runEval(args: EvalArguments): Promise<number> {
   await using world = await joinWorld(options);
   try {
     const found = await evaluation(args, world);
-    if (world.rank === 0) print(args.json ? JSON.stringify(found) : linesOf(found).join("\n"));
+    if (world.rank === 0) print(args.json ? JSON.stringify(found) : linesOf(found));
     return 0;
   } catch (error) {
     await endOthers(world, error);

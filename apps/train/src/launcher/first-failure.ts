@@ -1,5 +1,6 @@
 /** Which of the ranks that failed was the first, and what to tell the user. */
 import { constants } from "node:os";
+import { printableLine } from "@terse/options";
 import type { Failure } from "./rank-process.ts";
 
 /** Names of the errors of a rank that failed because another one did. */
@@ -43,7 +44,7 @@ export function describeFailure(first: Failure, failures: readonly Failure[], ra
   if (isOfAllRanks(first, failures, ranks)) return error!.message;
   const how = signal ? `was ended by ${signal}` : `ended with code ${code}`;
   const details = [
-    ...(log === undefined ? [] : [` Its log: ${log}.`]),
+    ...(log === undefined ? [] : [` Its log: ${printableLine(log)}.`]),
     ...(lastLines.length > 0 ? [` Its last output: ${lastLines.slice(-3).join(" | ")}`] : []), // with its own full stop
   ].join("");
   if (error) return `rank ${rank} on ${host}: ${error.message} (it ${how}).${details}`;

@@ -11,7 +11,7 @@ import {
   readWorldEnvironment,
   serveRendezvous,
 } from "@terse/collectives";
-import { print } from "@terse/options";
+import { print, printText } from "@terse/options";
 import { newToken, tokenVariable } from "@terse/page/access";
 import type { TrainArguments } from "../arguments.ts";
 import { exitCodeOf, isInterruption } from "../interruption.ts";
@@ -73,7 +73,7 @@ export async function launch(args: LaunchArguments): Promise<number> {
     if (first === undefined) return ended.interrupted ?? 0;
     const code = exitCodeOfFailure(first);
     if (isInterruption(first.code)) return code; // it has been saved
-    print(`error: ${describeFailure(first, ended.failures, ended.size)}`, process.stderr);
+    printText(`error: ${describeFailure(first, ended.failures, ended.size)}`, process.stderr);
     const isFinal = ended.interrupted !== undefined || isOfAllRanks(first, ended.failures, ended.size);
     if (isFinal || restarts === maxRestarts) return code;
     const from = run.folder === undefined ? "" : `, ${run.goesOn ? "from the last save" : "anew"} in ${run.folder}`;

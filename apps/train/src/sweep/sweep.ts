@@ -33,7 +33,7 @@ export async function sweep(args: SweepArguments): Promise<number> {
     args.jobs ?? defaultJobs({ ranks: plan.ranks, bytesPerRank: checked.bytesPerRank, hasGpu }, machine),
   );
   if (args.dryRun) {
-    print([...planText(plan, checked, jobs), ...namesOf(plan, resumed)].join("\n"));
+    print([...planText(plan, checked, jobs), ...namesOf(plan, resumed)]);
     return 0;
   }
   const folder = resumed ?? claimSweepFolder(args.out, plan.recipe);
@@ -42,7 +42,7 @@ export async function sweep(args: SweepArguments): Promise<number> {
     print(why, process.stderr),
   );
   if (resumed === undefined) await keepPlan(folder, plan, readTree(args.recipe ?? defaultRecipe).tree);
-  print([...planText(plan, checked, jobs), `sweep ${folder}`].join("\n"), out);
+  print([...planText(plan, checked, jobs), `sweep ${folder}`], out);
   const threads = threadsOf(jobs, plan.ranks, machine);
   const { failed, interrupted } = await runSweep(folder, plan, { jobs, threads, out });
 
@@ -51,7 +51,7 @@ export async function sweep(args: SweepArguments): Promise<number> {
   const picture = sweepPicture(plan, combinations);
   await atomicWriteText(join(folder, "table.txt"), `${table.join("\n")}\n`);
   if (picture !== undefined) await atomicWriteText(join(folder, "loss.svg"), picture);
-  print(["", ...table].join("\n"), out);
+  print(["", ...table], out);
   if (args.json) print(sweepJson(plan, combinations));
   if (picture !== undefined) print(`losses by steps, bytes and seconds: ${join(folder, "loss.svg")}`, out);
   for (const { run, code } of failed)
