@@ -4,6 +4,7 @@ import { nearest } from "../packages/options/src/nearest.ts";
 import { OptionsError } from "../packages/options/src/options-error.ts";
 import { parseArguments } from "../packages/options/src/parse-arguments.ts";
 import { linesOfError, print, printText } from "../packages/options/src/print.ts";
+import { watchOutput } from "../packages/options/src/watch-output.ts";
 import { build, check } from "./commands/check.ts";
 import { docs, docsFolder } from "./commands/docs.ts";
 import { doctor } from "./commands/doctor.ts";
@@ -94,6 +95,7 @@ function becomeNode(environment: Environment, nodeArguments: readonly string[]):
   return process.execve!(process.execPath, [process.execPath, ...nodeArguments], env);
 }
 
+watchOutput();
 try {
   const program = programs[name];
   if (program) becomeNode(await setUp(steps, program.needs), argumentsOf(program, [name, ...args]));

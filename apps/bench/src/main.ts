@@ -4,7 +4,7 @@
  */
 import { closeSync, rmSync, statSync, writeFileSync, writeSync } from "node:fs";
 import { pathToFileURL } from "node:url";
-import { linesOfError, printText } from "@terse/options";
+import { linesOfError, printText, watchOutput } from "@terse/options";
 import { recipeKeys } from "@terse/train/recipe-schema";
 import { readArguments, usageOf } from "./arguments.ts";
 import { convergenceReport } from "./convergence/report.ts";
@@ -104,6 +104,7 @@ function keep(suite: string, now: readonly RecordedLine[]): void {
   if (report) writeFileSync(place("md"), report(lines, provenance(lines)));
 }
 
+watchOutput();
 try {
   await main(process.argv.slice(2));
 } catch (error) {

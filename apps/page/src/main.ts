@@ -1,7 +1,7 @@
 /** `./terse page RUN…`: shows runs until it is ended. `follow-run.ts` shows the run of a training. */
 import { existsSync, globSync, statSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { linesOfError, OptionsError, print, printText } from "@terse/options";
+import { linesOfError, OptionsError, print, printText, watchOutput } from "@terse/options";
 import { tokenVariable } from "./access.ts";
 import { readArguments, usage } from "./arguments.ts";
 import { openRuns } from "./run-folder.ts";
@@ -42,6 +42,7 @@ function newestRun(): string[] {
   return [dirname(newest)];
 }
 
+watchOutput({ goesOn: true });
 try {
   process.exitCode = await main();
 } catch (error) {

@@ -1,4 +1,5 @@
 /** `./terse train`, `sample` and `eval`: decides whether this process is a launcher or a rank, and reports errors. */
+import { watchOutput } from "@terse/options";
 import { reportFailure } from "./failure.ts";
 import { printResume } from "./saves/resume-command.ts";
 
@@ -8,11 +9,7 @@ if (process.send) {
   process.channel?.unref();
 }
 
-// The reader of the output may stop, as in `… | head -1`: the rest is dropped.
-for (const stream of [process.stdout, process.stderr])
-  stream.on("error", (error: NodeJS.ErrnoException) => {
-    if (error.code !== "EPIPE") throw error;
-  });
+watchOutput({ goesOn: process.argv[2] === "train" });
 
 // Everything else is loaded after the lines above, because libtorch takes a moment to open.
 async function main(): Promise<number> {

@@ -37,6 +37,7 @@ export {
   unitInterval,
   unitIntervalFloat,
 } from "./schemas.ts";
+export { watchOutput } from "./watch-output.ts";
 export { parseYaml, parseYamlValue } from "./yaml.ts";
 
 // valibot itself, so that every package writes its schemas with the version that is used here.

@@ -1,6 +1,6 @@
 /** `./terse advise`, and the other commands that look at runs and recipes, and train nothing. */
 import { readFileSync } from "node:fs";
-import { OptionsError } from "@terse/options";
+import { OptionsError, watchOutput } from "@terse/options";
 import { reportFailure } from "../failure.ts";
 
 const commands: Record<string, () => Promise<(argv: readonly string[]) => Promise<void>>> = {
@@ -19,6 +19,7 @@ async function main([name = "", ...argv]: readonly string[]): Promise<void> {
   await (await command())(argv);
 }
 
+watchOutput();
 try {
   await main(process.argv.slice(2));
 } catch (error) {

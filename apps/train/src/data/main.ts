@@ -10,7 +10,7 @@ import {
   sources,
   withoutEnd,
 } from "@terse/data";
-import { nearest, numberFrom, OptionsError, parseArguments, print, wholeNumberFrom } from "@terse/options";
+import { nearest, numberFrom, OptionsError, parseArguments, print, watchOutput, wholeNumberFrom } from "@terse/options";
 import { reportFailure } from "../failure.ts";
 import { amountText, bytesText, durationText } from "../format.ts";
 import { inventoryLines } from "../inventory-lines.ts";
@@ -110,6 +110,7 @@ async function prepare(
 
 const say = (...lines: readonly string[]) => print(lines);
 
+watchOutput();
 try {
   await main(process.argv.slice(2));
 } catch (error) {

@@ -1,11 +1,8 @@
 /** `./terse sweep`: reports errors, and how to go on. */
+import { watchOutput } from "@terse/options";
 import { reportFailure } from "../failure.ts";
 
-// The reader of the output may stop, as in `… | head -1`: the rest is dropped, and the runs are ended.
-for (const stream of [process.stdout, process.stderr])
-  stream.on("error", (error: NodeJS.ErrnoException) => {
-    if (error.code !== "EPIPE") throw error;
-  });
+watchOutput({ goesOn: true });
 
 async function main(): Promise<number> {
   const { readSweepArguments, usage } = await import("./sweep-arguments.ts");
