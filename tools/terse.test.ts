@@ -175,3 +175,17 @@ describe("commands", () => {
     expect(helped).toEqual(new Set([...Object.keys(programs), ...own, "help"]));
   });
 });
+
+it("says in one sentence that the working folder was removed", () => {
+  const gone = join(scratchFolder(), "gone");
+  const script = 'mkdir "$1" && cd "$1" && rmdir "$1" && exec "$2" config explain seed';
+  const { status, stdout, stderr } = spawnSync("/bin/sh", ["-c", script, "sh", gone, join(root, "terse")], {
+    encoding: "utf8",
+  });
+  const said = stderr.replace(/^sh: .*getcwd.*\n/, ""); // by the shell itself
+  expect([status, stdout, said]).toEqual([
+    1,
+    "",
+    `terse: the folder in which you are was removed: go to another one, such as cd ${root}\n`,
+  ]);
+});
