@@ -4,6 +4,9 @@
 #include <ATen/autocast_mode.h>
 #include <torch/csrc/autograd/custom_function.h>
 
+#include <algorithm>
+#include <vector>
+
 #if defined(__x86_64__)
 #include <cpuid.h>
 #endif
@@ -52,8 +55,29 @@ bool is_faster() {
 #endif
 }
 
+bool is_f32_on_the_cpu(const at::Tensor& x) { return x.is_cpu() && x.scalar_type() == at::kFloat && x.layout() == at::kStrided; }
+
 // The weight in the type of x. A frozen one may be held in another type, to save memory.
 at::Tensor in_type_of(const at::Tensor& x, const at::Tensor& weight) { return weight.to(x.scalar_type()); }
+
+constexpr int64_t converted_at_once = int64_t{1} << 20;  // elements: the head of a small model has thirty times as many
+
+// Some rows of the weight in the type of x. On the CPU they are in memory that each thread keeps: what would be freed
+// after each product is aligned, and glibc uses such blocks again only in part.
+at::Tensor converted(const at::Tensor& x, const at::Tensor& rows) {
+    if (rows.scalar_type() == x.scalar_type() || rows.numel() > converted_at_once || !is_f32_on_the_cpu(x)) return in_type_of(x, rows);
+    static thread_local at::Tensor& kept = *new at::Tensor(at::empty({converted_at_once}, x.options().requires_grad(false)));
+    return kept.narrow(0, 0, rows.numel()).view(rows.sizes()).copy_(rows);
+}
+
+// Calls f(first row, rows in the type of x) for all rows of the weight: for parts, where they are converted. f keeps
+// none of them.
+template <typename F>
+void by_rows(const at::Tensor& x, const at::Tensor& weight, F f) {
+    const int64_t height = weight.size(0);
+    const int64_t most = weight.scalar_type() == x.scalar_type() ? height : std::max<int64_t>(1, converted_at_once / weight.size(1));
+    for (int64_t first = 0; first < height; first += most) f(first, converted(x, weight.narrow(0, first, std::min(most, height - first))));
+}
 
 // Its backward writes the weight's gradient to where the optimizer reads it. A frozen weight needs no x for that, and
 // one that is held in another type is converted again, so that no converted one is kept until then.
@@ -63,11 +87,15 @@ struct Linear : torch::autograd::Function<Linear> {
         context->saved_data["shape"] = x.sizes();
         context->saved_data["bias"] = bias.has_value();
         context->saved_data["by_onednn"] = by_onednn;
-        const at::Tensor w = in_type_of(x, weight);
-        if (!by_onednn) return at::linear(x, w, bias);
-        std::vector<int64_t> shape = x.sizes().vec();
-        shape.back() = weight.size(0);
-        return product(x.reshape({-1, w.size(1)}), w, bias).view(shape);
+        std::vector<at::Tensor> parts;  // (…, rows)
+        by_rows(x, weight, [&](int64_t first, const at::Tensor& w) {
+            const std::optional<at::Tensor> b = bias ? std::optional(bias->narrow(0, first, w.size(0))) : std::nullopt;
+            if (!by_onednn) return parts.push_back(at::linear(x, w, b));
+            std::vector<int64_t> shape = x.sizes().vec();
+            shape.back() = w.size(0);
+            parts.push_back(product(x.reshape({-1, w.size(1)}), w, b).view(shape));
+        });
+        return parts.size() == 1 ? parts[0] : at::cat(parts, -1);
     }
 
     static variable_list backward(AutogradContext* context, const variable_list& gradients) {
@@ -76,8 +104,12 @@ struct Linear : torch::autograd::Function<Linear> {
         const bool by_onednn = context->saved_data["by_onednn"].toBool();
         at::Tensor dx, dw, db;
         if (context->needs_input_grad(0)) {
-            const at::Tensor w = in_type_of(dy, weight);
-            dx = (by_onednn ? product(dy, w.t()) : dy.mm(w)).view(context->saved_data["shape"].toIntVector());
+            by_rows(dy, weight, [&](int64_t first, const at::Tensor& w) {
+                const at::Tensor own = w.size(0) == dy.size(1) ? dy : dy.narrow(1, first, w.size(0)).contiguous();
+                const at::Tensor part = by_onednn ? product(own, w.t()) : own.mm(w);
+                dx = dx.defined() ? dx.add_(part) : part;
+            });
+            dx = dx.view(context->saved_data["shape"].toIntVector());
         }
         if (context->needs_input_grad(1)) {
             const at::Tensor rows = x.reshape({-1, weight.size(1)});
@@ -90,8 +122,6 @@ struct Linear : torch::autograd::Function<Linear> {
         return {dx, dw, db, at::Tensor()};
     }
 };
-
-bool is_f32_on_the_cpu(const at::Tensor& x) { return x.is_cpu() && x.scalar_type() == at::kFloat && x.layout() == at::kStrided; }
 
 // Frozen, and held in another type than that of x.
 bool is_held(const at::Tensor& x, const at::Tensor& weight) {

@@ -26,8 +26,8 @@ import {
   type TrainingOptimizer,
 } from "@terse/optimizers";
 import { OptionsError, print } from "@terse/options";
-import { type Arena, manualSeed } from "@terse/tensor";
-import { addAdapter } from "./adapter/add-adapter.ts";
+import type { Arena } from "@terse/tensor";
+import { createWithAdapter } from "./adapter/add-adapter.ts";
 import { openDeviceOf } from "./device.ts";
 import { gatherTexts } from "./gather-texts.ts";
 import { hostsOf, hostsOfRanks } from "./hosts-of-ranks.ts";
@@ -47,9 +47,8 @@ export function buildModel(recipe: Recipe): Model {
   const [entry, data] = [models[name], datasets[dataName]];
   const device = openDeviceOf(recipe);
   checkFields(name, dataName);
-  manualSeed(recipe.seed);
   const facts = data.facts(dataOptions);
-  const model = inKeysOfRecipe(() => entry.create(options, facts));
+  const model = createWithAdapter(() => inKeysOfRecipe(() => entry.create(options, facts)), recipe);
   checkLength(facts, model);
   if (recipe.activationCheckpointing) {
     if (model.activationCheckpointing === undefined)
@@ -58,7 +57,6 @@ export function buildModel(recipe: Recipe): Model {
       ]);
     model.activationCheckpointing = true;
   }
-  addAdapter(model, recipe);
   return device === "cpu" ? model : model.to({ device });
 }
 

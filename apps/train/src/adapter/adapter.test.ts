@@ -4,11 +4,12 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { readSafetensors, saveModel, writeSafetensors } from "@terse/checkpoint";
 import { loopback } from "@terse/collectives";
-import { Llama, type LlamaOptions, loraOf } from "@terse/models";
+import { Llama, type LlamaOptions, loraOf, restoreModel } from "@terse/models";
 import { Arena, manualSeed } from "@terse/tensor";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { buildData, buildModel, buildOptimizer } from "../build.ts";
 import { forwardIn } from "../precision.ts";
+import { readRecipe } from "../recipe.ts";
 import { recipeFor } from "../recipe-for.ts";
 import { readInitialWeights } from "../saves/initial-weights.ts";
 import { loadModelOf } from "../saves/model-of-run.ts";
@@ -243,4 +244,23 @@ it("refuses to add an adapter to a run that has none, and to take it away", asyn
   expect(await failure({ to: 2, resume: true, keys: ["adapter.rank=4"] })).toMatch(
     /adapter\.rank: 4, and the save has 8: a resumed run keeps it/,
   );
+});
+
+it("refuses an adapter onto a base of another kind of model", async () => {
+  await run({ to: 1 });
+  const config = { model_type: "gpt2", vocab_size: 256, n_positions: 32, n_embd: 32, n_head: 4, n_layer: 2 };
+  const other = restoreModel(config);
+  await saveModel(join(folder, "other"), other.stateDict(), config, other);
+  cpSync(join(folder, "run", "step-1"), join(folder, "adapter"), { recursive: true });
+  rmSync(join(folder, "adapter", "manifest.json"));
+  const tensors = await readSafetensors(join(folder, "adapter", "adapter_model.safetensors"));
+  await writeSafetensors(join(folder, "adapter", "adapter_model.safetensors"), tensors); // as PEFT: no record of its base
+  expect(await failure({ to: 2, from: "adapter", base: "other", out: "second" })).toMatch(
+    /the adapter in .*adapter is of a llama, and its base, .*other, a gpt2: name the folder of its own base, --base FOLDER/,
+  );
+});
+
+it("takes recipe fine-tune, whose noDecay names norms that no adapter has", async () => {
+  expect(readRecipe("fine-tune", []).optimizer.noDecay).toEqual(["norm", "vector"]);
+  await run({ to: 1 }); // of that recipe
 });

@@ -5,8 +5,8 @@ import { join } from "node:path";
 import { saveModel } from "@terse/checkpoint";
 import { loopback } from "@terse/collectives";
 import { ResNet } from "@terse/models";
-import { Arena, manualSeed } from "@terse/tensor";
-import { afterAll, expect, it } from "vitest";
+import { Arena } from "@terse/tensor";
+import { afterAll, beforeAll, expect, it } from "vitest";
 import { readArguments } from "../arguments.ts";
 import { buildData, buildModel, buildOptimizer } from "../build.ts";
 import { readRecipe } from "../recipe.ts";
@@ -15,10 +15,10 @@ import { openRun } from "./open-run.ts";
 const folder = mkdtempSync(join(tmpdir(), "terse-new-head-"));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-const recipe = readRecipe("resnet18-cifar", ["model.width=4", "data.name=made-images", "steps=4"]);
+const plain = readRecipe("resnet18-cifar", ["model.width=4", "data.name=made-images", "steps=4"]);
 
 /** Begins a run on two ranks; resolves to the model's tensors on each, and to what the user is told. */
-async function begin(newHead: boolean, out: string) {
+async function begin(newHead: boolean, out: string, recipe = plain) {
   const groups = loopback(2);
   const args = { initFrom: join(folder, "weights"), ...(newHead && { newHead: true as const }), out, overrides: [] };
   try {
@@ -38,10 +38,10 @@ async function begin(newHead: boolean, out: string) {
   }
 }
 
+const published = new ResNet({ stem: "cifar", width: 4, classes: 1000 });
+beforeAll(() => saveModel(join(folder, "weights"), published.stateDict(), published.config));
+
 it("take all but the head, on every rank alike, only when asked, and say what is new", async () => {
-  manualSeed(9);
-  const published = new ResNet({ stem: "cifar", width: 4, classes: 1000 });
-  await saveModel(join(folder, "weights"), published.stateDict(), published.config);
   await expect(begin(false, join(folder, "refused"))).rejects.toThrow(
     /have another head: fc\.weight is \(1000, 32\) in the file and .*\. With --new-head the others are loaded/,
   );
@@ -51,4 +51,12 @@ it("take all but the head, on every rank alike, only when asked, and say what is
   for (const [name, tensor] of published.stateDict())
     if (!name.startsWith("fc.")) expect(first!.tensors.get(name), name).toEqual(await tensor.toTypedArray());
   expect(() => readArguments(["train", "--new-head"])).toThrow(/--new-head: is for --init-from/);
+});
+
+it("refuse a new head that an adapter would leave as it is drawn, and train it where it is named", async () => {
+  const keys = ["model.width=4", "data.name=made-images", "steps=4", "adapter.name=lora", "adapter.targets=[conv1]"];
+  await expect(begin(true, join(folder, "frozen"), readRecipe("resnet18-cifar", keys))).rejects.toThrow(
+    /^--new-head: the head begins with random values, .* train it: --adapter\.modulesToSave='\[fc\]'$/,
+  );
+  await begin(true, join(folder, "trained"), readRecipe("resnet18-cifar", [...keys, "adapter.modulesToSave=[fc]"]));
 });

@@ -12,7 +12,7 @@ export { causalAttention, KeyValueCache } from "./causal-attention.ts";
 export { causalMask } from "./causal-mask.ts";
 export { CausalSelfAttention } from "./causal-self-attention.ts";
 export { Conv2d, type ConvolutionLayerOptions, type ConvolutionOptions, conv2d } from "./conv2d.ts";
-export { createParameter } from "./create-parameter.ts";
+export { createdIn, createParameter } from "./create-parameter.ts";
 export { type CrossEntropyOptions, crossEntropy } from "./cross-entropy.ts";
 export { Dropout, dropout } from "./dropout.ts";
 export { Embedding, type EmbeddingOptions, embedding } from "./embedding.ts";

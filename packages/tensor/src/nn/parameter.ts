@@ -1,5 +1,7 @@
 import { type DType, type Handle, native } from "@terse/native-tensor";
+import { empty } from "../factories.ts";
 import { handleOf, keep, scope } from "../lifetime.ts";
+import { noGrad } from "../no-grad.ts";
 import { Tensor } from "../tensor.ts";
 
 /**
@@ -9,6 +11,11 @@ import { Tensor } from "../tensor.ts";
 export const roles = ["matrix", "vector", "embedding", "head", "norm"] as const;
 
 export type Role = (typeof roles)[number];
+
+/** Elements that are drawn at once: whole blocks, so that libtorch draws the same numbers as for all together. */
+const drawnAtOnce = 1 << 16;
+/** Where they are drawn: glibc uses the memory of freed aligned blocks again only in part. */
+let drawn: Tensor | undefined;
 
 const detach = native.find("aten::detach");
 
@@ -34,6 +41,32 @@ export class Parameter extends Tensor {
     if (this.computesIn === null) return;
     this.holdIn(this.computesIn);
     this.computesIn = null;
+  }
+
+  /**
+   * Sets the values that `fill` writes, each by itself. Where memory holds them in another type, `fill` writes parts of
+   * them in f32 on the CPU, and they are rounded.
+   */
+  draw(fill: (data: Tensor) => Tensor): this {
+    noGrad(() => {
+      if (this.computesIn === null) return void fill(this);
+      const { length } = this;
+      drawn ??= empty([drawnAtOnce], { device: "cpu" }).keep();
+      for (let at = 0; at < length; at += drawnAtOnce)
+        scope(() => {
+          const count = Math.min(drawnAtOnce, length - at);
+          this.detach()
+            .view(length)
+            .narrow(0, at, count)
+            .copy_(fill(drawn!.narrow(0, 0, count)));
+        });
+    });
+    return this;
+  }
+
+  override normal_(options?: { mean?: number; std?: number }): this {
+    if (this.computesIn === null) return super.normal_(options);
+    return this.draw((data) => data.normal_(options));
   }
 
   constructor(data: Tensor, { role }: { role: Role }) {
