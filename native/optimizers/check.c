@@ -107,24 +107,37 @@ static size_t run_lion(const terse_lion *lion, state *s, int kernel, size_t n, c
 static const char *const lion_kernels[] = {"lion vote", "lion step", "apply_signs", "apply_ternary", "apply_tally", "lion mix"};
 static const float worst[] = {NAN, -NAN, INFINITY, -INFINITY};
 
-// Walks so long that they measure both orders, and what to prefetch: they give the same bits as the scalar kernel,
-// and afterwards both are known.
-static void check_long_walk(const terse_lion *lion, const terse_lion *scalar) {
-    enum { LENGTH = (8 << 20) + 777 };
-    const terse_lion_options o = {0.01, 0.9, 0.99, 0.1, TERSE_LION_PLUS, 1};
-    float *const floats = malloc(6 * sizeof(float) * LENGTH), *part[6];
-    if (!floats) return expect(0, "lion step", lion->implementation, LENGTH, "there is no memory for this check");
-    for (int j = 0; j < 6; j++) part[j] = floats + (size_t)j * LENGTH;
+// A walk so long that it measures the order and what to prefetch gives the bits of the scalar kernel. Afterwards one
+// more file knows both: this kernel's, and no other's.
+enum { LENGTH = (8 << 20) + 777, ARRAYS = 4 };
+typedef size_t long_step(const void *kernel, float *const array[ARRAYS]);
+
+static void check_long_walk(const char *name, const char *implementation, long_step *step, const void *kernel, const void *scalar) {
+    float *const floats = malloc(2 * ARRAYS * sizeof(float) * LENGTH), *mine[ARRAYS], *expected[ARRAYS];
+    if (!floats) return expect(0, name, implementation, LENGTH, "there is no memory for this check");
+    for (size_t j = 0; j < ARRAYS; j++) {
+        mine[j] = floats + j * LENGTH;
+        expected[j] = floats + (ARRAYS + j) * LENGTH;
+    }
     for (size_t i = 0; i < LENGTH; i++)
-        for (int j = 0; j < 3; j++) part[j][i] = part[3 + j][i] = random_float();
+        for (int j = 0; j < ARRAYS; j++) mine[j][i] = expected[j][i] = (float)(random_word() >> 40) * 0x1p-24f;
     terse_walk_use(0, 0);
-    const size_t accepted = lion->step(part[0], part[1], part[2], LENGTH, &o);
-    const unsigned order = terse_walk_order();
-    scalar->step(part[3], part[4], part[5], LENGTH, &o);
-    expect(accepted == LENGTH && !memcmp(part[0], part[3], 2 * sizeof(float) * LENGTH), "lion step", lion->implementation, LENGTH, "a walk that measures");
-    expect(lion == scalar ? order == 0 : order == 1 || order == 4, "lion step", lion->implementation, LENGTH, "the order is known after a long walk");
-    expect((terse_walk_fetches() >= 0) == (lion != scalar), "lion step", lion->implementation, LENGTH, "what to prefetch is known after a long walk");
+    const unsigned before = terse_walk_measured();
+    const size_t accepted = step(kernel, mine);
+    expect(terse_walk_measured() == before + (kernel != scalar), name, implementation, LENGTH, "a long walk measures for this kernel alone");
+    step(scalar, expected);
+    expect(accepted == LENGTH && !memcmp(floats, floats + (size_t)ARRAYS * LENGTH, ARRAYS * sizeof(float) * LENGTH), name, implementation, LENGTH, "a walk that measures");
     free(floats);
+}
+
+static size_t long_lion(const void *kernel, float *const array[ARRAYS]) {
+    const terse_lion_options o = {0.01, 0.9, 0.99, 0.1, TERSE_LION_PLUS, 1};
+    return ((const terse_lion *)kernel)->step(array[0], array[1], array[2], LENGTH, &o);
+}
+
+static size_t long_adamw(const void *kernel, float *const array[ARRAYS]) {
+    const terse_adamw_options o = {0.01, 0.9, 0.999, 1e-8, 0.1, 1, 1};
+    return ((const terse_adamw *)kernel)->step(array[0], array[1], array[2], array[3], LENGTH, &o);
 }
 
 static void check_lion(const terse_lion *lion, const terse_lion *scalar) {
@@ -164,7 +177,7 @@ static void check_lion(const terse_lion *lion, const terse_lion *scalar) {
             memset(scalars.wire, SENTINEL, sizeof scalars.wire);
             expect(same(), "lion step", by, n, "vote and apply_signs give other bits");
         }
-    check_long_walk(lion, scalar);
+    check_long_walk("lion step", by, long_lion, lion, scalar);
     expect(lion->apply_tally(mine.theta, NULL, 0, 1, 1, 1) == TERSE_OPTIMIZER_BAD_RANKS, "apply_tally", by, 1, "0 ranks are refused");
     expect(lion->apply_tally(mine.theta, NULL, 1025, 1, 1, 1) == TERSE_OPTIMIZER_BAD_RANKS, "apply_tally", by, 1, "1025 ranks are refused");
 }
@@ -202,6 +215,7 @@ static void check_adamw(const terse_adamw *adamw, const terse_adamw *scalar) {
                 expect(same_outside(n), "adamw step", by, n, "memory outside the arrays, after a bad element");
             }
         }
+    check_long_walk("adamw step", by, long_adamw, adamw, scalar);
 }
 
 static void check_reductions(const terse_reductions *reductions, const terse_reductions *scalar) {

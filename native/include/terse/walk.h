@@ -2,8 +2,8 @@
 //
 // A walk goes in rounds of 64 elements, through one page of 4 KiB after the other, or through four pages in turn. A
 // processor's own prefetching ends where a page ends; with four pages in flight it waits less there, but four streams
-// at once can be worse for it elsewhere. So no order is best everywhere, and the first long walks of a process measure
-// which one is faster (walk.c). The results do not depend on the order. 64 Mi floats, 4 KiB pages, one thread, time of
+// at once can be worse for it elsewhere. So no order is best everywhere, and the first long walks of a kernel file
+// measure which one is faster for its arrays (walk.c). The results do not depend on the order. 64 Mi floats, 4 KiB pages, one thread, time of
 // four pages in turn / time in order:
 //
 //                       one array              two arrays           three arrays
@@ -53,6 +53,21 @@ enum {
 // What a walk prefetches.
 enum { TERSE_FETCH_NOTHING, TERSE_FETCH_AHEAD, TERSE_FETCH_NEXT_PAGE };
 
+// Which of two ways is faster: known, or what has been counted so far.
+typedef struct terse_walk_question {
+    unsigned answer, pairs, for_second;
+} terse_walk_question;
+
+typedef struct terse_walk_answers {
+    terse_walk_question order;      // in order; four pages in turn
+    terse_walk_question fetching;   // ahead; nothing
+    terse_walk_question next_page;  // as fetching says; the next page
+} terse_walk_answers;
+
+// The answers of the file that includes this header: an AdamW step of four arrays asks for itself, not a Lion step of
+// three.
+static __attribute__((unused)) terse_walk_answers terse_walk_here;
+
 // What a walk of n elements has measured; zeros at the beginning.
 typedef struct terse_walk_trial {
     unsigned stretches;
@@ -63,23 +78,20 @@ typedef struct terse_walk_trial {
 } terse_walk_trial;
 
 // How many pages the next stretch of a walk of n elements takes in turn: 1 or 4.
-size_t terse_walk_pages(terse_walk_trial *trial, size_t n);
+size_t terse_walk_pages(terse_walk_answers *answers, terse_walk_trial *trial, size_t n);
 
 // The same, and what it prefetches. The order is measured first, while it prefetches ahead.
-size_t terse_walk_way(terse_walk_trial *trial, size_t n, int *fetches);
+size_t terse_walk_way(terse_walk_answers *answers, terse_walk_trial *trial, size_t n, int *fetches);
 
 // What the next stretch of a walk in order prefetches.
-int terse_walk_fetching_next(terse_walk_trial *trial, size_t n);
+int terse_walk_fetching_next(terse_walk_answers *answers, terse_walk_trial *trial, size_t n);
 
-// All walks of the process take this many pages in turn, 1 or 4, and prefetch this; 0 pages: they measure both again.
-// For tests.
+// All walks of the process take this many pages in turn, 1 or 4, and prefetch this; 0 pages: what is measured. For
+// tests.
 void terse_walk_use(unsigned pages, int fetches);
 
-// How many pages walks take in turn; 0 as long as it is being measured.
-unsigned terse_walk_order(void);
-
-// What walks prefetch that can go without; -1 as long as it is being measured.
-int terse_walk_fetches(void);
+// How many kernel files know what to prefetch. For tests.
+unsigned terse_walk_measured(void);
 
 // Calls round(context, i) once for every whole round of n elements; i is the index of its first element. Returns the
 // index of the first element after the whole rounds. Always inlined, so that the context stays in registers.
@@ -87,7 +99,7 @@ static inline __attribute__((always_inline)) size_t terse_walk(size_t n, void (*
     terse_walk_trial trial = {0};
     size_t i = 0;
     while (n - i >= TERSE_WALK_GROUP) {
-        const size_t page = TERSE_WALK_GROUP / terse_walk_pages(&trial, n), end = n - i < TERSE_WALK_STRETCH ? n : i + TERSE_WALK_STRETCH;
+        const size_t page = TERSE_WALK_GROUP / terse_walk_pages(&terse_walk_here, &trial, n), end = n - i < TERSE_WALK_STRETCH ? n : i + TERSE_WALK_STRETCH;
         for (; end - i >= TERSE_WALK_GROUP; i += TERSE_WALK_GROUP)
             for (size_t at = 0; at < page; at += TERSE_ROUND)
                 for (size_t from = i + at; from < i + TERSE_WALK_GROUP; from += page) round(context, from);
@@ -102,7 +114,7 @@ static inline __attribute__((always_inline)) size_t terse_walk_fetching(size_t n
     size_t i = 0;
     while (n - i >= TERSE_WALK_GROUP) {
         int fetches;
-        const size_t page = TERSE_WALK_GROUP / terse_walk_way(&trial, n, &fetches), end = n - i < TERSE_WALK_STRETCH ? n : i + TERSE_WALK_STRETCH;
+        const size_t page = TERSE_WALK_GROUP / terse_walk_way(&terse_walk_here, &trial, n, &fetches), end = n - i < TERSE_WALK_STRETCH ? n : i + TERSE_WALK_STRETCH;
         for (; end - i >= TERSE_WALK_GROUP; i += TERSE_WALK_GROUP)
             for (size_t at = 0; at < page; at += TERSE_ROUND)
                 for (size_t from = i + at; from < i + TERSE_WALK_GROUP; from += page)
@@ -120,7 +132,7 @@ static inline __attribute__((always_inline)) void terse_walk_in_order(size_t n, 
     terse_walk_trial trial = {0};
     for (size_t from = 0; from < n; from += TERSE_WALK_STRETCH) {
         const size_t to = n - from < TERSE_WALK_STRETCH ? n : from + TERSE_WALK_STRETCH;
-        const int fetches = terse_walk_fetching_next(&trial, n);
+        const int fetches = terse_walk_fetching_next(&terse_walk_here, &trial, n);
         if (fetches == TERSE_FETCH_NEXT_PAGE) stretch(context, from, to, TERSE_FETCH_NEXT_PAGE);
         else if (fetches == TERSE_FETCH_AHEAD) stretch(context, from, to, TERSE_FETCH_AHEAD);
         else stretch(context, from, to, TERSE_FETCH_NOTHING);
