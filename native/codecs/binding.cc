@@ -35,6 +35,13 @@ float* floats_of(const Napi::Value& value, const char* what, size_t& n) {
     return static_cast<float*>(memory.data);
 }
 
+float* so_many_floats_of(const Napi::Value& value, const char* what, size_t expected) {
+    size_t n;
+    float* floats = floats_of(value, what, n);
+    if (n != expected) throw Napi::RangeError::New(value.Env(), std::string(what) + ": expected " + std::to_string(expected) + " floats, got " + std::to_string(n));
+    return floats;
+}
+
 size_t count_of(const Napi::Value& value, const char* what) {
     const double count = value.IsNumber() ? value.As<Napi::Number>().DoubleValue() : -1;
     if (!(count >= 0 && count <= 9007199254740991.0) || count != static_cast<double>(static_cast<int64_t>(count)))
@@ -194,10 +201,9 @@ struct Wires {
 
 Napi::Value encode_with_feedback(const Napi::CallbackInfo& info) {
     const terse_codec& codec = codec_of(info);
-    size_t n, errors, bad = 0;
+    size_t n, bad = 0;
     const float* x = floats_of(info[1], "x", n);
-    float* error = floats_of(info[2], "error", errors);
-    if (errors != n) throw Napi::RangeError::New(info.Env(), "error: expected " + std::to_string(n) + " floats, got " + std::to_string(errors));
+    float* error = so_many_floats_of(info[2], "error", n);
     const Options options(options_of(info, 3), options_of(info, 4), n);
     const size_t bytes = wire_bytes_of(info.Env(), codec, n, options);
     uint8_t* wire = bytes_of(info[0], "wire", bytes);
@@ -215,6 +221,40 @@ Napi::Value encode_sum_with_feedback(const Napi::CallbackInfo& info) {
     const Wires wires(info[1], "wires", bytes);
     const terse_codec_status status =
         terse_codec_encode_sum_with_feedback(&codec, wire, bytes, wires.pointers.data(), wires.pointers.size(), error, n, &options.c, &bad);
+    return status == TERSE_CODEC_BAD_WIRE ? Napi::Number::New(info.Env(), -1) : accepted(info.Env(), status, n, bad);
+}
+
+float float_of(const Napi::Object& from, const char* name) {
+    const Napi::Value value = from.Get(name);
+    if (!value.IsNumber()) throw Napi::TypeError::New(from.Env(), std::string(name) + ": expected a number");
+    return value.As<Napi::Number>().FloatValue();
+}
+
+Napi::Value encode_momentum(const Napi::CallbackInfo& info) {
+    const terse_codec& codec = codec_of(info);
+    size_t n, bad = 0;
+    float* error = floats_of(info[3], "error", n);
+    const float *m = so_many_floats_of(info[1], "m", n), *g = so_many_floats_of(info[2], "g", n);
+    const Napi::Object call = options_of(info, 5);
+    const Options options(options_of(info, 4), call, n);
+    const terse_momentum weights = {float_of(call, "keep"), float_of(call, "add"), float_of(call, "sent")};
+    const size_t bytes = wire_bytes_of(info.Env(), codec, n, options);
+    uint8_t* wire = bytes_of(info[0], "wire", bytes);
+    const terse_codec_status status = terse_codec_encode_momentum(&codec, wire, bytes, m, g, error, n, &weights, &options.c, &bad);
+    return accepted(info.Env(), status, n, bad);
+}
+
+Napi::Value encode_sum(const Napi::CallbackInfo& info) {
+    const terse_codec& codec = codec_of(info);
+    size_t n, bad = 0;
+    float* error = floats_of(info[2], "error", n);
+    const Napi::Object call = options_of(info, 4);
+    const Options options(options_of(info, 3), call, n);
+    const size_t bytes = wire_bytes_of(info.Env(), codec, n, options);
+    uint8_t* wire = bytes_of(info[0], "wire", bytes);
+    const Wires wires(info[1], "wires", bytes);
+    const terse_codec_status status =
+        terse_codec_encode_sum(&codec, wire, bytes, wires.pointers.data(), wires.pointers.size(), error, n, float_of(call, "sent"), &options.c, &bad);
     return status == TERSE_CODEC_BAD_WIRE ? Napi::Number::New(info.Env(), -1) : accepted(info.Env(), status, n, bad);
 }
 
@@ -284,6 +324,10 @@ Napi::Value codecs(const Napi::CallbackInfo& info) {
         object["encodeWithFeedback"] = Napi::Function::New<encode_with_feedback>(env, "encodeWithFeedback", data_of(codec));
         object["encodeSumWithFeedback"] = Napi::Function::New<encode_sum_with_feedback>(env, "encodeSumWithFeedback", data_of(codec));
         object["decodeAdd"] = Napi::Function::New<decode_add>(env, "decodeAdd", data_of(codec));
+        if (codec->encode_momentum) {
+            object["encodeMomentum"] = Napi::Function::New<encode_momentum>(env, "encodeMomentum", data_of(codec));
+            object["encodeSum"] = Napi::Function::New<encode_sum>(env, "encodeSum", data_of(codec));
+        }
         if (codec->scales) object["scales"] = Napi::Function::New<scales_of>(env, "scales", data_of(codec));
         list[i] = object;
     }

@@ -18,7 +18,7 @@ if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
 elseif(CMAKE_SYSTEM_PROCESSOR MATCHES "aarch64|arm64|ARM64")
   set(CODEC_INSTRUCTIONS neon)
 endif()
-set(CODEC_FLAGS_avx2 -mavx2 -mf16c)
+set(CODEC_FLAGS_avx2 -mavx2 -mfma -mf16c)
 set(CODEC_FLAGS_avx512 -mavx512f -mavx512bw -mavx512dq -mavx512vl)
 
 # terse_find_codecs() sets SCALAR, VECTORISED (for this processor), CONFIGURATIONS, CHECKS, KERNELS and KERNEL_CHECKS,

@@ -19,7 +19,7 @@ static int has_f16c(void) {
     return answer > 0;
 }
 // RUNS_<implementation>: can this machine run it?
-#define RUNS_avx2 (__builtin_cpu_supports("avx2") && has_f16c())
+#define RUNS_avx2 (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && has_f16c())
 #define RUNS_avx512                                                               \
     (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && \
      __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl"))

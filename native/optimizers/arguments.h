@@ -128,21 +128,6 @@ struct PackedMomentum {
     terse_packed_momentum from(size_t i) const { return {whole.signs ? whole.signs + i / 8 : nullptr, whole.hold ? whole.hold + i / 8 : nullptr, whole.scale}; }
 };
 
-// Several packed momenta.
-struct PackedMomenta {
-    std::vector<const uint8_t*> signs;
-    std::vector<float> scales;
-    PackedMomenta(const Napi::Value& value, size_t n) {
-        if (!value.IsArray()) throw Napi::TypeError::New(value.Env(), "wires: expected a list");
-        const Napi::Array list = value.As<Napi::Array>();
-        for (uint32_t r = 0; r < list.Length(); r++) {
-            const PackedMomentum one(list[r], n);
-            signs.push_back(one.whole.signs);
-            scales.push_back(one.whole.scale);
-        }
-    }
-};
-
 // The rows of a matrix with r columns.
 inline size_t rows_of(Napi::Env env, const char* what, size_t floats, size_t r) {
     if (floats % r != 0) throw Napi::RangeError::New(env, std::string(what) + ": " + std::to_string(floats) + " floats are no rows of " + std::to_string(r));

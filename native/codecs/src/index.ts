@@ -55,6 +55,18 @@ export interface DecodeCall {
   readonly hold?: Uint8Array | undefined;
 }
 
+/** What has been sent of an error, and which elements send nothing. An exact 0 is plus. */
+export interface SumCall extends DecodeCall {
+  readonly zero: "plus";
+  /** The magnitude on the wire that was written of this error last; 0 where there is none. */
+  readonly sent: number;
+}
+
+export interface MomentumCall extends Pick<SumCall, "zero" | "sent" | "hold"> {
+  readonly keep: number;
+  readonly add: number;
+}
+
 /** One implementation of one codec, as in `terse/codecs.h`. All implementations of a codec write the same bytes. */
 export interface CodecKernel {
   readonly name: string; // "sign"
@@ -81,6 +93,29 @@ export interface CodecKernel {
     error: Floats,
     parameters: Parameters,
     call: EncodeCall & DecodeCall,
+  ): number;
+  /**
+   * error = fma(add, g, fma(keep, m, error − sent sign(error))), wire = encode(error), in one pass. Returns n, or the
+   * index of the first element of `error` that is not finite. Absent if the codec has no such pass.
+   */
+  encodeMomentum?(
+    wire: Uint8Array,
+    m: Floats,
+    g: Floats,
+    error: Floats,
+    parameters: Parameters,
+    call: MomentumCall,
+  ): number;
+  /**
+   * error = error − sent sign(error) + scale Σ decode(wires), wire = encode(error), in one pass. Returns what
+   * `encodeMomentum` returns, or −1 where no encoder writes one of `wires`.
+   */
+  encodeSum?(
+    wire: Uint8Array,
+    wires: readonly Uint8Array[],
+    error: Floats,
+    parameters: Parameters,
+    call: SumCall,
   ): number;
   /**
    * sum += scale · decode(wire), the product rounded to fp32. False, and nothing added: no encoder writes such a wire.

@@ -121,6 +121,12 @@ inline terse_codec_options terse_codec_default_options() {
 #define TERSE_CODEC_OPTIONS {.size = sizeof(terse_codec_options), .scale = 1.0f, .decay = 1.0f}
 #endif
 
+// What terse_codec_encode_momentum adds to an error, and what has been sent of it.
+typedef struct terse_momentum {
+    float keep, add;  // the factors of the momentum and of the gradient
+    float sent;       // the magnitude on the wire that was written of this error last; 0: none
+} terse_momentum;
+
 // Which options a codec takes.
 enum {
     TERSE_TAKES_ZERO = 1 << 0, TERSE_TAKES_HOLD = 1 << 1, TERSE_TAKES_RANDOM = 1 << 2, TERSE_TAKES_BLOCK = 1 << 3,
@@ -164,6 +170,10 @@ typedef struct terse_codec {
     size_t (*encode_at_once)(uint8_t *wire, const float *x, size_t n, const terse_codec_options *options);
     // Of blocks of at most so many elements encode computes the scales; prepare does nothing then.
     size_t blocks_in_encode;
+    // terse_codec_encode_momentum and terse_codec_encode_sum, on all threads. They return n, or the index of the first
+    // element of error that is not finite. NULL: the codec has none.
+    size_t (*encode_momentum)(uint8_t *wire, const float *m, const float *g, float *error, size_t n, const terse_momentum *weights, const terse_codec_options *options);
+    size_t (*encode_sum)(uint8_t *wire, const uint8_t *const *wires, size_t count, float *error, size_t n, float sent, const terse_codec_options *options);
 } terse_codec;
 
 // The best implementation that this machine can run. `implementation` forces one. NULL: the one that the environment
@@ -198,6 +208,21 @@ TERSE_API terse_codec_status terse_codec_encode_with_feedback(const terse_codec 
 TERSE_API terse_codec_status terse_codec_encode_sum_with_feedback(const terse_codec *codec, uint8_t *wire, size_t wire_bytes,
                                                                   const uint8_t *const *wires, size_t count, float *error, size_t n,
                                                                   const terse_codec_options *options, size_t *bad);
+
+// A momentum with error compensation, in one pass: 1-bit Adam (Tang et al. 2021) and 1-bit LAMB. For codecs of one
+// magnitude; all floats are one scale group, and options.zero is TERSE_ZERO_PLUS.
+//   error = error - sent * sign(error)                where sign(0) is 1: what the wire before could not say
+//   error = fma(add, g, fma(keep, m, error))
+//   wire  = encode(error)
+// Unlike in encode_with_feedback, error still holds what this wire says; the next call subtracts it. Masked elements
+// have sent nothing. On TERSE_CODEC_NOT_FINITE error is undefined, and *bad is its first element that is not finite.
+TERSE_API terse_codec_status terse_codec_encode_momentum(const terse_codec *codec, uint8_t *wire, size_t wire_bytes, const float *m, const float *g,
+                                                         float *error, size_t n, const terse_momentum *weights, const terse_codec_options *options, size_t *bad);
+
+// The same for the owner of a chunk: error = error - sent * sign(error) + scale * decode(wires[0]) + ..., wire =
+// encode(error). Masked elements stay as they are. On TERSE_CODEC_BAD_WIRE nothing has changed.
+TERSE_API terse_codec_status terse_codec_encode_sum(const terse_codec *codec, uint8_t *wire, size_t wire_bytes, const uint8_t *const *wires, size_t count,
+                                                    float *error, size_t n, float sent, const terse_codec_options *options, size_t *bad);
 
 // sum += scale * decode(wire). On failure sum is as it was.
 TERSE_API terse_codec_status terse_codec_decode_add(const terse_codec *codec, float *sum, size_t n, const uint8_t *wire, size_t wire_bytes,

@@ -137,21 +137,6 @@ typedef struct terse_moments {
     // accumulate, and squares of the new m and v
     size_t (*accumulate_and_squares)(const float *theta, float *m, float *v, const float *g, size_t n, const terse_moments_options *options, const terse_adam_update *update, double sums[2]);
 
-    // What a rank has to send, x, and its signs. Before, error is the x of the step before, of which +-sent has been
-    // sent:
-    //   error = fma(add, g, fma(keep, m, error - sent sign(error)))
-    //   signs = error >= 0                                              (n + 7) / 8 bytes, pads 0
-    // Returns the sum of error^2 in fp64, which is not finite if an element is not: partial sum j adds the elements i
-    // with i mod 16 = j, and a tree adds these. Elements whose bit of hold is 1 send nothing: their sign bit is 0, they
-    // do not count in the sum, and nothing was sent of them. hold: (n + 7) / 8 bytes, or NULL.
-    double (*carry)(float *error, uint8_t *signs, const float *m, const float *g, const uint8_t *hold, size_t n, float keep, float add, float sent);
-
-    // The same for the owner of a chunk, who adds what all ranks sent:
-    //   error = error - sent sign(error), then for r = 0, 1, ...
-    //   error = error + scales[r] where the bit of wires[r] is 1, error - scales[r] where it is 0
-    // Elements whose bit of hold is 1 stay as they are.
-    double (*carry_mean)(float *error, uint8_t *signs, const uint8_t *const *wires, const float *scales, size_t ranks, const uint8_t *hold, size_t n, float sent);
-
     // theta = theta - rate u. With a packed momentum m = that first.
     void (*apply)(float *theta, float *m, const float *v, size_t n, const terse_adam_update *update, float rate, const terse_packed_momentum *packed);
 

@@ -14,50 +14,6 @@ Napi::Value accumulate(const Napi::CallbackInfo& info) {
     return accepted(info, accepted_in_parallel(n, [&](size_t i, size_t count) { return moments.accumulate(m + i, v + i, g + i, count, &options); }));
 }
 
-// The sum of the chunks' squares, added in order, so that it does not depend on the number of threads; and the index of
-// the first element that is not finite, or n.
-Napi::Value squares_of(const Napi::CallbackInfo& info, const std::vector<double>& chunks, const float* error, size_t n) {
-    double both[2] = {0, static_cast<double>(n)};
-    for (const double chunk : chunks) both[0] += chunk;
-    if (!std::isfinite(both[0])) both[1] = static_cast<double>(std::find_if(error, error + n, [](float x) { return !std::isfinite(x); }) - error);
-    return two_numbers(info.Env(), both);
-}
-
-Napi::Value carry(const Napi::CallbackInfo& info) {
-    size_t n;
-    float* error = first_floats_of(info[0], "error", n);
-    uint8_t* signs = packed_signs_of(info[1], "signs", n);
-    const float* m = floats_of(info[2], "m", n);
-    const float* g = floats_of(info[3], "g", n);
-    const Napi::Object given = options_of(info, 4);
-    const uint8_t* hold = hold_of(given, n);
-    const float keep = static_cast<float>(number_of(given, "keep")), add = static_cast<float>(number_of(given, "add")), sent = static_cast<float>(number_of(given, "sent"));
-    const terse_moments& moments = table_of<terse_moments>(info);
-    std::vector<double> chunks(n / TERSE_REDUCTION_CHUNK + 1, 0.0);
-    in_chunks(n, [&](size_t chunk, size_t i, size_t count) {
-        chunks[chunk] = moments.carry(error + i, signs + i / 8, m + i, g + i, hold ? hold + i / 8 : nullptr, count, keep, add, sent);
-    });
-    return squares_of(info, chunks, error, n);
-}
-
-Napi::Value carry_mean(const Napi::CallbackInfo& info) {
-    size_t n;
-    float* error = first_floats_of(info[0], "error", n);
-    uint8_t* signs = packed_signs_of(info[1], "signs", n);
-    const PackedMomenta wires(info[2], n);
-    const Napi::Object given = options_of(info, 3);
-    const uint8_t* hold = hold_of(given, n);
-    const float sent = static_cast<float>(number_of(given, "sent"));
-    const terse_moments& moments = table_of<terse_moments>(info);
-    std::vector<double> chunks(n / TERSE_REDUCTION_CHUNK + 1, 0.0);
-    in_chunks(n, [&](size_t chunk, size_t i, size_t count) {
-        std::vector<const uint8_t*> part(wires.signs);
-        for (auto& from : part) from += i / 8;
-        chunks[chunk] = moments.carry_mean(error + i, signs + i / 8, part.data(), wires.scales.data(), part.size(), hold ? hold + i / 8 : nullptr, count, sent);
-    });
-    return squares_of(info, chunks, error, n);
-}
-
 // The sums of chunks are added in order, so they do not depend on the number of threads.
 Napi::Value squares(const Napi::CallbackInfo& info) {
     size_t n;
@@ -138,8 +94,6 @@ Napi::Value refresh(const Napi::CallbackInfo& info) {
 Napi::Value moments(const Napi::CallbackInfo& info) {
     return implementations(info, terse_moments_at, {
         method<accumulate>("accumulate"),
-        method<carry>("carry"),
-        method<carry_mean>("carryMean"),
         method<squares>("squares"),
         method<accumulate_and_squares>("accumulateAndSquares"),
         method<apply>("apply"),

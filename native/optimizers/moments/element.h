@@ -18,9 +18,6 @@ static inline moments_weights moments_weights_of(double beta1, double beta2, flo
 TERSE_ELEMENT float next_m(moments_weights w, float m, float scaled) { return w.m_in_m * m + w.g_in_m * scaled; }
 TERSE_ELEMENT float next_v(moments_weights w, float v, float scaled) { return w.v_in_v * v + w.g_in_v * scaled * scaled; }
 
-// Each product is added with one rounding, as libtorch's add_ with alpha does it.
-TERSE_ELEMENT float carried(float error, float m, float g, float keep, float add) { return fmaf(add, g, fmaf(keep, m, error)); }
-
 // An update of Adam's form.
 typedef struct adam_form {
     float first, second, epsilon, decay;

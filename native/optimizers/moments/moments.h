@@ -2,13 +2,8 @@
 // moments.c, moments_avx2.c and moments_avx512.c compile them for different instructions, with the same bits. Each
 // defines, for blocks of 64 elements:
 //
-//   uint64_t plus_of_block(const float *x)                                          bit k: whether x[k] >= 0
 //   void unpack_block(float *m, uint64_t plus, float if_plus, float if_minus)
 //                                                                    m[k] = if_plus where bit k is 1, else if_minus
-//   void add_to_block(float *x, const uint8_t *const *wires, const float *scales, size_t ranks, size_t byte)
-//                                                                                   x[k] += +-scales[r] for r = 0, 1,
-//                                                                                   ..., by bit k from wires[r][byte]
-//                                                                                   on
 #ifndef TERSE_MOMENTS_H
 #define TERSE_MOMENTS_H
 #include <string.h>
@@ -19,7 +14,6 @@
 enum {
     BLOCK = 64,     // elements that are checked before any of them is stored; a word of signs
     PARTIALS = 16,  // partial sums
-    ALONE_AHEAD = 2048,  // floats, of the only array
 };
 
 static double fold(double partial[PARTIALS]) {
@@ -99,92 +93,11 @@ static size_t accumulate_and_squares(const float *restrict theta, float *restric
     return i + good;
 }
 
-static inline float rest_of(float x, float sent) { return x + (x >= 0.0f ? -sent : sent); }
-
 // Bits i .. i + 63 of a mask of n bits, 0 beyond them.
 static inline uint64_t bits_at(const uint8_t *mask, size_t i, size_t n) {
     uint64_t word = 0;
     memcpy(&word, mask + i / 8, n - i < BLOCK ? (n - i + 7) / 8 : BLOCK / 8);
     return word;
-}
-
-// Adds the squares of what is to be sent, and returns its signs.
-static inline uint64_t measure_block(double partial[PARTIALS], const float *x) {
-    for (size_t row = 0; row < BLOCK; row += PARTIALS)
-        for (size_t k = 0; k < PARTIALS; k++) partial[k] += (double)x[row + k] * x[row + k];
-    return plus_of_block(x);
-}
-
-// The same for one element of a block, which may be held. A held NaN or infinity gives NaN.
-static inline uint64_t measure_one(double partial[PARTIALS], const float *x, size_t k, int is_held) {
-    partial[k % PARTIALS] += (double)x[k] * (is_held ? 0.0 : (double)x[k]);
-    return (uint64_t)(!is_held && x[k] >= 0.0f) << k;
-}
-
-typedef struct carrying {
-    float *error;
-    uint8_t *signs;
-    const float *m, *g;
-    const uint8_t *hold;
-    size_t n;
-    float keep, add, sent;
-    double partial[PARTIALS];
-} carrying;
-
-TERSE_ROUND_FUNCTION carry_stretch(void *context, size_t from, size_t to, int fetches) {
-    carrying *const c = context;
-    const float *restrict m = c->m, *restrict g = c->g;
-    const size_t n = c->n;
-    const float keep = c->keep, add = c->add, sent = c->sent;
-    for (size_t i = from; i < to; i += BLOCK) {
-        float *restrict x = c->error + i;
-        const size_t count = n - i < BLOCK ? n - i : BLOCK;
-        const uint64_t held = c->hold ? bits_at(c->hold, i, n) : 0;
-        uint64_t plus = 0;
-        if (count == BLOCK && !held) {
-            terse_fetch(x, TERSE_NEAR, fetches);
-            terse_fetch(m + i, TERSE_NEAR, fetches);
-            terse_fetch(g + i, TERSE_NEAR, fetches);
-            for (size_t k = 0; k < BLOCK; k++) x[k] = carried(rest_of(x[k], sent), m[i + k], g[i + k], keep, add);
-            plus = measure_block(c->partial, x);
-        } else
-            for (size_t k = 0; k < count; k++) {
-                const int is_held = (int)(held >> k & 1);
-                x[k] = carried(is_held ? x[k] : rest_of(x[k], sent), m[i + k], g[i + k], keep, add);
-                plus |= measure_one(c->partial, x, k, is_held);
-            }
-        memcpy(c->signs + i / 8, &plus, (count + 7) / 8);
-    }
-}
-
-static double carry(float *restrict error, uint8_t *restrict signs, const float *restrict m, const float *restrict g, const uint8_t *hold, size_t n, float keep, float add, float sent) {
-    carrying c = {error, signs, m, g, hold, n, keep, add, sent, {0}};
-    terse_walk_in_order(n, carry_stretch, &c);
-    return fold(c.partial);
-}
-
-static double carry_mean(float *restrict error, uint8_t *restrict signs, const uint8_t *const *wires, const float *scales, size_t ranks, const uint8_t *hold, size_t n, float sent) {
-    double partial[PARTIALS] = {0};
-    for (size_t i = 0; i < n; i += BLOCK) {
-        float *restrict x = error + i;
-        const size_t count = n - i < BLOCK ? n - i : BLOCK;
-        const uint64_t held = hold ? bits_at(hold, i, n) : 0;
-        uint64_t plus = 0;
-        if (count == BLOCK && !held) {
-            terse_prefetch(x + ALONE_AHEAD);
-            for (size_t k = 0; k < BLOCK; k++) x[k] = rest_of(x[k], sent);
-            add_to_block(x, wires, scales, ranks, i / 8);
-            plus = measure_block(partial, x);
-        } else
-            for (size_t k = 0; k < count; k++) {
-                const int is_held = (int)(held >> k & 1);
-                if (!is_held) x[k] = rest_of(x[k], sent);
-                for (size_t r = 0; r < ranks && !is_held; r++) x[k] += wires[r][(i + k) / 8] >> (i + k) % 8 & 1 ? scales[r] : -scales[r];
-                plus |= measure_one(partial, x, k, is_held);
-            }
-        memcpy(signs + i / 8, &plus, (count + 7) / 8);
-    }
-    return fold(partial);
 }
 
 // m = the packed momentum of count elements from element i of n on, at most BLOCK.

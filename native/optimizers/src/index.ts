@@ -2,7 +2,7 @@
  * Fused optimizer kernels: each reads every array once. They are synchronous, work in place on f32 of any alignment,
  * and use as many threads as `useThreads` sets.
  *
- * The arithmetic is fp32 without fused multiply-add, except in the sums of `addLowRank` and `carryMomentum`, where
+ * The arithmetic is fp32 without fused multiply-add, except in the sums of `addLowRank`, where
  * every one is fused. So every implementation gives the same bits on every machine. β and η are rounded to fp32 once;
  * 1 − β and 1 − η λ are computed in double before that. `gradientScale` multiplies every g first, so that clipping
  * needs no pass of its own.
@@ -19,7 +19,6 @@ import {
   type AdamUpdate,
   type AdamWKernels,
   type AdamWOptions,
-  type CarryOptions,
   type Change,
   choose,
   type LionKernels,
@@ -45,7 +44,6 @@ export { type BufferLike, type NativeBuffer, NativeMissingError, NotFiniteError 
 export type {
   AdamUpdate,
   AdamWOptions,
-  CarryOptions,
   Change,
   LionMixOptions,
   LionStepOptions,
@@ -153,52 +151,6 @@ export function sgdStep(θ: BufferLike, m: BufferLike | undefined, g: BufferLike
  */
 export function accumulateMoments(m: BufferLike, v: BufferLike, g: BufferLike, options: MomentsOptions): void {
   accept("accumulateMoments", m, g, moments(m).accumulate(m, v, g, options));
-}
-
-/**
- * What a rank has to send of its momentum, and its signs, in one pass over arrays on the CPU (n floats each). Before,
- * the error is x of the step before, of which ±sent has been sent; what is left of it is computed on the way:
- *
- *   x     ← error − sent sign(error) + keep m + add g     each product added with one rounding, the first one first
- *   error ← x
- *   signs ← sign(x), one bit per float                    ceil(n/8) bytes, pad bits 0; an exact 0 is plus
- *
- * Returns Σ x² in fp64, without held elements, added in the order of the codec scaled-sign. Of a held element nothing
- * is sent, its bit is 0, and x is error + keep m + add g. Throws NotFiniteError with the index of the first NaN or
- * infinity in x; all of x is written then.
- */
-export function carryMomentum(
-  error: BufferLike,
-  signs: Uint8Array,
-  m: BufferLike,
-  g: BufferLike,
-  options: CarryOptions,
-): number {
-  const { carry } = moments(m);
-  if (!carry) throw new TypeError("carryMomentum: m is on a GPU; give arrays on the CPU, where codecs work.");
-  const [squares, accepted] = carry(error, signs, m, g, options);
-  accept("carryMomentum", m, g, accepted);
-  return squares;
-}
-
-/**
- * What the owner of n floats has to send of the ranks' mean, and its signs, in one pass; as `carryMomentum`, with
- *
- *   x ← error − sent sign(error) + Σ ±scale          over the wires, in their order; + where the bit of signs is 1
- *
- * The caller divides the scales by the number of ranks. Held elements stay as they are.
- */
-export function carryMean(
-  error: BufferLike,
-  signs: Uint8Array,
-  wires: readonly PackedMomentum[],
-  options: Pick<CarryOptions, "sent" | "hold">,
-): number {
-  const { carryMean: carry } = moments(error);
-  if (!carry) throw new TypeError("carryMean: error is on a GPU; give arrays on the CPU, where codecs work.");
-  const [squares, accepted] = carry(error, signs, wires, options);
-  accept("carryMean", error, error, accepted);
-  return squares;
 }
 
 /**

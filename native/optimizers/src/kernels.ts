@@ -67,13 +67,6 @@ export interface AdamUpdate {
   weightDecay: number; // λ
 }
 
-export interface CarryOptions {
-  keep: number; // β₁
-  add: number; // 1 − β₁, times the factor that clips g
-  sent: number; // the magnitude that was sent of every element of the error; 0: the error is what is left already
-  hold?: Uint8Array | undefined; // ceil(n/8) bytes, bit 1: the element sends nothing
-}
-
 /** A momentum of one magnitude: ±scale by its signs, 0 where it is held; ceil(n/8) bytes each. */
 export interface PackedMomentum {
   signs: Uint8Array; // 1 = plus
@@ -115,20 +108,6 @@ export interface SgdKernels {
 export interface MomentsKernels {
   readonly implementation: string;
   accumulate(m: BufferLike, v: BufferLike, g: BufferLike, options: MomentsOptions): number;
-  /** A GPU has none: errors are on the CPU, where codecs work. */
-  carry?(
-    error: BufferLike,
-    signs: Uint8Array,
-    m: BufferLike,
-    g: BufferLike,
-    options: CarryOptions,
-  ): [squares: number, accepted: number];
-  carryMean?(
-    error: BufferLike,
-    signs: Uint8Array,
-    wires: readonly PackedMomentum[],
-    options: Pick<CarryOptions, "sent" | "hold">,
-  ): [squares: number, accepted: number];
   squares(θ: BufferLike, m: BufferLike, v: BufferLike, update: AdamUpdate): [θ: number, update: number];
   /** `accumulate` and `squares` in one pass over memory; GPUs have no such kernel. */
   accumulateAndSquares?(

@@ -28,65 +28,6 @@ describe.each(open().moments())("Adam's moments, $implementation", (moments: Mom
     }
   });
 
-  it("adds what is to be sent to what is left, and writes its signs, with the bits of the definition", () => {
-    for (const n of [...lengths, 70_001])
-      for (const hold of [undefined, anyBytes(Math.ceil(n / 8), 4), new Uint8Array(Math.ceil(n / 8))]) {
-        const arrays = () =>
-          [
-            placed(anyFloats(n, 1), 1),
-            new Uint8Array(Math.ceil(n / 8)).fill(255),
-            placed(anyFloats(n, 2), 3),
-            placed(anyFloats(n, 3), 2),
-          ] as const;
-        const [mine, expected] = [arrays(), arrays()];
-        const options = { keep: 0.9, add: (1 - 0.9) * 0.37, sent: 0.21, hold };
-        expect(moments.carry!(...mine, options)).toEqual([definition.carryMomentum(...expected, options), n]);
-        expect(bits(mine[0]), `n = ${n}`).toEqual(bits(expected[0]));
-        expect(mine.slice(1)).toEqual(expected.slice(1));
-      }
-  });
-
-  it.each([1, 2, 5])(
-    "adds the wires of %i ranks to an owner's error, and writes its signs, with the bits of the definition",
-    (ranks) => {
-      for (const n of [...lengths, 70_001])
-        for (const hold of [undefined, anyBytes(Math.ceil(n / 8), 4)]) {
-          const wires = Array.from({ length: ranks }, (_, r) => ({
-            signs: anyBytes(Math.ceil(n / 8), r),
-            scale: 0.3 / (r + 1),
-          }));
-          const arrays = () => [placed(anyFloats(n, 1), 1), new Uint8Array(Math.ceil(n / 8)).fill(255)] as const;
-          const [mine, expected] = [arrays(), arrays()];
-          const options = { sent: 0.21, hold };
-          expect(moments.carryMean!(...mine, wires, options)).toEqual([
-            definition.carryMean(...expected, wires, options),
-            n,
-          ]);
-          expect(bits(mine[0]), `n = ${n}`).toEqual(bits(expected[0]));
-          expect(mine[1]).toEqual(expected[1]);
-        }
-    },
-  );
-
-  it("names the first element of an owner's error that is not finite", () => {
-    const error = anyFloats(200, 1);
-    error[130] = Number.NaN;
-    const wire = { signs: new Uint8Array(25), scale: 1 };
-    expect(moments.carryMean!(error, new Uint8Array(25), [wire], { sent: 0 })[1]).toBe(130);
-  });
-
-  it("names the first element to be sent that is not finite, held or not", () => {
-    for (const hold of [undefined, new Uint8Array(25).fill(255)])
-      for (const at of [0, 130, 199]) {
-        const g = anyFloats(200, 3);
-        g[at] = Number.NEGATIVE_INFINITY;
-        g[199] = Number.NaN;
-        const options = { keep: 0.9, add: 0.1, sent: 0, hold };
-        const [, accepted] = moments.carry!(anyFloats(200, 1), new Uint8Array(25), anyFloats(200, 2), g, options);
-        expect(accepted).toBe(at);
-      }
-  });
-
   it("takes a packed momentum in place of m, in updates and in a refreshed variance, with the bits of a plain one", () => {
     for (const n of [...lengths, 70_001])
       for (const [scale, hold] of [
@@ -201,53 +142,5 @@ describe.each(open().moments())("Adam's moments, $implementation", (moments: Mom
     expect(() => moments.apply(x(), x(), x(), { ...updates[0]!, rate: 1e39 })).toThrow("rate: expected a number");
     const packed = { signs: new Uint8Array(2), scale: 1 };
     expect(() => moments.apply(x(), x(), x(), { ...updates[0]!, rate: 1 }, packed)).toThrow("signs: expected 1 bytes");
-    const carried = { keep: 1, add: 1, sent: 0, hold: new Uint8Array(3) };
-    expect(() => moments.carry!(x(), new Uint8Array(1), x(), x(), carried)).toThrow("hold: expected 1 bytes");
-    expect(() => moments.carryMean!(x(), new Uint8Array(1), [packed], { sent: 0 })).toThrow("signs: expected 1 bytes");
-    expect(() => moments.carryMean!(x(), new Uint8Array(1), {} as never, { sent: 0 })).toThrow(
-      "wires: expected a list",
-    );
   });
-});
-
-// Kernels have no fp64; their bits are those of the definitions, which have.
-describe("the definitions of what momenta carry, in fp64", () => {
-  it.each([1, 2, 5])(
-    "lose nothing in 50 steps to 1e-12: outputs and errors add up to the inputs, of %i ranks",
-    (ranks) => {
-      const n = 100;
-      const hold = new Uint8Array(Math.ceil(n / 8));
-      hold[3] = 0b1000_0010;
-      const bit = (bits: Uint8Array, i: number) => (bits[i >> 3]! >> (i & 7)) & 1;
-      const doubles = () => new Float64Array(n);
-      const errors = Array.from({ length: ranks }, () => ({ values: doubles(), sent: 0 }));
-      const owner = { values: doubles(), sent: 0 };
-      const [given, out] = [doubles(), doubles()];
-      const magnitude = (squares: number) => Math.sqrt(squares / (n - 2));
-      for (let step = 0; step < 50; step++)
-        definition.inDoubles(() => {
-          const wires = errors.map((error, rank) => {
-            const [m, g] = [1, 2].map((k) =>
-              Float64Array.from({ length: n }, (_, i) => Math.sin(i * i + step * k + rank) + Math.cos(i)),
-            );
-            for (let i = 0; i < n; i++) given[i]! += (0.9 * m![i]! + 0.1 * g![i]!) / ranks;
-            const signs = new Uint8Array(hold.length);
-            const options = { keep: 0.9, add: 0.1, sent: error.sent, hold };
-            error.sent = magnitude(definition.carryMomentum(error.values, signs, m!, g!, options));
-            return { signs, scale: error.sent / ranks };
-          });
-          const signs = new Uint8Array(hold.length);
-          owner.sent = magnitude(definition.carryMean(owner.values, signs, wires, { sent: owner.sent, hold }));
-          for (let i = 0; i < n; i++) if (!bit(hold, i)) out[i]! += bit(signs, i) ? owner.sent : -owner.sent;
-        });
-      // What was sent last is still in the errors.
-      const left = ({ values, sent }: typeof owner, i: number) =>
-        bit(hold, i) ? values[i]! : values[i]! - (values[i]! >= 0 ? sent : -sent);
-      for (let i = 0; i < n; i++) {
-        const kept = errors.reduce((sum, error) => sum + left(error, i) / ranks, left(owner, i));
-        expect(Math.abs(out[i]! + kept - given[i]!)).toBeLessThanOrEqual(1e-12);
-      }
-      expect(Math.max(...out.map(Math.abs))).toBeGreaterThan(1);
-    },
-  );
 });

@@ -96,9 +96,9 @@ export function checkedDecay(where: string, decay: unknown = 1): number {
   );
 }
 
-export function checkScale(where: string, scale: unknown): void {
-  if (typeof scale !== "number" || !Number.isFinite(Math.fround(scale)))
-    throw new RangeError(`${where}: scale is ${String(scale)}, and must be a number that is finite in fp32.`);
+export function checkFactor(where: string, what: string, factor: unknown): void {
+  if (typeof factor !== "number" || !Number.isFinite(Math.fround(factor)))
+    throw new RangeError(`${where}: ${what} is ${String(factor)}, and must be a number that is finite in fp32.`);
 }
 
 export function checkHold(where: string, takes: Takes, hold: Uint8Array | undefined, n: number): void {

@@ -14,9 +14,9 @@ import {
   checkBytes,
   checkCall,
   checkedDecay,
+  checkFactor,
   checkFloats,
   checkHold,
-  checkScale,
   checkUnits,
   type Takes,
 } from "./arguments.ts";
@@ -87,6 +87,19 @@ export interface Codec<Call extends EncodeCall = EncodeCall> {
     ...call: CallOf<Call & Decay & Pick<DecodeOptions, "scale">>
   ): void;
   /**
+   * The momentum of 1-bit Adam and 1-bit LAMB with error compensation, in one pass: error = error − sent sign(error) +
+   * keep · m + add · g, where sign(0) is 1 and each product is added with one rounding, the first one first; wire =
+   * encode(error), an exact 0 as plus. `error` still holds what this wire says: the next call subtracts it, with this
+   * wire's magnitude as `sent`. Of held elements nothing is sent. NotFiniteError at the first NaN or infinity of what is
+   * to be sent, after which `error` is undefined; TypeError if the codec has no such pass: scaled-sign has one.
+   */
+  encodeMomentum(wire: Uint8Array, m: Floats, g: Floats, error: Floats, call: MomentumOptions): void;
+  /**
+   * The same for the owner of a chunk: error = error − sent sign(error) + scale Σ decode(wires), in the order of the
+   * wires; wire = encode(error). `scale` defaults to 1. Held elements stay as they are. BadWireError as `decodeAdd`.
+   */
+  encodeSum(wire: Uint8Array, wires: readonly Uint8Array[], error: Floats, call: SumOptions): void;
+  /**
    * sum += scale · decode(wire), in fp32; held elements keep their value. `scale` defaults to 1. BadWireError if the
    * wire holds an index outside of `sum`, NaN or infinity, which no encoder writes; then nothing is added.
    */
@@ -105,6 +118,19 @@ type CallOf<Call> = {} extends Call ? [call?: Call] : [call: Call];
 export interface Decay {
   /** What the error is multiplied by before x is added, in fp32: more than 0, and at most 1, which it is unless given. */
   readonly decay?: number | undefined;
+}
+
+/** Options of `encodeSum`. `sent`: the magnitude on the wire that was written of this error last; 0 where there is none. */
+export interface SumOptions {
+  readonly sent: number;
+  readonly scale?: number | undefined;
+  readonly hold?: Uint8Array | undefined; // as of Zeros
+}
+
+/** Options of `encodeMomentum`: the factors of the momentum and of the gradient. */
+export interface MomentumOptions extends Pick<SumOptions, "sent" | "hold"> {
+  readonly keep: number;
+  readonly add: number;
 }
 
 /** Options of codecs with no code for zero: the sign that stands for an exact zero (or −0.0), and a mask. */
@@ -235,6 +261,17 @@ export function codec<Call extends EncodeCall>(definition: Definition, checked: 
     refuseOverlap(where, "wire", wire, { [what]: x, hold: call.hold, units: call.units });
   };
 
+  const checkWires = (where: string, wire: Uint8Array, wires: readonly Uint8Array[], error: Floats): void => {
+    for (const [r, one] of wires.entries()) {
+      checkBytes(where, `wires[${r}]`, one, wireBytes(error.length), `${error.length} floats`);
+      refuseOverlap(where, "wire", wire, { [`wires[${r}]`]: one });
+      refuseOverlap(where, "error", error, { [`wires[${r}]`]: one });
+    }
+  };
+
+  const noPass = (where: string) =>
+    new TypeError(`${where}: this codec has no pass that compensates errors at once; call encodeWithFeedback.`);
+
   return {
     name,
     parameters,
@@ -288,18 +325,46 @@ export function codec<Call extends EncodeCall>(definition: Definition, checked: 
       const call = { ...given, scale: given.scale ?? 1 };
       const all = [...wires];
       checkEncoding(where, wire, error, call, "error");
-      for (const [r, one] of all.entries()) {
-        checkBytes(where, `wires[${r}]`, one, wireBytes(error.length), `${error.length} floats`);
-        refuseOverlap(where, "wire", wire, { [`wires[${r}]`]: one });
-        refuseOverlap(where, "error", error, { [`wires[${r}]`]: one });
-      }
+      checkWires(where, wire, all, error);
       refuseOverlap(where, "error", error, { hold: call.hold, units: call.units });
       checkedDecay(where, call.decay);
-      checkScale(where, call.scale);
+      checkFactor(where, "scale", call.scale);
       const native = kernel();
       const accepted = native.encodeSumWithFeedback
         ? native.encodeSumWithFeedback(wire, all, error, parameters, call)
         : sumWithFeedback(native, wire, all, floats(error), parameters, call);
+      if (accepted < 0) throw badWire(where);
+      accept(where, accepted, error, undefined, "the sum");
+    },
+
+    encodeMomentum(wire, m, g, error, { keep, add, sent, hold }) {
+      const where = `${name}.encodeMomentum`;
+      const call = { keep, add, sent, hold, zero: "plus" } as const;
+      const pass = kernel().encodeMomentum;
+      if (!pass) throw noPass(where);
+      checkEncoding(where, wire, error, call, "error");
+      for (const [what, read] of Object.entries({ m, g })) {
+        checkFloats(where, what, read);
+        if (read.length !== error.length)
+          throw new RangeError(`${where}: ${what} has ${read.length} floats, and error has ${error.length}.`);
+      }
+      refuseOverlap(where, "wire", wire, { m, g });
+      refuseOverlap(where, "error", error, { m, g, hold });
+      for (const [what, factor] of Object.entries({ keep, add, sent })) checkFactor(where, what, factor);
+      accept(where, pass(wire, m, g, error, parameters, call), error, undefined, "the momentum with its error");
+    },
+
+    encodeSum(wire, wires, error, { sent, scale = 1, hold }) {
+      const where = `${name}.encodeSum`;
+      const call = { sent, scale, hold, zero: "plus" } as const;
+      const all = [...wires];
+      const pass = kernel().encodeSum;
+      if (!pass) throw noPass(where);
+      checkEncoding(where, wire, error, call, "error");
+      checkWires(where, wire, all, error);
+      refuseOverlap(where, "error", error, { hold });
+      for (const [what, factor] of Object.entries({ scale, sent })) checkFactor(where, what, factor);
+      const accepted = pass(wire, all, error, parameters, call);
       if (accepted < 0) throw badWire(where);
       accept(where, accepted, error, undefined, "the sum");
     },
@@ -311,7 +376,7 @@ export function codec<Call extends EncodeCall>(definition: Definition, checked: 
       checkHold(where, takes, hold, sum.length);
       checkUnits(where, takes, units, sum.length, parameters);
       refuseOverlap(where, "sum", sum, { wire, hold, units });
-      checkScale(where, scale);
+      checkFactor(where, "scale", scale);
       if (!kernel().decodeAdd(sum, wire, parameters, { scale, hold, units })) throw badWire(where);
     },
 

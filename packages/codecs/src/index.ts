@@ -14,8 +14,10 @@ export {
   type Decay,
   type DecodeOptions,
   type Layout,
+  type MomentumOptions,
   type OfGradients,
   type Summable,
+  type SumOptions,
   type Units,
   type Zeros,
 } from "./codec.ts";
@@ -28,7 +30,7 @@ export { int8 } from "./codecs/int8/int8.ts";
 export { type L1Parameters, l1 } from "./codecs/l1/l1.ts";
 export { type LinfParameters, linf } from "./codecs/linf/linf.ts";
 export { type QsgdParameters, qsgd } from "./codecs/qsgd/qsgd.ts";
-export { readOneScale, scaledSign, writeOneScale } from "./codecs/scaled-sign/scaled-sign.ts";
+export { readOneScale, scaledSign } from "./codecs/scaled-sign/scaled-sign.ts";
 export { sign } from "./codecs/sign/sign.ts";
 export { ternary } from "./codecs/ternary/ternary.ts";
 export { type TernGrad, terngrad } from "./codecs/terngrad/terngrad.ts";

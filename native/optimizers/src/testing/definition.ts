@@ -8,7 +8,6 @@
 import type {
   AdamUpdate,
   AdamWOptions,
-  CarryOptions,
   Change,
   LionMixOptions,
   LionStepOptions,
@@ -135,56 +134,6 @@ export function accumulateMoments(
     m[i] = mix(r(beta1), m[i]!, r(1 - beta1), scaled);
     v[i] = r(r(r(beta2) * v[i]!) + r(r(r(1 - beta2) * scaled) * scaled));
   }
-}
-
-export function carryMomentum(
-  error: Floats,
-  signs: Uint8Array,
-  m: Floats,
-  g: Floats,
-  { keep, add, sent, hold }: CarryOptions,
-): number {
-  signs.fill(0);
-  let sum = 0;
-  for (let begin = 0; begin < m.length; begin += 1 << 16) {
-    const partial = new Float64Array(16);
-    for (let i = begin; i < Math.min(m.length, begin + (1 << 16)); i++) {
-      const isMasked = bitOf(hold, i);
-      const rest = isMasked ? error[i]! : r(error[i]! + (error[i]! >= 0 ? -r(sent) : r(sent)));
-      const x = fma(r(add), g[i]!, fma(r(keep), m[i]!, rest));
-      error[i] = x;
-      if (isMasked) continue;
-      partial[i % 16]! += x * x;
-      if (x >= 0) signs[i >> 3]! |= 1 << (i & 7);
-    }
-    for (let width = 8; width >= 1; width /= 2) for (let k = 0; k < width; k++) partial[k]! += partial[k + width]!;
-    sum += partial[0]!;
-  }
-  return sum;
-}
-
-export function carryMean(
-  error: Floats,
-  signs: Uint8Array,
-  wires: readonly PackedMomentum[],
-  { sent, hold }: Pick<CarryOptions, "sent" | "hold">,
-): number {
-  signs.fill(0);
-  let sum = 0;
-  for (let begin = 0; begin < error.length; begin += 1 << 16) {
-    const partial = new Float64Array(16);
-    for (let i = begin; i < Math.min(error.length, begin + (1 << 16)); i++) {
-      if (bitOf(hold, i)) continue;
-      let x = r(error[i]! + (error[i]! >= 0 ? -r(sent) : r(sent)));
-      for (const wire of wires) x = r(x + (bitOf(wire.signs, i) ? r(wire.scale) : -r(wire.scale)));
-      error[i] = x;
-      partial[i % 16]! += x * x;
-      if (x >= 0) signs[i >> 3]! |= 1 << (i & 7);
-    }
-    for (let width = 8; width >= 1; width /= 2) for (let k = 0; k < width; k++) partial[k]! += partial[k + width]!;
-    sum += partial[0]!;
-  }
-  return sum;
 }
 
 export function unpacked({ signs, scale, hold }: PackedMomentum, n: number): Float32Array {

@@ -83,6 +83,61 @@ export function codecContract({ definition, vectors, configurations }: CodecUnde
       },
     );
 
+    describe.skipIf(!definition.encodeMomentum)("with error compensation in one pass", () => {
+      const chunks = [...lengths, 70_001]; // of sums of squares
+      const sizes = chunks.flatMap((n) => [undefined, anyBytes(Math.ceil(n / 8), 4)].map((hold) => ({ n, hold })));
+      const given = (n: number, seed: number) => anyFloats(n, seed).map((x) => (Math.abs(x) > 100 ? x / 1e38 : x));
+
+      it("encodes a momentum as the plain passes do, bit for bit, and touches nothing outside", () => {
+        for (const { n, hold } of sizes) {
+          const call = { keep: 0.9, add: (1 - 0.9) * 0.37, sent: 0.21, hold, zero: "plus" } as const;
+          const [m, g] = [given(n, 2), given(n, 3)];
+          const [mine, expected] = [room(kernel, given(n, 1), {}), room(definition, given(n, 1), {})];
+          for (let step = 0; step < 2; step++) {
+            expect(kernel.encodeMomentum!(mine.wire, m, g, mine.x, {}, call)).toBe(n);
+            expect(definition.encodeMomentum!(expected.wire, m, g, expected.x, {}, call)).toBe(n);
+            expect(mine.everything().equals(expected.everything()), `n = ${n}`).toBe(true);
+          }
+          const plain = new Uint8Array(mine.wire.length);
+          expect(kernel.encode(plain, mine.x, {}, { zero: "plus", hold })).toBe(n);
+          expect(toHex(mine.wire), `n = ${n}`).toBe(toHex(plain));
+        }
+      });
+
+      it.each([1, 2, 5])("encodes the sum of %i wires as the plain passes do, bit for bit", (ranks) => {
+        for (const { n, hold } of sizes) {
+          const wires = Array.from({ length: ranks }, (_, r) => {
+            const wire = new Uint8Array(kernel.wireBytes(n, {}));
+            definition.encode(wire, given(n, 10 + r), {}, { zero: "plus", hold });
+            return wire;
+          });
+          const call = { sent: 0.21, scale: 1 / ranks, hold, zero: "plus" } as const;
+          const [mine, expected] = [room(kernel, given(n, 1), {}), room(definition, given(n, 1), {})];
+          expect(kernel.encodeSum!(mine.wire, wires, mine.x, {}, call)).toBe(n);
+          expect(definition.encodeSum!(expected.wire, wires, expected.x, {}, call)).toBe(n);
+          expect(mine.everything().equals(expected.everything()), `n = ${n}`).toBe(true);
+        }
+      });
+
+      it("names the first element to be sent that is not finite, masked or not, and refuses a damaged wire", () => {
+        const n = 200;
+        for (const hold of [undefined, new Uint8Array(25).fill(255)])
+          for (const at of [0, 130, 199]) {
+            const [wire, g] = [new Uint8Array(kernel.wireBytes(n, {})), given(n, 3)];
+            g[at] = Number.NEGATIVE_INFINITY;
+            g[199] = Number.NaN;
+            const call = { keep: 0.9, add: 0.1, sent: 0, hold, zero: "plus" } as const;
+            expect(kernel.encodeMomentum!(wire, given(n, 2), g, given(n, 1), {}, call)).toBe(at);
+          }
+        const [error, damaged] = [given(n, 1), new Uint8Array(kernel.wireBytes(n, {})).fill(255)];
+        const wire = new Uint8Array(damaged.length);
+        expect(kernel.encodeSum!(wire, [damaged], error, {}, { sent: 0.5, scale: 1, zero: "plus" })).toBe(-1);
+        expect(bits(error)).toEqual(bits(given(n, 1)));
+        error[130] = Number.NaN;
+        expect(kernel.encodeSum!(wire, [], error, {}, { sent: 0, scale: 1, zero: "plus" })).toBe(130);
+      });
+    });
+
     describe.each(configured)("$how", ({ parameters, call, floats, lengths }) => {
       it("gives what the definition gives, for every length, at odd offsets, and touches nothing outside", () => {
         for (const n of lengths) {

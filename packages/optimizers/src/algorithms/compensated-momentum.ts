@@ -15,23 +15,17 @@
  * Elements whose variance is 0 are neither sent nor counted, and their mean is 0: those that have had no gradient, and
  * pads between layers.
  */
-import { type Codec, readOneScale, scaledSign, writeOneScale } from "@terse/codecs";
+import { type Codec, readOneScale, scaledSign } from "@terse/codecs";
 import { retain } from "@terse/collectives";
 import { type ErrorCompensation, type Message, ownedRange } from "@terse/exchange";
-import {
-  carryMean,
-  carryMomentum,
-  type NativeBuffer,
-  type PackedMomentum,
-  sumOfSquares,
-} from "@terse/native-optimizers";
+import { type NativeBuffer, type PackedMomentum, sumOfSquares } from "@terse/native-optimizers";
 import { oneOf } from "@terse/options";
 import { emptyLike, noGrad, type Tensor, zeros, zerosLike } from "@terse/tensor";
 import type { Algorithm, OptimizerExchange, StepContext, Vector } from "./algorithm.ts";
 import { memoryOf, slice } from "./kernels.ts";
 import { layersOf } from "./layers.ts";
 import type { OwnedShare, SentSigns, State } from "./state.ts";
-import { maskOf, Zeros } from "./zeros.ts";
+import { maskOf, type Zeros, zerosIn } from "./zeros.ts";
 
 export const scales = oneOf(["per-layer", "fused", "momentum-scaled"]);
 export type Scale = "per-layer" | "fused" | "momentum-scaled";
@@ -63,7 +57,7 @@ export function compensationErrors(θ: Tensor, { n, ranks, rank }: Vector): Comp
 export const compensatedMessage = ({ n }: Vector): Message => ({ kind: "meanErrorCompensated", n, codec });
 
 function zerosOf(derived: CompensationErrors["derived"], variance: Tensor): Zeros {
-  derived.zeros ??= Zeros.of(variance);
+  derived.zeros ??= zerosIn(variance);
   return derived.zeros;
 }
 
@@ -205,24 +199,21 @@ async function packedMean(
 ): Promise<MomentumPart[]> {
   const n = m.length;
   const { begin: first, values } = serverError;
-  const zeros = zerosOf(derived, variance);
-  const { hold } = zeros;
+  const { hold } = zerosOf(derived, variance);
   using retained = retain(memoryOf(workerError), memoryOf(m), memoryOf(g), memoryOf(values));
   const [error, momentum, gradient, ownersError] = retained.buffers;
 
   const encode = (wire: Uint8Array) => {
-    const operands = { ...weights, sent: unsettled.workerError?.magnitude ?? 0, hold };
-    const pass = (signs: Uint8Array) => carryMomentum(error, signs, momentum, gradient, operands);
-    unsettled.workerError = { magnitude: writeOneScale(wire, n - zeros.count, pass), hold };
+    const sent = unsettled.workerError?.magnitude ?? 0;
+    codec.encodeMomentum(wire, momentum, gradient, error, { ...weights, sent, hold });
+    unsettled.workerError = { magnitude: readOneScale(wire).scale, hold };
   };
 
   const reduce = (wires: readonly Uint8Array[], result: Uint8Array) => {
-    const share = Math.fround(1 / wires.length);
-    const packed = wires.map(readOneScale).map(({ signs, scale }) => ({ signs, scale: share * scale }));
-    const { mask, spoken } = zeros.within(first, first + values.length);
-    const operands = { sent: unsettled.serverError?.magnitude ?? 0, hold: mask };
-    const pass = (signs: Uint8Array) => carryMean(ownersError, signs, packed, operands);
-    unsettled.serverError = { magnitude: writeOneScale(result, spoken, pass), hold: mask };
+    const sent = unsettled.serverError?.magnitude ?? 0;
+    const mask = maskOf(hold, first, first + values.length);
+    codec.encodeSum(result, wires, ownersError, { sent, scale: 1 / wires.length, hold: mask });
+    unsettled.serverError = { magnitude: readOneScale(result).scale, hold: mask };
   };
 
   const wires = await exchange.meanOfWires({ n, encode, reduce, codec });

@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import { BadWireError } from "../../codec.ts";
 import { codecNamed } from "../../codecs.ts";
 import { codecContract, vectorsBeside } from "../../testing/codec-contract.ts";
 import { toHex } from "../../testing/hex.ts";
@@ -75,6 +76,64 @@ describe("scaled-sign", () => {
     const sum = new Float32Array(24).fill(1);
     codec.decodeAdd(sum, wire);
     expect([...sum]).toEqual([...new Float32Array(24).fill(1).fill(3, 8, 16)]);
+  });
+
+  it.each([1, 2, 5])(
+    "loses nothing of averaged momenta: outputs and errors add up to the inputs, of %i ranks",
+    (ranks) => {
+      const n = 100;
+      const hold = new Uint8Array(Math.ceil(n / 8));
+      hold[3] = 0b1000_0010;
+      const isHeld = (i: number) => (hold[i >> 3]! >> (i & 7)) & 1;
+      const codec = scaledSign();
+      const fresh = () => ({ values: new Float32Array(n), sent: 0 });
+      const [errors, owner] = [Array.from({ length: ranks }, fresh), fresh()];
+      const [given, out] = [new Float64Array(n), new Float32Array(n)];
+      for (let step = 0; step < 50; step++) {
+        const wires = errors.map((error, rank) => {
+          const [m, g] = [1, 2].map((k) =>
+            Float32Array.from({ length: n }, (_, i) => Math.sin(i * i + step * k + rank) + Math.cos(i)),
+          ) as [Float32Array, Float32Array];
+          for (let i = 0; i < n; i++) given[i]! += (0.9 * m[i]! + 0.1 * g[i]!) / ranks;
+          const wire = new Uint8Array(codec.wireBytes(n));
+          codec.encodeMomentum(wire, m, g, error.values, { keep: 0.9, add: 0.1, sent: error.sent, hold });
+          error.sent = scaleOf(wire);
+          return wire;
+        });
+        const wire = new Uint8Array(codec.wireBytes(n));
+        codec.encodeSum(wire, wires, owner.values, { sent: owner.sent, scale: 1 / ranks, hold });
+        owner.sent = scaleOf(wire);
+        codec.decodeAdd(out, wire, { hold });
+      }
+      // What was sent last is still in the errors.
+      const left = ({ values, sent }: typeof owner, i: number) =>
+        isHeld(i) ? values[i]! : values[i]! - (values[i]! >= 0 ? sent : -sent);
+      for (let i = 0; i < n; i++) {
+        const kept = errors.reduce((sum, error) => sum + left(error, i) / ranks, left(owner, i));
+        expect(Math.abs(out[i]! + kept - given[i]!)).toBeLessThan(1e-3); // fp32, sums of about 50
+      }
+      expect(Math.max(...out.map(Math.abs))).toBeGreaterThan(1);
+    },
+  );
+
+  it("refuses what a pass over a momentum does not take, and codecs without such a pass", () => {
+    const codec = scaledSign();
+    const [x, short] = [new Float32Array(8), new Float32Array(7)];
+    const wire = new Uint8Array(codec.wireBytes(8));
+    const call = { keep: 0.9, add: 0.1, sent: 0 };
+    expect(() => codec.encodeMomentum(wire, short, x, new Float32Array(8), call)).toThrow(
+      "m has 7 floats, and error has 8",
+    );
+    expect(() => codec.encodeMomentum(wire, x, x, x, call)).toThrow("error overlaps m");
+    expect(() => codec.encodeMomentum(wire, x, x, new Float32Array(8), { ...call, sent: Number.NaN })).toThrow(
+      "sent is NaN",
+    );
+    expect(() => codec.encodeSum(wire, [wire], x, { sent: 0 })).toThrow("wire overlaps wires[0]");
+    expect(() => codec.encodeSum(wire, [new Uint8Array(5).fill(255)], x, { sent: 0 })).toThrow(BadWireError);
+    const other = codecNamed("sign");
+    expect(() => other.encodeSum(new Uint8Array(1), [], x, { sent: 0 })).toThrow(
+      "sign.encodeSum: this codec has no pass",
+    );
   });
 
   it("refuses a wire whose scale is negative, infinite or NaN", () => {

@@ -11,9 +11,11 @@
  * written as 0, decodes to nothing, and does not enter the scale. This file is the definition: scaled_sign.c,
  * scaled_sign_avx2.c, … write the same bytes.
  */
+import type { SumCall } from "@terse/native-codecs";
 import { BadWireError, codec, type Definition, floats, type Zeros } from "../../codec.ts";
 import { checkNames, checkScaleGroups } from "../../shared/parameters.ts";
 import { firstNotFinite, sumOfSquares } from "../../shared/reductions/reductions.ts";
+import { fma } from "../../shared/rounding.ts";
 import {
   type ScaleGroups,
   scaledWire,
@@ -65,7 +67,28 @@ export const definition: Definition = {
     }
     return true;
   },
+
+  encodeMomentum(wire, m, g, error, parameters, call) {
+    const [momentum, gradient, x] = [floats(m), floats(g), floats(error)];
+    const [keep, add] = [Math.fround(call.keep), Math.fround(call.add)];
+    subtractSent(x, call);
+    for (let i = 0; i < x.length; i++) x[i] = fma(add, gradient[i]!, fma(keep, momentum[i]!, x[i]!));
+    return definition.encode(wire, x, parameters, call);
+  },
+
+  encodeSum(wire, wires, error, parameters, call) {
+    const x = floats(error);
+    if (!wires.every((one) => scaledWire(one, x.length, parameters).good())) return -1;
+    subtractSent(x, call);
+    for (const one of wires) definition.decodeAdd(x, one, parameters, call);
+    return definition.encode(wire, x, parameters, call);
+  },
 };
+
+/** x − sent sign(x), where sign(0) is 1, for the elements that are not masked. */
+function subtractSent(x: Float32Array, { sent, hold }: Pick<SumCall, "sent" | "hold">): void {
+  for (let i = 0; i < x.length; i++) if (!bit(hold, i)) x[i]! -= x[i]! >= 0 ? Math.fround(sent) : -Math.fround(sent);
+}
 
 /**
  * One bit per float, times the root of the scale group's mean square. The whole vector is one scale group unless
@@ -78,31 +101,15 @@ export function scaledSign(parameters: ScaleGroups = {}) {
   return codec<Zeros>(definition, parameters);
 }
 
-/**
- * Writes a wire whose floats are one scale group, with the bits of a pass that does more than to encode: `pass` writes
- * the bits of all floats, and returns Σ x² of the `count` that are not masked, added as `encode` does. Returns the
- * magnitude.
- */
-export function writeOneScale(wire: Uint8Array, count: number, pass: (signs: Uint8Array) => number): number {
-  const { fields, setScale } = oneScale(wire);
-  const squares = pass(fields);
-  const magnitude = count === 0 ? 0 : Math.fround(Math.sqrt(squares / count));
-  setScale(0, magnitude);
-  if (magnitude === 0) fields.fill(0);
-  return magnitude;
-}
-
 /** The bits and the magnitude of a wire with one scale group. BadWireError for a magnitude that no encoder writes. */
 export function readOneScale(wire: Uint8Array): { signs: Uint8Array; scale: number } {
-  const { fields, scale, good } = oneScale(wire);
+  const { fields, scale, good } = scaledWire(wire, 1, {});
   if (!good())
     throw new BadWireError(
       `scaled-sign: the magnitude of a wire is ${scale(0)}, which no rank writes: it was damaged, or is no such wire.`,
     );
   return { signs: fields, scale: scale(0) };
 }
-
-const oneScale = (wire: Uint8Array) => scaledWire(wire, 1, {});
 
 const bit = (bytes: Uint8Array | undefined, i: number): boolean =>
   bytes !== undefined && ((bytes[i >> 3]! >> (i & 7)) & 1) === 1;

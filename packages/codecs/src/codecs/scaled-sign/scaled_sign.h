@@ -128,7 +128,7 @@ static inline terse_codec_status terse_scaled_sign_decode_add(const terse_codec 
     return TERSE_CODEC_OK;
 }
 
-// The table of one implementation, and its three functions.
+// The table of one implementation, and three of its functions; momentum.h has the others.
 #define TERSE_SCALED_SIGN(by)                                                                                                             \
     static size_t prepare(uint8_t *wire, const float *x, size_t n, const terse_codec_options *o) {                                        \
         return terse_scaled_sign_prepare(&terse_reductions_##by, wire, x, n, o);                                                          \
@@ -143,6 +143,7 @@ static inline terse_codec_status terse_scaled_sign_decode_add(const terse_codec 
         .name = "scaled-sign", .implementation = #by, .takes = TERSE_SCALED_SIGN_TAKES,                                                   \
         .wire_bytes = terse_scaled_sign_wire_bytes, .prepare = prepare, .encode = encode, .is_good = terse_scales_are_good,               \
         .decode_add = decode_add, .blocks_in_encode = TERSE_BLOCK_IN_ENCODE,                                                              \
+        .encode_momentum = encode_momentum, .encode_sum = encode_sum,                                                                     \
     };
 
 #endif

@@ -1,3 +1,5 @@
-#include "scaled_sign.h"
+#include "terse/vector_avx2.h"
+
+#include "scaled_sign_vector.h"
 
 TERSE_SCALED_SIGN(avx2)

@@ -1,3 +1,5 @@
-#include "scaled_sign.h"
+#include "terse/vector_neon.h"
+
+#include "scaled_sign_vector.h"
 
 TERSE_SCALED_SIGN(neon)
