@@ -10,7 +10,7 @@
  *   exposed      predicted from α and β of the run's network, and from when buckets leave (dry-run/step-time.ts)
  */
 import type { Measured } from "@terse/exchange";
-import { OptionsError } from "@terse/options";
+import { linesOfError, OptionsError } from "@terse/options";
 import { numThreads, withDevice } from "@terse/tensor";
 import { buildModel } from "../build.ts";
 import { absentRanks } from "../dry-run/absent-ranks.ts";
@@ -101,7 +101,7 @@ export async function advise(recipe: Recipe, measured: MeasuredSteps, network: M
       rows.push(await predictCandidate(candidate, recipe, measured, network, slower));
     } catch (error) {
       if (!(error instanceof OptionsError || error instanceof RangeError)) throw error;
-      leftOut.push(`${candidate.name} is left out: ${error.message}`);
+      leftOut.push(`${candidate.name} is left out: ${linesOfError(error).join("; ")}`);
     }
   return { measured, network, rows: rows.sort((a, b) => a.step - b.step), leftOut };
 }

@@ -1,5 +1,5 @@
 /** What other methods would need in the place of a recipe's own: memory, bytes, and on a link the time of a step. */
-import { OptionsError } from "@terse/options";
+import { linesOfError, OptionsError } from "@terse/options";
 import { scope } from "@terse/tensor";
 import { candidates, recipeOfCandidate } from "../advice/candidates.ts";
 import type { Recipe } from "../recipe.ts";
@@ -56,7 +56,7 @@ export async function methodsOf(
       others.push(await scope(() => planned(candidate.name, recipeOfCandidate(recipe, candidate, ranksPerHost))));
     } catch (error) {
       if (!(error instanceof OptionsError || error instanceof RangeError)) throw error;
-      leftOut.push(`${candidate.name} is left out: ${error.message}`);
+      leftOut.push(`${candidate.name} is left out: ${linesOfError(error).join("; ")}`);
     }
   const cost = ({ bytes, time }: MethodPlan) => time?.step ?? bytes;
   return {

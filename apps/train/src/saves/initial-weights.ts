@@ -68,7 +68,7 @@ export async function readInitialWeights(name: string, moved?: string): Promise<
     };
   } catch (error) {
     if (!(error instanceof OptionsError)) throw error;
-    throw new CheckpointError(`${file} describes no model that is known here: ${error.message}`);
+    throw new CheckpointError(`${file} describes no model that is known here: ${error.lines.join("; ")}`);
   }
 }
 

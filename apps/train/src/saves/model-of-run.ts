@@ -154,7 +154,9 @@ export async function describedModel(folder: string, base?: string): Promise<Des
     return { name, config, ...(copy !== undefined && { copy }) };
   } catch (error) {
     if (!(error instanceof OptionsError)) throw error;
-    throw new CheckpointError(`${join(folder, configFile)} describes no model that is known here: ${error.message}`);
+    throw new CheckpointError(
+      `${join(folder, configFile)} describes no model that is known here: ${error.lines.join("; ")}`,
+    );
   }
 }
 
