@@ -44,7 +44,3 @@ export { parseYaml, parseYamlValue } from "./yaml.ts";
 import * as v from "valibot";
 
 export { v };
-/** The options that a schema accepts, and the result of `parseOptions`. */
-export type InputOf<S extends v.GenericSchema> = v.InferInput<S>;
-/** The result of `parseOptions` with a schema: every default is filled in. */
-export type OutputOf<S extends v.GenericSchema> = v.InferOutput<S>;
