@@ -154,6 +154,21 @@ describe("numbers for Prometheus", () => {
       expect(await status(host)).toBe(403);
   });
 
+  it("are refused on every address under a public name that it was not given", async () => {
+    const notes: string[] = [];
+    using _ = await openMonitors({ prometheus: { host: "0.0.0.0", port: 0 } }, runAt(0) as never, (text) =>
+      notes.push(text),
+    );
+    const { port } = new URL(/http\S+/.exec(notes[0]!)![0]);
+    const [response] = await once(
+      get({ host: "127.0.0.1", port, path: "/metrics", headers: { host: "evil.example" } }),
+      "response",
+    );
+    expect(response.statusCode).toBe(403);
+    expect(await streamText(response)).toContain("--prometheus NAME:PORT");
+    expect((await fetch(`http://127.0.0.1:${port}/metrics`)).status).toBe(200);
+  });
+
   it("are given once to a connection, and to a few connections at once", async () => {
     const notes: string[] = [];
     using _ = await openMonitors({ prometheus: { host: "127.0.0.1", port: 0 } }, runAt(0) as never, (text) =>

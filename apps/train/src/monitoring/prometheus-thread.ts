@@ -7,8 +7,7 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { setPriority } from "node:os";
 import { parentPort, workerData } from "node:worker_threads";
-import { namesThisMachine } from "@terse/page/access";
-import { isLoopback } from "@terse/page/address";
+import { refusalOfName } from "./refusal-of-name.ts";
 
 /** Where it listens. */
 export interface ListenAddress {
@@ -42,9 +41,8 @@ const server = createServer(
     next = Math.max(now, next) + 1000 / mostAnswersPerSecond;
     const answer = () => {
       response.setHeader("connection", "close");
-      // Without this a web page could read the numbers under a name of its own that leads here.
-      if (isLoopback(host) && !namesThisMachine(request))
-        return void response.writeHead(403).end("these numbers are for their own machine: ask localhost for them\n");
+      const refusal = refusalOfName(request.headers.host ?? "", host);
+      if (refusal !== undefined) return void response.writeHead(403).end(`${refusal}\n`);
       const [path] = (request.url ?? "").split("?");
       if (path !== "/metrics") return void response.writeHead(404).end("there is only /metrics\n");
       if (request.method !== "GET" && request.method !== "HEAD")
