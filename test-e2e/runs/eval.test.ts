@@ -15,7 +15,7 @@ beforeAll(async () => {
   writeFileSync(text, Array.from({ length: 8000 }, (_, i) => `${(i * i) % 9973} `).join(""));
   const training = [...tinyTraining(text), "--steps=4", "--evaluate.windows=43", "--sample.bytes=0", "--out=run"];
   expect((await terseIn(folder, training)).code).toBe(0);
-}, 120_000);
+});
 
 describe("./terse eval", () => {
   it("measures what training has, bit for bit, on 1, 2 and 3 ranks; the last batch is shorter", async () => {

@@ -96,7 +96,7 @@ def save(name, base, config, tied):
         put("copy", {k: v for k, v in state.items() if k != first})
         put("differs", {**state, copy: state[copy] + 1})
 ${each.join("\n")}`);
-  }, 180_000);
+  });
 
   const open = async (name: string, kind: string): Promise<Model> =>
     restoreModel(await loadConfig(join(folder, name, kind)));

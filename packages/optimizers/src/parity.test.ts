@@ -101,7 +101,7 @@ describe.skipIf(!python)(`over 100 steps in f32${needsPython}`, () => {
       G: fromTypedArray(Float32Array.from(G.flat()), [steps, ranks, n]),
       start: fromTypedArray(start),
     });
-  }, 120_000);
+  });
 
   it.each(Object.entries(optimizers))("%s stays with its reference in PyTorch", async (name, create) => {
     const expected = [...((await references[name]!.toTypedArray()) as Float64Array)];

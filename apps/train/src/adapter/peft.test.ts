@@ -100,7 +100,7 @@ describe.skipIf(missing !== "").each(Object.keys(cases))(`beside peft, %s${missi
   const { create, type, auto, keys, peft, inputs, logits } = cases[name]!;
   const at = (...names: string[]) => join(folder, name.replaceAll(/\W/g, "-"), ...names);
 
-  it("a run's adapter, and its model merged, have the same logits there", { timeout: 120_000 }, async () => {
+  it("a run's adapter, and its model merged, have the same logits there", async () => {
     mkdirSync(at());
     manualSeed(5);
     const model = create();
@@ -130,7 +130,7 @@ outputs["base"] = logits(open_base())`,
     }
   });
 
-  it("an adapter of PEFT has the same logits here, and a run goes on with it", { timeout: 120_000 }, async () => {
+  it("an adapter of PEFT has the same logits here, and a run goes on with it", async () => {
     const x = inputs();
     const theirs = await runPython(
       python(

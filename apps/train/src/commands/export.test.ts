@@ -145,7 +145,7 @@ describe.skipIf(missing !== "")(`the export of a run${missing}`, () => {
     mkdirSync(labelled);
     writeFileSync(join(labelled, "train.tsv"), `sentence\tlabel\n${"a lion\t1\na cub\t0\n".repeat(40)}`);
     await runPython("from transformers import AutoModel, logging; logging.disable_progress_bar()"); // takes a moment
-  }, 180_000);
+  });
 
   it.each(Object.keys(cases))(
     "of %s opens in transformers, with the logits of the model and the tokenizer of the data",
@@ -275,7 +275,7 @@ assert model.config.id2label == {0: "cat", 1: "dog", 2: "zebra"} and model.confi
       "data.labels=[cat, dog]",
     ]);
     expect(labels(join(folder, "words-run", "step-1"))).toEqual(["cat", "dog"]);
-  }, 180_000);
+  });
 
   // Needs no model: transformers finds the processor by its own file.
   it.each<[string, readonly string[], readonly [number, number]]>([

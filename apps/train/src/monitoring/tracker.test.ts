@@ -203,7 +203,7 @@ it("whose input ends within a line ends too, as after a run that has died", () =
   const asked = { tracker: "mlflow", to: join(folder, "store"), folder, project: "a", name: "b", id: null, config: {} };
   const input = `${JSON.stringify(asked)}\n{"step": 1, "num`;
   const program = fileURLToPath(new URL("track.py", import.meta.url));
-  const { status, signal } = spawnSync(python, [program], { input, timeout: 120_000, killSignal: "SIGKILL" });
+  const { status, signal } = spawnSync(python, [program], { input, timeout: 250_000, killSignal: "SIGKILL" });
   expect([status, signal]).toEqual([0, null]);
 });
 

@@ -65,7 +65,7 @@ describe.skipIf(!collectives().hasMpi)("mpi (skipped where the build found none;
       encoding: "utf8",
     });
     expect({ status, signal, stdout }).toEqual({ status: 0, signal: null, stdout: "ended\n" });
-  }, 120_000);
+  });
 
   it("refuses a module of an older build beside the addon", () => {
     using folder = temporaryFolder();

@@ -77,7 +77,7 @@ describe.skipIf(missing !== "")(`bert beside transformers' MegatronBert, its BER
   beforeAll(async () => {
     // Takes a moment.
     await runPython("from transformers import MegatronBertForPreTraining, logging; logging.disable_progress_bar()");
-  }, 180_000);
+  });
 
   it("gives the logits, loss and gradients of pre-training for the folder that it saved", async () => {
     const batch = example();

@@ -44,7 +44,7 @@ describe("pickToken", () => {
   describe.skipIf(missing !== "")(`beside transformers${missing}`, () => {
     beforeAll(async () => {
       await runPython("import transformers.generation.logits_process"); // takes a moment
-    }, 180_000);
+    });
 
     it.each(choices)("draws with the probabilities of its temperature, top-k and top-p: %o", async (sampling) => {
       const { temperature = 1, topK = 0, topP = 1 } = sampling;

@@ -46,7 +46,7 @@ describe.skipIf(missing !== "")(`gpt2 beside transformers' GPT2LMHeadModel${miss
   beforeAll(async () => {
     // Takes a moment.
     await runPython("from transformers import GPT2LMHeadModel, logging; logging.disable_progress_bar()");
-  }, 180_000);
+  });
 
   it.each([
     { tied: true, config: "" },

@@ -179,7 +179,7 @@ const cases: Readonly<Record<string, Case>> = {
 const missing = needsModules("transformers", "peft");
 
 describe.skipIf(missing !== "")(`LoRA beside peft${missing}`, () => {
-  it.each(Object.keys(cases))("has its loss and its gradients: %s", { timeout: 120_000 }, (name) =>
+  it.each(Object.keys(cases))("has its loss and its gradients: %s", (name) =>
     scope(async () => {
       const { create, batch: of, python, loss: lossThere, given, peft } = cases[name]!;
       manualSeed(1);
@@ -206,7 +206,7 @@ gradients()`,
     }),
   );
 
-  it("follows its trajectory of AdamW", { timeout: 120_000 }, () =>
+  it("follows its trajectory of AdamW", () =>
     scope(async () => {
       const { create, batch: of, python, loss: lossThere, given, peft } = cases["gpt2, all-linear, rslora"]!;
       manualSeed(2);
@@ -255,8 +255,7 @@ for n, p in m.named_parameters():
       expect(relativeError(fromTypedArray(Float64Array.from(losses)), found["losses"]!)).toBeLessThan(1e-5);
       for (const [file, parameter] of lora.parameters())
         expect(relativeError(parameter, found[`p ${file}`]!), file).toBeLessThan(2e-3); // Adam divides by √v ≈ 0 at first
-    }),
-  );
+    }));
 });
 
 describe("LoRA", () => {

@@ -145,7 +145,7 @@ describe.skipIf(transformers !== "")(`resnet beside transformers${transformers}`
   beforeAll(async () => {
     // Takes a moment.
     await runPython("from transformers import ResNetForImageClassification, logging; logging.disable_progress_bar()");
-  }, 180_000);
+  });
 
   it.each([18, 34, 50] as const)("ResNet-%i opens there, and its folders open here, with the same logits", (depth) =>
     scope(async () => {

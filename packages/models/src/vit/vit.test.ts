@@ -111,7 +111,7 @@ describe.skipIf(transformers !== "")(`vit beside transformers${transformers}`, (
   beforeAll(async () => {
     // Takes a moment.
     await runPython("from transformers import ViTForImageClassification, logging; logging.disable_progress_bar()");
-  }, 180_000);
+  });
 
   const batch = () => ({ images: randn([3, 3, 16, 16]), labels: randint(0, 5, [3]) });
   /** Saves a small model whose every weight is random. */
