@@ -237,7 +237,7 @@ def part_of(array: Any, lent: Lent, begin: int, length: int) -> Any:
 def new_bytes(length: int, like: Any) -> Any:
     """Uninitialised where possible, of the family of `like`: a tensor, a NumPy array, or a bytearray."""
     if is_tensor(like):
-        return sys.modules["torch"].empty(length, dtype=sys.modules["torch"].uint8)
+        return sys.modules["torch"].empty(length, dtype=sys.modules["torch"].uint8, device="cpu")
     if is_numpy(like):
         return sys.modules["numpy"].empty(length, dtype="uint8")
     return bytearray(length)
@@ -246,7 +246,7 @@ def new_bytes(length: int, like: Any) -> Any:
 def new_zeros(shape: Tuple[int, ...], like: Any) -> Any:
     """Floats that are 0, of the family of `like`: a tensor, a NumPy array, or an array.array."""
     if is_tensor(like):
-        return sys.modules["torch"].zeros(shape, dtype=sys.modules["torch"].float32)
+        return sys.modules["torch"].zeros(shape, dtype=sys.modules["torch"].float32, device="cpu")
     if is_numpy(like):
         return sys.modules["numpy"].zeros(shape, dtype="float32")
     from array import array

@@ -46,7 +46,9 @@ def layout_of(named: Named) -> Dict[str, Any]:
 def refuse_kinds(where: str, named: Named) -> None:
     """NotImplementedError for parameters that are no plain floats of this rank."""
     for name, parameter in named:
-        if hasattr(parameter, "device_mesh") or type(parameter).__name__ == "FlatParameter":
+        # By DTensor, by FullyShardedDataParallel, and by the latter with use_orig_params
+        marks = ("device_mesh", "_is_flat_param", "_fsdp_flattened")
+        if any(getattr(parameter, mark, False) is not False for mark in marks):
             raise NotImplementedError(f"{where}: {name} is sharded, as by FSDP: each rank must have all parameters.")
         if parameter.is_complex():
             raise NotImplementedError(f"{where}: {name} is complex: make it two real parameters.")

@@ -37,12 +37,13 @@ class ByOwners:
         """`idle`: parameters that this rank has nothing to send of. The result: those that no rank has."""
         ranks = self._messages.ranks
         flags = packed(idle)
-        outgoing = [torch.zeros(flags.numel() + sum(part.up[r] for part in self._parts), dtype=torch.uint8)
+        own = flags.numel()
+        outgoing = [torch.zeros(own + sum(part.up[r] for part in self._parts), dtype=torch.uint8, device="cpu")
                     for r in range(ranks)]  # fmt: skip
         note = 0
         for each in outgoing:
-            each[: flags.numel()] = flags
-        wires = [each[flags.numel() :].split([part.up[r] for part in self._parts]) for r, each in enumerate(outgoing)]
+            each[:own] = flags
+        wires = [each[own:].split([part.up[r] for part in self._parts]) for r, each in enumerate(outgoing)]
         for i, part in enumerate(self._parts):
             note = note or self._tried(i, part.encode, [of_rank[i] for of_rank in wires])
         coming = [outgoing[self._messages.rank].numel()] * ranks
@@ -54,7 +55,7 @@ class ByOwners:
     def down(self, without: Collection[int] = ()) -> None:
         """`without`: parts that are neither reduced nor handed out."""
         rank, ranks = self._messages.rank, self._messages.ranks
-        result = torch.zeros(sum(part.down[rank] for part in self._parts), dtype=torch.uint8)
+        result = torch.zeros(sum(part.down[rank] for part in self._parts), dtype=torch.uint8, device="cpu")
         into = result.split([part.down[rank] for part in self._parts])
         incoming = [each.split([part.up[rank] for part in self._parts]) for each in self._arrived]
         note = 0

@@ -40,11 +40,12 @@ def layout_of(of: Codec) -> Optional[Layout]:
     call: Dict[str, Any] = {"zero": "plus"} if of.takes_zero else {}
     if of.takes_random:
         call.update(seed=0, step=0)
-    numbers = torch.sin(torch.arange(1, n + 1, dtype=torch.float32)).round()  # whole, which all codecs write
+    # Whole numbers, which all codecs write
+    numbers = torch.sin(torch.arange(1, n + 1, dtype=torch.float32, device="cpu")).round()
     whole = of.encode(numbers, **call)
     halves = []
     for begin in (0, unit):
-        half = torch.empty(of.wire_bytes(unit), dtype=torch.uint8)
+        half = torch.empty(of.wire_bytes(unit), dtype=torch.uint8, device="cpu")
         cut(of, layout, whole, n, begin, begin + unit, half)
         halves.append(of.decode(half, unit))
     return layout if torch.equal(torch.cat(halves), of.decode(whole, n)) else None
@@ -97,7 +98,7 @@ class Chunks:
                     here = None if error is None else self.of(error, r)
                     write(self.codecs[r], self.of(x, r), here, wire, call(self.starts[r]))
             return
-        whole = torch.empty(self.codec.wire_bytes(self.n), dtype=torch.uint8)
+        whole = torch.empty(self.codec.wire_bytes(self.n), dtype=torch.uint8, device="cpu")
         write(self.codec, x, error, whole, call(0))
         for r, wire in enumerate(wires):
             if self.length(r):

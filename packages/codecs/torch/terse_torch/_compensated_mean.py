@@ -181,7 +181,7 @@ def call_of(of: terse_codecs.Codec, seed: int, step: int, index: int) -> Dict[st
 
 
 def zeros(n: int) -> torch.Tensor:
-    return torch.zeros(n, dtype=torch.float32)
+    return torch.zeros(n, dtype=torch.float32, device="cpu")
 
 
 def refuse_codec(codec: str, parameters: Dict[str, Any]) -> None:

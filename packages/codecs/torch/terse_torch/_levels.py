@@ -30,7 +30,7 @@ class SumOfLevels:
         self._chunks.encode(self._x, wires, self._call)
 
     def reduce(self, wires: List[torch.Tensor], result: torch.Tensor) -> None:
-        total = torch.zeros(self._chunks.length(self._rank), dtype=torch.float32)
+        total = torch.zeros(self._chunks.length(self._rank), dtype=torch.float32, device="cpu")
         for wire in wires:
             self._chunks.codecs[self._rank].decode_add(total, wire)
         self._codec.encode(total, out=result, **self._writing)

@@ -57,6 +57,13 @@ class LionCub(torch.optim.Optimizer):
             dist.broadcast(here, dist.get_process_group_ranks(wires)[0], group=wires)
             parameter.data.copy_(here)
 
+    def add_param_group(self, param_group: Dict[str, Any]) -> None:
+        """For PyTorch, while the optimizer is made. Afterwards the ranks have agreed on its parameters."""
+        if hasattr(self, "_messages"):
+            raise NotImplementedError(
+                "LionCub: its parameters are fixed when it is made: make one with all of them, or another for these.")
+        super().add_param_group(param_group)
+
     @torch.no_grad()
     def step(self, closure: Optional[Callable[[], Any]] = None) -> Any:
         """StepRefusedError on all ranks where a gradient is not finite: then go on from a save."""

@@ -31,9 +31,9 @@ class Messages:
 
     def exchange(self, outgoing: List[torch.Tensor], coming: List[int], step: int, note: int) -> List[torch.Tensor]:
         """All-to-all: the bytes for each rank, and those that come from each. Raises StepRefusedError on all ranks."""
-        header = torch.tensor([note, step], dtype=torch.int32).view(torch.uint8)
+        header = torch.tensor([note, step], dtype=torch.int32, device="cpu").view(torch.uint8)
         whole = torch.cat([piece for part in outgoing for piece in (header, part)])
-        incoming = torch.empty(sum(coming) + HEADER * self.ranks, dtype=torch.uint8)
+        incoming = torch.empty(sum(coming) + HEADER * self.ranks, dtype=torch.uint8, device="cpu")
         dist.all_to_all_single(
             incoming,
             whole,

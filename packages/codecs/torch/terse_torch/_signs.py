@@ -20,10 +20,10 @@ class Signs:
         starts = [r * count // ranks for r in range(ranks + 1)]
         self.up = self.down = [end - begin for begin, end in zip(starts, starts[1:])]
         self._tie, self._write = tie, write
-        self._elected = torch.empty(0, dtype=torch.uint8)
+        self._elected = torch.empty(0, dtype=torch.uint8, device="cpu")
 
     def encode(self, wires: List[torch.Tensor]) -> None:
-        whole = torch.empty(sum(self._sizes), dtype=torch.uint8)
+        whole = torch.empty(sum(self._sizes), dtype=torch.uint8, device="cpu")
         for i, wire in enumerate(whole.split(self._sizes)):
             self._write(i, wire)
         for wire, part in zip(wires, whole.split(self.up)):

@@ -61,7 +61,7 @@ class TernGrad(HookState):
         lengths = [self._lengths[name] for name in names]
         gradients = [clipped(each, self._clip) for each in gradient.split(lengths)]
         scales = self._agreed(gradients, names)
-        one = torch.ones(1, dtype=torch.float32)
+        one = torch.ones(1, dtype=torch.float32, device="cpu")
         parts: List[Any] = []
         for name, each, into, scale in zip(names, gradients, mean.split(lengths), scales.split(1)):
             units = scale if each.numel() else scale[:0]
@@ -83,7 +83,7 @@ class TernGrad(HookState):
 
     def _agreed(self, gradients: List[torch.Tensor], names: List[str]) -> torch.Tensor:
         """The largest |g| of each parameter on any rank. A refusal ends here, before any level is sent."""
-        nothing = torch.zeros((), dtype=torch.float32)
+        nothing = torch.zeros((), dtype=torch.float32, device="cpu")
         mine = torch.stack([each.abs().max() if each.numel() else nothing for each in gradients])
         bad = [i for i, scale in enumerate(mine.tolist()) if not math.isfinite(scale)]
         note = 1 + list(self._lengths).index(names[bad[0]]) if bad else 0

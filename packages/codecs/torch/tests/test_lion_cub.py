@@ -68,7 +68,33 @@ def trajectories(rank, ranks):
     found["not finite"] = raised(optimizer.step)
     found["lr"] = raised(lambda: terse_torch.LionCub([half], lr=0.1 + rank))
     found["bits"] = raised(lambda: terse_torch.LionCub([half], bits=9))
+    found["group"] = raised(lambda: optimizer.add_param_group({"params": [torch.nn.Parameter(torch.zeros(2))]}))
+    found["groups"] = len(optimizer.param_groups)
     return found
+
+
+def on_another_default_device(rank, ranks):
+    import torch
+
+    torch.set_default_device("meta")
+    found = {}
+    for bits in (1, 3):
+        named, optimizer = optimizer_of(rank, bits)
+        stepped(named, optimizer, rank, 0)
+        found[bits] = {name: each.detach().numpy().copy() for name, each in named.items()}
+    return found
+
+
+def sharded(rank, ranks):
+    import terse_torch
+    import torch
+    from torch.distributed.fsdp import FullyShardedDataParallel
+
+    def refusal(**options):
+        model = FullyShardedDataParallel(torch.nn.Linear(4, 4), device_id=torch.device("cpu"), **options)
+        return raised(lambda: terse_torch.LionCub(model.parameters()))
+
+    return [refusal(), refusal(use_orig_params=True)]
 
 
 def levels(c, s):
@@ -116,6 +142,20 @@ class LionCubs(unittest.TestCase):
                 self.assertIn(refusal, found["not finite"])
                 self.assertIn("ValueError: LionCub: param_groups is", found["lr"])
                 self.assertIn("bits is 9, and must be 1 to 8", found["bits"])
+                self.assertIn("NotImplementedError: LionCub: its parameters are fixed", found["group"])
+                self.assertEqual(found["groups"], 1)
+
+    def test_work_on_the_cpu_whatever_device_new_tensors_are_made_on(self):
+        for found in on_ranks(2, on_another_default_device):
+            for bits in (1, 3):
+                expected = next(iter(reference(2, bits)))
+                for name in SHAPES:
+                    np.testing.assert_allclose(found[bits][name], expected[name], rtol=1e-5, atol=1e-6, err_msg=name)
+
+    def test_refuse_parameters_that_fsdp_has_sharded(self):
+        for refusals in on_ranks(2, sharded):
+            for refusal in refusals:
+                self.assertIn("is sharded, as by FSDP", refusal)
 
 
 if __name__ == "__main__":
