@@ -21,6 +21,9 @@ export function noteOf(reason: RefusalReason | undefined): number {
   return reasons.indexOf(reason);
 }
 
+/** The reason of a note that `noteOf` has given. */
+export const reasonOfNote = (note: number): RefusalReason | undefined => reasons[note];
+
 /** Throws a StepRefusedError if any rank refused. `notes[r]` is the note of rank r. */
 export function checkNotes(notes: readonly number[]): void {
   const rank = notes.findIndex((note) => note !== 0);

@@ -97,11 +97,15 @@ describe("the ranks of a host that step together", () => {
     );
   });
 
-  it("refuse a step together, and all hosts the round", async () => {
-    const broken: GradientOf = (at) => (at.rank === 3 && at.step === 5 ? Number.NaN : wandering(at));
+  it.each([
+    { hosts: [0, 0, 1, 1], rank: 3 },
+    { hosts: [0, 0, 1], rank: 2 }, // a host with one rank
+    { hosts: [0, 1, 1], rank: 0 },
+  ])("refuse a step together, and all hosts the round: $hosts, rank $rank", async ({ hosts, rank }) => {
+    const broken: GradientOf = (at) => (at.rank === rank && at.step === 5 ? Number.NaN : wandering(at));
     const bounds = { syncEvery: 4, delay: 1 };
-    const ranks = await trainLocally(4, bounds, broken, { steps: 12, hosts, looks: () => false });
-    const sound = await trainLocally(4, bounds, wandering, { steps: 4, hosts });
+    const ranks = await trainLocally(hosts.length, bounds, broken, { steps: 12, hosts, looks: () => false });
+    const sound = await trainLocally(hosts.length, bounds, wandering, { steps: 4, hosts });
     for (const { seen, refused } of ranks) {
       expect(seen).toHaveLength(7);
       expect(refused!.error.message).toMatch(/^the step is refused: the gradient is not finite/);

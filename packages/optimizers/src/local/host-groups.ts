@@ -50,7 +50,11 @@ export function layoutOf(hostOf: readonly number[], rank: number): HostLayout {
  * ranks of the host throw the same StepRefusedError. Resolves to all that this rank has sent.
  */
 export async function handedOut({ layout, handOut }: HostGroups, θ: Tensor, step: () => Promise<Sent>): Promise<Sent> {
-  if (layout.ranksHere === 1) return step();
+  // A rank's number on its host, or a host's among the hosts, is not its number in the run.
+  const withoutRank = (error: unknown): never => {
+    throw error instanceof StepRefusedError ? new StepRefusedError(undefined, error.reason) : error;
+  };
+  if (layout.ranksHere === 1) return step().catch(withoutRank);
   const sent = () => sentOver(sentBy([handOut]));
   const before = sent();
   const outcome = await step().catch((error: Error) => {
@@ -60,10 +64,7 @@ export async function handedOut({ layout, handOut }: HostGroups, θ: Tensor, ste
   });
   const isRefused = outcome instanceof StepRefusedError;
   const refusal = isRefused ? reasonOf(outcome) : undefined;
-  await carryAlone(fromOwner, handOut, θ, { owner: 0 }, { refusal }).catch((error: unknown) => {
-    // A rank's number on its host is not its number in the run.
-    throw error instanceof StepRefusedError ? new StepRefusedError(undefined, error.reason) : error;
-  });
+  await carryAlone(fromOwner, handOut, θ, { owner: 0 }, { refusal }).catch(withoutRank);
   const { bytes, messages } = isRefused ? { bytes: 0, messages: 0 } : outcome;
   const after = sent();
   return { bytes: bytes + after.bytes - before.bytes, messages: messages + after.messages - before.messages };

@@ -345,6 +345,22 @@ describe("a step that a rank refuses", () => {
   });
 });
 
+describe("a save after a step that a rank has refused", () => {
+  it.each([2, 3])("is refused in the next round too when %i ranks go on from it", async (ranks) => {
+    const given = { syncEvery: 4 };
+    const broken: GradientOf = (at) => (at.rank === 1 && at.step === 5 ? Number.NaN : wandering(at));
+    const begun = await trainLocally(2, given, broken, { steps: 6 });
+    const { shared } = begun[0]!.seen.at(-1)!;
+    const all = begun.map(({ save }) => save);
+    const saves = (rank: number) => (ranks === 2 ? savesOf(rank, 2, all[rank]!) : all);
+    const resumed = await trainLocally(ranks, given, wandering, { steps: 12, from: { at: 6, saves, shared } });
+    for (const { seen, refused } of resumed) {
+      expect(seen).toHaveLength(1); // step 7 of 8
+      expect(refused!.error.message).toMatch(/refuses the step: the gradient is not finite/);
+    }
+  });
+});
+
 describe("options that do not fit", () => {
   it.each([
     [{ syncEvery: 10, fragments: 3 }, /^local\.syncEvery: 10 is no multiple of local\.fragments, 3; take 9 or 12$/],

@@ -303,6 +303,7 @@ export class LocalSteps implements TrainingOptimizer {
       flat: this.#flat,
       rounds: this.#left,
       pending,
+      refusal: this.#refusal,
       layout: this.#hosts?.layout,
     });
   }
@@ -322,7 +323,7 @@ export class LocalSteps implements TrainingOptimizer {
     this.#taken = true;
     for (const copy of this.#copies) copy.take();
     this.steps = steps;
-    this.#refusal = undefined;
+    this.#refusal = stored?.refusal;
     const pending = stored?.pending;
     this.#underWay = pending && { ...pending, arrived: Promise.resolve(pending) };
     this.#schedule.goesOn(steps, stored?.rounds, pending !== undefined);

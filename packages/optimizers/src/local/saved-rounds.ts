@@ -6,8 +6,10 @@
  *   outer.<name>          the state of the outer steps
  *   local.rounds          a number: rounds of each fragment that have left
  *   local.pending         of a round that has arrived and is not used yet: fragment, bytes, messages, ‖Δ‖
+ *   local.refusal         the note of a step that this rank has refused, of which the others hear in the next round
  *   local.host            where the ranks of a host step together: hosts, this rank's one, its place there, ranks there
  */
+import { noteOf, type RefusalReason, reasonOfNote } from "@terse/exchange";
 import { fromTypedArray, noGrad, type Segment, type TypedArray } from "@terse/tensor";
 import type { FlatParameters } from "../flat-parameters.ts";
 import { meanOf, type SavedState, SavedStateError, type Scalar, type StoredState } from "../saved-state.ts";
@@ -22,7 +24,8 @@ export interface PendingRound {
 }
 
 const [own, outer] = ["island.", "outer."];
-const [roundsKey, pendingKey, hostKey] = ["local.rounds", "local.pending", "local.host"];
+const [roundsKey, pendingKey] = ["local.rounds", "local.pending"];
+const [refusalKey, hostKey] = ["local.refusal", "local.host"];
 
 /** Whether a tensor or number of a save belongs to local steps alone. */
 const isOfLocalSteps = (name: string): boolean => /^(island|outer|local)\./.test(name);
@@ -33,11 +36,12 @@ interface Parts {
   readonly flat: FlatParameters;
   readonly rounds: readonly number[]; // by fragment
   readonly pending: PendingRound | undefined;
+  readonly refusal: RefusalReason | undefined;
   readonly layout: HostLayout | undefined;
 }
 
 /** The state of local steps, by the names above. */
-export function savedLocalSteps({ inner, outers, flat, rounds, pending, layout }: Parts): SavedState {
+export function savedLocalSteps({ inner, outers, flat, rounds, pending, refusal, layout }: Parts): SavedState {
   const ofOuters = outers.flatMap(({ tensors }) => [...tensors]);
   const numbersOfOuters = outers.flatMap(({ scalars }) => Object.entries(scalars));
   return {
@@ -53,6 +57,7 @@ export function savedLocalSteps({ inner, outers, flat, rounds, pending, layout }
       ...Object.fromEntries(numbersOfOuters.map(([name, number]) => [`${outer}${name}`, number])),
       [roundsKey]: rounds,
       ...(pending && { [pendingKey]: [pending.fragment, pending.bytes, pending.messages, pending.drift] }),
+      ...(refusal && { [refusalKey]: noteOf(refusal) }),
       ...(layout && { [hostKey]: numbersOf(layout) }),
     },
   };
@@ -62,6 +67,7 @@ export function savedLocalSteps({ inner, outers, flat, rounds, pending, layout }
 export interface StoredLocalSteps {
   readonly rounds: readonly number[]; // by fragment
   readonly pending: PendingRound | undefined;
+  readonly refusal: RefusalReason | undefined; // of this rank; of any rank where other ranks step together
   readonly inner: readonly StoredState[]; // of the ranks that step together
   readonly outers: readonly StoredState[]; // of all ranks that have carried rounds
   /** θ by parameter: this rank's own, or the mean of all where other ranks step together than in the save. */
@@ -108,6 +114,7 @@ export function storedLocalSteps(
   return {
     rounds,
     pending: fragment === undefined ? undefined : ({ fragment, bytes, messages, drift } as PendingRound),
+    refusal: (same ? [first!] : saves).map(refusalIn).find((reason) => reason !== undefined),
     inner: same ? ownOf(saves, rank, layout) : asOfOneHost(saves),
     outers: same && layout ? ofHosts(first!, layout) : saves.filter(carriesRounds).map(ofOuter),
     θ: new Map(θ),
@@ -130,6 +137,8 @@ function ofOuter({ tensors, scalars }: StoredState): StoredState {
 }
 
 const numbersOf = ({ hosts, host, place, ranksHere }: HostLayout) => [hosts, host, place, ranksHere];
+
+const refusalIn = ({ scalars }: StoredState) => reasonOfNote(Number(scalars[refusalKey] ?? 0));
 
 /** The first rank of a host carries its rounds; without hosts each rank does. */
 function carriesRounds({ scalars }: StoredState): boolean {
