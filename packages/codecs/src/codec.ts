@@ -87,19 +87,6 @@ export interface Codec<Call extends EncodeCall = EncodeCall> {
     ...call: CallOf<Call & Decay & Pick<DecodeOptions, "scale">>
   ): void;
   /**
-   * The momentum of 1-bit Adam and 1-bit LAMB with error compensation, in one pass: error = error − sent sign(error) +
-   * keep · m + add · g, where sign(0) is 1 and each product is added with one rounding, the first one first; wire =
-   * encode(error), an exact 0 as plus. `error` still holds what this wire says: the next call subtracts it, with this
-   * wire's magnitude as `sent`. Of held elements nothing is sent. NotFiniteError at the first NaN or infinity of what is
-   * to be sent, after which `error` is undefined; TypeError if the codec has no such pass: scaled-sign has one.
-   */
-  encodeMomentum(wire: Uint8Array, m: Floats, g: Floats, error: Floats, call: MomentumOptions): void;
-  /**
-   * The same for the owner of a chunk: error = error − sent sign(error) + scale Σ decode(wires), in the order of the
-   * wires; wire = encode(error). `scale` defaults to 1. Held elements stay as they are. BadWireError as `decodeAdd`.
-   */
-  encodeSum(wire: Uint8Array, wires: readonly Uint8Array[], error: Floats, call: SumOptions): void;
-  /**
    * sum += scale · decode(wire), in fp32; held elements keep their value. `scale` defaults to 1. BadWireError if the
    * wire holds an index outside of `sum`, NaN or infinity, which no encoder writes; then nothing is added.
    */
@@ -118,19 +105,6 @@ type CallOf<Call> = {} extends Call ? [call?: Call] : [call: Call];
 export interface Decay {
   /** What the error is multiplied by before x is added, in fp32: more than 0, and at most 1, which it is unless given. */
   readonly decay?: number | undefined;
-}
-
-/** Options of `encodeSum`. `sent`: the magnitude on the wire that was written of this error last; 0 where there is none. */
-export interface SumOptions {
-  readonly sent: number;
-  readonly scale?: number | undefined;
-  readonly hold?: Uint8Array | undefined; // as of Zeros
-}
-
-/** Options of `encodeMomentum`: the factors of the momentum and of the gradient. */
-export interface MomentumOptions extends Pick<SumOptions, "sent" | "hold"> {
-  readonly keep: number;
-  readonly add: number;
 }
 
 /** Options of codecs with no code for zero: the sign that stands for an exact zero (or −0.0), and a mask. */
@@ -237,42 +211,14 @@ export class BadWireError extends RangeError {
 // @__NO_SIDE_EFFECTS__
 export function codec<Call extends EncodeCall>(definition: Definition, checked: Parameters = {}): Codec<Call> {
   const parameters = kept(checked);
-  let chosen: CodecKernel | undefined;
-  const kernel = (): CodecKernel => {
-    chosen ??= choose(implementations(definition, nativeCodecs), nativeLevels);
-    return chosen;
-  };
+  const kernel = kernelOf(definition);
   const { name, takes } = definition;
   const wireBytes = (n: number): number => {
     checkWhole(`${name}.wireBytes`, "n", n, 0);
     return definition.wireBytes(n, parameters);
   };
 
-  const badWire = (where: string) =>
-    new BadWireError(
-      `${where}: no encoder writes such a wire: it was damaged, or written with other parameters than ${JSON.stringify(parameters)}.`,
-    );
-
-  const checkEncoding = (where: string, wire: Uint8Array, x: Floats, call: EncodeCall, what = "x"): void => {
-    checkFloats(where, what, x);
-    checkBytes(where, "wire", wire, wireBytes(x.length), `${x.length} floats`);
-    checkCall(where, takes, call, x.length);
-    checkUnits(where, takes, call.units, x.length, parameters);
-    refuseOverlap(where, "wire", wire, { [what]: x, hold: call.hold, units: call.units });
-  };
-
-  const checkWires = (where: string, wire: Uint8Array, wires: readonly Uint8Array[], error: Floats): void => {
-    for (const [r, one] of wires.entries()) {
-      checkBytes(where, `wires[${r}]`, one, wireBytes(error.length), `${error.length} floats`);
-      refuseOverlap(where, "wire", wire, { [`wires[${r}]`]: one });
-      refuseOverlap(where, "error", error, { [`wires[${r}]`]: one });
-    }
-  };
-
-  const noPass = (where: string) =>
-    new TypeError(`${where}: this codec has no pass that compensates errors at once; call encodeWithFeedback.`);
-
-  return {
+  const self: Codec<Call> = {
     name,
     parameters,
     takes,
@@ -291,21 +237,21 @@ export function codec<Call extends EncodeCall>(definition: Definition, checked: 
     kernels: () => implementations(definition, nativeCodecs).kernels,
     forPart(begin, end, n) {
       const part = (definition.partParameters ?? segmentsCut)(parameters, begin, end, n);
-      return part === parameters ? this : codec(definition, part);
+      return part === parameters ? self : codec(definition, part);
     },
     wireBytes,
 
     encode(wire, x, given: EncodeCall = {}) {
       const where = `${name}.encode`;
       const call = { ...given }; // copied before any length is read: a getter could change an array
-      checkEncoding(where, wire, x, call);
+      checkEncoding(self, where, wire, x, call);
       accept(where, kernel().encode(wire, x, parameters, call), x);
     },
 
     encodeWithFeedback(wire, x, error, given: EncodeCall = {}) {
       const where = `${name}.encodeWithFeedback`;
       const call = { ...given };
-      checkEncoding(where, wire, x, call);
+      checkEncoding(self, where, wire, x, call);
       checkFloats(where, "error", error);
       if (error.length !== x.length)
         throw new RangeError(
@@ -324,8 +270,8 @@ export function codec<Call extends EncodeCall>(definition: Definition, checked: 
       const where = `${name}.encodeSumWithFeedback`;
       const call = { ...given, scale: given.scale ?? 1 };
       const all = [...wires];
-      checkEncoding(where, wire, error, call, "error");
-      checkWires(where, wire, all, error);
+      checkEncoding(self, where, wire, error, call, "error");
+      checkWires(self, where, wire, all, error);
       refuseOverlap(where, "error", error, { hold: call.hold, units: call.units });
       checkedDecay(where, call.decay);
       checkFactor(where, "scale", call.scale);
@@ -333,39 +279,7 @@ export function codec<Call extends EncodeCall>(definition: Definition, checked: 
       const accepted = native.encodeSumWithFeedback
         ? native.encodeSumWithFeedback(wire, all, error, parameters, call)
         : sumWithFeedback(native, wire, all, floats(error), parameters, call);
-      if (accepted < 0) throw badWire(where);
-      accept(where, accepted, error, undefined, "the sum");
-    },
-
-    encodeMomentum(wire, m, g, error, { keep, add, sent, hold }) {
-      const where = `${name}.encodeMomentum`;
-      const call = { keep, add, sent, hold, zero: "plus" } as const;
-      const pass = kernel().encodeMomentum;
-      if (!pass) throw noPass(where);
-      checkEncoding(where, wire, error, call, "error");
-      for (const [what, read] of Object.entries({ m, g })) {
-        checkFloats(where, what, read);
-        if (read.length !== error.length)
-          throw new RangeError(`${where}: ${what} has ${read.length} floats, and error has ${error.length}.`);
-      }
-      refuseOverlap(where, "wire", wire, { m, g });
-      refuseOverlap(where, "error", error, { m, g, hold });
-      for (const [what, factor] of Object.entries({ keep, add, sent })) checkFactor(where, what, factor);
-      accept(where, pass(wire, m, g, error, parameters, call), error, undefined, "the momentum with its error");
-    },
-
-    encodeSum(wire, wires, error, { sent, scale = 1, hold }) {
-      const where = `${name}.encodeSum`;
-      const call = { sent, scale, hold, zero: "plus" } as const;
-      const all = [...wires];
-      const pass = kernel().encodeSum;
-      if (!pass) throw noPass(where);
-      checkEncoding(where, wire, error, call, "error");
-      checkWires(where, wire, all, error);
-      refuseOverlap(where, "error", error, { hold });
-      for (const [what, factor] of Object.entries({ scale, sent })) checkFactor(where, what, factor);
-      const accepted = pass(wire, all, error, parameters, call);
-      if (accepted < 0) throw badWire(where);
+      if (accepted < 0) throw badWire(where, parameters);
       accept(where, accepted, error, undefined, "the sum");
     },
 
@@ -377,7 +291,7 @@ export function codec<Call extends EncodeCall>(definition: Definition, checked: 
       checkUnits(where, takes, units, sum.length, parameters);
       refuseOverlap(where, "sum", sum, { wire, hold, units });
       checkFactor(where, "scale", scale);
-      if (!kernel().decodeAdd(sum, wire, parameters, { scale, hold, units })) throw badWire(where);
+      if (!kernel().decodeAdd(sum, wire, parameters, { scale, hold, units })) throw badWire(where, parameters);
     },
 
     scales(x, into) {
@@ -398,7 +312,52 @@ export function codec<Call extends EncodeCall>(definition: Definition, checked: 
       return scales;
     },
   };
+  return self;
 }
+
+/** Chooses at the first call, so that a program may say before which implementation it wants. */
+// @__NO_SIDE_EFFECTS__
+export function kernelOf(definition: Definition): () => CodecKernel {
+  let chosen: CodecKernel | undefined;
+  return () => (chosen ??= choose(implementations(definition, nativeCodecs), nativeLevels));
+}
+
+type Wires = Pick<Codec, "takes" | "parameters" | "wireBytes">;
+
+export function checkEncoding(
+  { takes, parameters, wireBytes }: Wires,
+  where: string,
+  wire: Uint8Array,
+  x: Floats,
+  call: EncodeCall,
+  what = "x",
+): void {
+  checkFloats(where, what, x);
+  checkBytes(where, "wire", wire, wireBytes(x.length), `${x.length} floats`);
+  checkCall(where, takes, call, x.length);
+  checkUnits(where, takes, call.units, x.length, parameters);
+  refuseOverlap(where, "wire", wire, { [what]: x, hold: call.hold, units: call.units });
+}
+
+/** Other ranks' wires, whose sum is added to `error`. */
+export function checkWires(
+  { wireBytes }: Wires,
+  where: string,
+  wire: Uint8Array,
+  wires: readonly Uint8Array[],
+  error: Floats,
+): void {
+  for (const [r, one] of wires.entries()) {
+    checkBytes(where, `wires[${r}]`, one, wireBytes(error.length), `${error.length} floats`);
+    refuseOverlap(where, "wire", wire, { [`wires[${r}]`]: one });
+    refuseOverlap(where, "error", error, { [`wires[${r}]`]: one });
+  }
+}
+
+export const badWire = (where: string, parameters: Parameters): BadWireError =>
+  new BadWireError(
+    `${where}: no encoder writes such a wire: it was damaged, or written with other parameters than ${JSON.stringify(parameters)}.`,
+  );
 
 function segmentsCut(parameters: Parameters, begin: number, end: number): Parameters {
   const { segments } = parameters;

@@ -14,10 +14,8 @@ export {
   type Decay,
   type DecodeOptions,
   type Layout,
-  type MomentumOptions,
   type OfGradients,
   type Summable,
-  type SumOptions,
   type Units,
   type Zeros,
 } from "./codec.ts";
@@ -36,6 +34,7 @@ export { ternary } from "./codecs/ternary/ternary.ts";
 export { type TernGrad, terngrad } from "./codecs/terngrad/terngrad.ts";
 export { type TopKParameters, topK } from "./codecs/top-k/top-k.ts";
 export { codecNamed, codecs, codecsOfGradients } from "./codecs.ts";
+export type { Compensating, MomentumOptions, SumOptions } from "./compensating.ts";
 export { crc32c } from "./crc32c.ts";
 export { type BadFrame, BadFrameError, type Frame, readFrame, writeFrame } from "./frame.ts";
 export { signAt, type TiePolicy, type ZeroPolicy } from "./policies.ts";

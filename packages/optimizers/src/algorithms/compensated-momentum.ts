@@ -15,7 +15,7 @@
  * Elements whose variance is 0 are neither sent nor counted, and their mean is 0: those that have had no gradient, and
  * pads between layers.
  */
-import { type Codec, readOneScale, scaledSign } from "@terse/codecs";
+import { type Codec, type Compensating, readOneScale, scaledSign } from "@terse/codecs";
 import { retain } from "@terse/collectives";
 import { type ErrorCompensation, type Message, ownedRange } from "@terse/exchange";
 import { type NativeBuffer, type PackedMomentum, sumOfSquares } from "@terse/native-optimizers";
@@ -30,7 +30,7 @@ import { maskOf, type Zeros, zerosIn } from "./zeros.ts";
 export const scales = oneOf(["per-layer", "fused", "momentum-scaled"]);
 export type Scale = "per-layer" | "fused" | "momentum-scaled";
 
-const codec = scaledSign() as Codec;
+const codec = scaledSign() as Codec & Compensating;
 
 export interface CompensationErrors extends State {
   readonly elements: { workerError: Tensor }; // what this rank has not sent yet

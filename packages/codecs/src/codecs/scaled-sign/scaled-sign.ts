@@ -13,6 +13,7 @@
  */
 import type { SumCall } from "@terse/native-codecs";
 import { BadWireError, codec, type Definition, floats, type Zeros } from "../../codec.ts";
+import { compensating } from "../../compensating.ts";
 import { checkNames, checkScaleGroups } from "../../shared/parameters.ts";
 import { firstNotFinite, sumOfSquares } from "../../shared/reductions/reductions.ts";
 import { fma } from "../../shared/rounding.ts";
@@ -98,7 +99,7 @@ function subtractSent(x: Float32Array, { sent, hold }: Pick<SumCall, "sent" | "h
 export function scaledSign(parameters: ScaleGroups = {}) {
   checkNames("scaled-sign", parameters, ["block", "segments"]);
   checkScaleGroups("scaled-sign", parameters);
-  return codec<Zeros>(definition, parameters);
+  return compensating(definition, codec<Zeros>(definition, parameters));
 }
 
 /** The bits and the magnitude of a wire with one scale group. BadWireError for a magnitude that no encoder writes. */
