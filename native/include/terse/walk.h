@@ -3,8 +3,8 @@
 // A walk goes in rounds of 64 elements, through one page of 4 KiB after the other, or through four pages in turn. A
 // processor's own prefetching ends where a page ends; with four pages in flight it waits less there, but four streams
 // at once can be worse for it elsewhere. So no order is best everywhere, and the first long walks of a kernel file
-// measure which one is faster for its arrays (walk.c). The results do not depend on the order. 64 Mi floats, 4 KiB pages, one thread, time of
-// four pages in turn / time in order:
+// measure which one is faster for its arrays (walk.c). The results do not depend on the order. 64 Mi floats, 4 KiB
+// pages, one thread, time of four pages in turn / time in order:
 //
 //                       one array              two arrays           three arrays
 //                       theta keep +- scale    momentum and sign    a Lion step
