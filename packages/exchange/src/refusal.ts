@@ -51,7 +51,7 @@ export class StepRefusedError extends Error {
   constructor(rank: number | undefined, reason: string) {
     super(
       `${rank === undefined ? "the step is refused" : `rank ${rank} refuses the step`}: ${reason}. No rank has changed its parameters. ` +
-        "Lower the learning rate or clip the gradient, and go on from the last save.",
+        "Lower the learning rate or clip the gradient, and go on from an earlier save.",
     );
     this.rank = rank;
     this.reason = reason;
