@@ -57,7 +57,7 @@ TERSE_ROUND_FUNCTION momentum_stretch(void *context, size_t from, size_t to, int
         } else
             for (size_t k = 0; k < count; k++) {
                 const int is_masked = (int)(masked >> k & 1);
-                x[k] = fmaf(p->add, p->g[i + k], fmaf(p->keep, p->m[i + k], is_masked ? x[k] : rest_of(x[k], p->sent)));
+                x[k] = terse_fma(p->add, p->g[i + k], terse_fma(p->keep, p->m[i + k], is_masked ? x[k] : rest_of(x[k], p->sent)));
                 plus |= measure_one(own->partial, x[k], k, is_masked);
             }
         write_bits(p, i, plus);

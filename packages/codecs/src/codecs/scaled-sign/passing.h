@@ -2,6 +2,7 @@
 #ifndef TERSE_PASSING_H
 #define TERSE_PASSING_H
 #include "scaled_sign.h"
+#include "terse/fma.h"
 
 typedef struct passing {
     float *error;

@@ -14,7 +14,7 @@ static uint64_t measure_block(double partial[16], const float *x) {
 }
 
 static uint64_t momentum_block(const passing *p, double partial[16], float *x, const float *m, const float *g) {
-    for (size_t k = 0; k < 64; k++) x[k] = fmaf(p->add, g[k], fmaf(p->keep, m[k], rest_of(x[k], p->sent)));
+    for (size_t k = 0; k < 64; k++) x[k] = terse_fma(p->add, g[k], terse_fma(p->keep, m[k], rest_of(x[k], p->sent)));
     return measure_block(partial, x);
 }
 
