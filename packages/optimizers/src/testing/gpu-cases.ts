@@ -47,6 +47,7 @@ function wave(n: number, phase: number): Float32Array {
  */
 export const settings: Readonly<Record<string, object>> = {
   muon: { nsType: "f32" }, // its own choice depends on the processor
+  "sign-muon": { nsType: "f32" },
   "one-bit-adam": { warmup: 2, scale: "momentum-scaled" },
   "lamb-basic-one-bit": { warmup: 2, scale: "momentum-scaled" },
   "one-bit-lamb": { warmup: 2, scale: "momentum-scaled" },
