@@ -50,6 +50,7 @@ const keysOfRun = ["data.batchSize=1", "data.blockSize=8", "evaluate.every=0", "
 /** The most memory that a process had which trains two steps, in bytes. */
 async function peakOf(keys: readonly string[]): Promise<number> {
   const program = `
+import { readFileSync } from "node:fs";
 import { loopback } from "@terse/collectives";
 import { Arena } from "@terse/tensor";
 import { buildData, buildModel, buildOptimizer } from "./src/build.ts";
@@ -64,7 +65,8 @@ const data = await buildData(recipe, model, group);
 const optimizer = await buildOptimizer(recipe, arena, group);
 const training = { model, arena, data, optimizer, forward: forwardIn(recipe), accumulate: 1 };
 for (let step = 0; step < 2; step++) await takeStep(training, 1e-3);
-console.log("peak", process.resourceUsage().maxRSS);
+// That of resourceUsage() begins with the memory of the process that has started this one.
+console.log("peak", /VmHWM:\\s+(\\d+) kB/.exec(readFileSync("/proc/self/status", "utf8"))[1]);
 process.exit(0);`;
   const args = ["--conditions=@terse/source", "-e", program];
   const cwd = fileURLToPath(new URL("../../", import.meta.url));
