@@ -1,5 +1,5 @@
 /** Evaluations of folders with weights, beside transformers. */
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { saveModel } from "@terse/checkpoint";
@@ -84,4 +84,16 @@ it("asks for the data of a folder, and refuses classes that the data numbers in 
     "data: dog is class 1 there, and class 2 of the model",
   );
   for (const classNames of [["cat", "cow"], ["cat", "fox"], []]) checkClassNames(model, { classNames });
+});
+
+it("sends no weights where every rank has the same files", async () => {
+  const args = readArguments(["eval", ...given()], {}) as EvalArguments;
+  const groups = loopback(2);
+  try {
+    await Promise.all(groups.map((group) => evaluation(args, group)));
+    const sent = groups.reduce((sum, group) => sum + group.sent().bytes, 0);
+    expect(sent).toBeLessThan(statSync(join(weights, "model.safetensors")).size / 4);
+  } finally {
+    await Promise.all(groups.map((group) => group.close()));
+  }
 });

@@ -6,10 +6,11 @@ import type { Tensor } from "@terse/tensor";
 import { type DescribedAdapter, loadAdapter, loadBase } from "../adapter/adapter-folder.ts";
 import { type Base, type BaseFolder, recordBase } from "../adapter/base.ts";
 import { broadcastTensors } from "../broadcast-tensors.ts";
+import type { DescribedModel } from "./model-of-run.ts";
 import { onEveryRank } from "./on-every-rank.ts";
 
 /** Runs `load` on one rank, and gives all others the tensors that it sets. */
-export async function loadOn(
+async function loadOn(
   reader: number,
   load: () => Promise<void>,
   tensors: readonly (readonly [name: string, tensor: Tensor])[],
@@ -73,6 +74,20 @@ export function loadWeightsOn(reader: number, folder: string, model: Model, grou
 /** The file of an adapter, for a model that has it. */
 export const loadAdapterOn = (reader: number, folder: string, model: Model, group: Group): Promise<void> =>
   loadOn(reader, () => loadAdapter(folder, model), loraOf(model)!.parameters(), group);
+
+/** A whole model as its folder describes it: its weights, or an adapter with its base, which is in `own` on this rank. */
+export async function loadDescribedOn(
+  reader: number,
+  folder: string,
+  { adapter }: DescribedModel,
+  model: Model,
+  group: Group,
+  own?: string,
+): Promise<void> {
+  if (!adapter) return loadInitialOn(reader, { folder }, model, group);
+  await loadBaseOn(reader, async () => adapter, model, group, own);
+  await loadAdapterOn(reader, folder, model, group);
+}
 
 /** The base of an adapter that one rank describes. `own`: its folder on this rank. Resolves to it. */
 export async function loadBaseOn(
