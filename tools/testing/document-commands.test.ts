@@ -8,6 +8,7 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { freePort } from "../../test-e2e/ranks/start-ranks.ts";
+import { netlabObstacle } from "../netlab/netlab.ts";
 import { argumentsOf, programs } from "../programs.ts";
 import { root } from "../toolchain.ts";
 import { type ShellLine, shellLinesIn } from "./commands-in.ts";
@@ -39,6 +40,7 @@ interface Way {
 const ways: readonly Way[] = [
   { is: /^\.\/terse test\b/, never: "takes minutes; this test is part of it" },
   { is: /^\.\/terse setup$/, never: "is what ./terse test does before its tests" },
+  { is: /^\.\/terse netlab .*--init-from my\/base/, added: small },
   { is: /^\.\/terse netlab /, never: "needs root", by: ["tools/netlab/netlab.test.ts", "netlab"] },
   {
     is: /^eval "\$\(\.\/terse env\)" && \.\/terse build|^pnpm .* pack/,
@@ -175,6 +177,7 @@ const ways: readonly Way[] = [
     added: nano,
   },
 
+  { is: /llama-small/, added: `${small} --nproc-per-node=1 --model.width=32 --model.layers=1 --data=text.txt` },
   { is: /--trace/, added: `${oneRank} --steps=8` }, // it begins with the sixth
   { is: /--data\.name=tokens/, added: `${tiny} --out=runs/gpt2` },
   { is: /--init-from gpt2 .*TEXT$/, first: "./terse export runs/gpt2 --out gpt2", added: tiny },
@@ -191,6 +194,7 @@ const ways: readonly Way[] = [
     added: `${small} --nproc-per-node=1`,
   },
   { is: /--init-from my\/adapter/, added: tiny },
+  { is: /--init-from my\/lora/, added: `${small} --nproc-per-node=1` },
   { is: /--init-from runs\/mine/, first: "cp -r runs/gpt2 runs/mine", added: tiny },
   { is: /--model\.name=(gpt2|bert-classifier)/, added: tiny },
   { is: /--recipe resnet18-cifar/, added: `${small} --nproc-per-node=1 --model.width=4` },
@@ -220,6 +224,10 @@ const terse = [
   ...Object.entries(programs).map(
     ([name, program]) => `${name}) shift; exec "$node" ${argumentsOf(program, [name]).join(" ")} "$@" $added ;;`,
   ),
+  // Where there are no hosts, its two ranks run as they are.
+  netlabObstacle() === undefined
+    ? `netlab) exec ${root}/terse "$@" ;;`
+    : `netlab) while [ "$1" != -- ]; do shift; done; shift; exec "$@" --nproc-per-node=2 ;;`,
   `*) exec ${root}/terse "$@" $added ;;`,
   "esac",
 ];
@@ -236,7 +244,7 @@ beforeAll(async () => {
     writeFileSync(join(folder, file), content);
   };
   const text = "the quick brown fox jumps over the lazy dog. ".repeat(1000);
-  for (const file of ["text.txt", "TEXT", "my/text/a.txt", "my/texts/a.txt"]) put(file, text);
+  for (const file of ["text.txt", "TEXT", "my/text/a.txt", "my/texts/a.txt", "docs/how-to/a.md"]) put(file, text);
   const pixel = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAIAAACQd1PeAAAADElEQVR4nGP4z8AAAAMBAQDJ/pLvAAAAAElFTkSuQmCC";
   for (const at of ["my/pictures", "PICTURES"])
     for (const name of ["cat/1", "cat/2", "cat/3", "cat/4", "cat/5", "dog/1", "dog/2", "dog/3", "dog/4", "dog/5"])
