@@ -170,9 +170,9 @@ function rules(options: Shared, following: OfVariance | undefined, where: string
         const parts = mean.ofLayer(i);
         if (following) changes[i] = changeOf(layer, parts, changes[i]!, following);
         const rate = context.lr * changes[i]! * ratios[i]!;
-        for (const { begin, end, packed } of following ? [{ begin: 0, end: layer.m.length }] : parts) {
+        for (const { begin, end, packed } of parts) {
           const [ofθ, ofM, ofW] = slices([layer.θ, layer.m, layer.frozen], begin, end);
-          applyAdamUpdate(ofθ, ofM, ofW, { ...u, rate }, packed);
+          applyAdamUpdate(ofθ, ofM, ofW, { ...u, rate }, following ? undefined : packed); // changeOf has written m
         }
       }
     },
