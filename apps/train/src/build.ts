@@ -82,8 +82,7 @@ function inKeysOfRecipe<T>(create: () => T): T {
   try {
     return create();
   } catch (error) {
-    if (!(error instanceof OptionsError)) throw error;
-    throw error.withPaths((path) => path.replace(/^[^.]+/, "model"));
+    throw error instanceof OptionsError ? error.inSection("model") : error;
   }
 }
 

@@ -31,6 +31,11 @@ export class OptionsError extends Error {
       this.problems.map((each) => (typeof each === "string" ? each : { ...each, path: change(each.path) })),
     );
   }
+
+  /** An error with the same problems, of options that stand in this section of a recipe: "gpt.heads" is "model.heads". */
+  inSection(section: string): OptionsError {
+    return this.withPaths((path) => [section, ...path.split(".").slice(1)].join("."));
+  }
 }
 
 /** "path: problem; remedy" */
