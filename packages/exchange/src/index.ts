@@ -21,7 +21,9 @@ export { carryAlone } from "./kinds/carry-alone.ts";
 export { type FromOwnerOptions, fromOwner } from "./kinds/computed-mean.ts";
 export { mean } from "./kinds/mean.ts";
 export {
+  type ChunkWire,
   type ErrorCompensation,
+  type MeanOfWires,
   meanErrorCompensated,
   ownedElements,
   ownedRange,

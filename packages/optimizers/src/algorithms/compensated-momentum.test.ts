@@ -6,7 +6,7 @@ import { needsPython, python, runPython } from "../../../tensor/src/testing/pyth
 import { onRanks } from "../testing/on-ranks.ts";
 import { noise } from "../testing/train-matrices.ts";
 import type { OptimizerExchange, StepContext, Vector } from "./algorithm.ts";
-import { CompensatedMomentum, MomentumMean } from "./compensated-momentum.ts";
+import { CompensatedMomentum, type CompensationState, MomentumMean } from "./compensated-momentum.ts";
 import { settle } from "./settle.ts";
 
 const tensor = (values: readonly number[]) => fromTypedArray(Float32Array.from(values));
@@ -42,6 +42,19 @@ describe("momentum scaling", () => {
   });
 });
 
+/** As a step averages it. */
+async function averageOf(
+  momentum: CompensatedMomentum,
+  g: Tensor,
+  state: CompensationState,
+  variance: Tensor,
+  exchange: OptimizerExchange,
+  context: StepContext,
+): Promise<MomentumMean> {
+  using own = momentum.ofRank(g, state, variance, context);
+  return momentum.ofWires(await exchange.meanOfWires(own), state, variance, context.vector);
+}
+
 describe("the momentum that is sent", () => {
   const n = 1003; // whole words of signs, and a tail
   const random = (seed: number) => Float32Array.from({ length: n }, (_, i) => Math.sin(i * i + seed) / 7);
@@ -67,7 +80,7 @@ describe("the momentum that is sent", () => {
     noGrad(() => [state.elements.m.copy_(m), state.elements.workerError.copy_(error)]);
     const [group] = loopback(1);
     const exchange = openExchange(group!) as unknown as OptimizerExchange;
-    const { parts } = await momentum.average(g, state, tensor(variance), exchange, context(vector));
+    const { parts } = await averageOf(momentum, g, state, tensor(variance), exchange, context(vector));
     const [part] = parts;
     await group!.close();
     settle(state);
@@ -99,7 +112,7 @@ describe("the momentum that is sent", () => {
           for (let step = 0; step < 4; step++) {
             using g = tensor([...random(7 * group.rank + step)]);
             const exchange = openExchange(group) as unknown as OptimizerExchange;
-            const { parts } = await momentum.average(g, state, variance, exchange, context(vector));
+            const { parts } = await averageOf(momentum, g, state, variance, exchange, context(vector));
             sent.push(parts.map(({ packed }) => [packed!.scale, ...packed!.signs]));
             if (settles) settle(state);
           }
@@ -200,7 +213,7 @@ outputs["out"], outputs["worker"], outputs["server"] = torch.stack(visited), wor
         const exchange = openExchange(group) as unknown as OptimizerExchange;
         for (let call = 0; call < calls; call++) {
           using g = fromTypedArray(input(n, group.rank, call));
-          const { parts } = await momentum.average(g, state, ones, exchange, context as unknown as StepContext);
+          const { parts } = await averageOf(momentum, g, state, ones, exchange, context as unknown as StepContext);
           const got = parts.flatMap(({ begin, end, packed }) =>
             Array.from({ length: end - begin }, (_, i) =>
               (packed!.signs[i >> 3]! >> (i & 7)) & 1 ? packed!.scale : -packed!.scale,

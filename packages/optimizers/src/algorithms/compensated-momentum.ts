@@ -15,13 +15,13 @@
  * Elements whose variance is 0 are neither sent nor counted, and their mean is 0: those that have had no gradient, and
  * pads between layers.
  */
-import { type Codec, type Compensating, readOneScale, scaledSign } from "@terse/codecs";
+import { type Codec, type Compensating, readOneScale, scaledSign, sign } from "@terse/codecs";
 import { retain } from "@terse/collectives";
-import { type ErrorCompensation, type Message, ownedRange } from "@terse/exchange";
+import { type ChunkWire, type ErrorCompensation, type MeanOfWires, type Message, ownedRange } from "@terse/exchange";
 import { type NativeBuffer, type PackedMomentum, sumOfSquares } from "@terse/native-optimizers";
 import { oneOf } from "@terse/options";
 import { emptyLike, noGrad, type Tensor, zeros, zerosLike } from "@terse/tensor";
-import type { Algorithm, OptimizerExchange, StepContext, Vector } from "./algorithm.ts";
+import type { Algorithm, StepContext, Vector } from "./algorithm.ts";
 import { memoryOf, slice } from "./kernels.ts";
 import { layersOf } from "./layers.ts";
 import type { OwnedShare, SentSigns, State } from "./state.ts";
@@ -149,33 +149,88 @@ export class CompensatedMomentum {
   }
 
   /**
-   * One message: the error-compensated mean over ranks of β₁ m + (1 − β₁) g, for elements whose variance is not 0; 0
-   * for the others. It comes packed where all of it is on the CPU and no layer is scaled: m is then still that of
-   * before. Otherwise m ← the mean.
+   * What this rank sends of β₁ m + (1 − β₁) g, for elements whose variance is not 0. One pass adds the momentum to the
+   * worker's error and writes its wire. Another adds the ranks' wires to the owner's error and writes the wire of the
+   * mean. The same passes of the next step subtract from the errors what the wires have sent.
    */
-  async average(
+  ofRank(
     g: Tensor,
     state: CompensationState,
     variance: Tensor,
-    exchange: OptimizerExchange,
     { gradientScale, vector }: StepContext,
-  ): Promise<MomentumMean> {
-    const { m } = state.elements;
-    const { factors } = state.scalars;
+  ): MeanOfWires & Disposable {
+    const { elements, owned, unsettled, derived } = state;
+    const { begin: first, values } = owned.serverError;
+    const { hold } = zerosOf(derived, variance);
     const weights = { keep: this.#beta1, add: (1 - this.#beta1) * gradientScale };
-    if (m.device === "cpu" && factors.every((factor) => factor === 1))
-      return new MomentumMean(vector, await packedMean(g, state, variance, exchange, weights));
+    const scaled = isPacked(state) ? undefined : this.#scaled(g, state, vector, weights);
+    const [m, gradient] = scaled ? [scaled, scaled] : [elements.m, g];
+    const retained = retain(memoryOf(elements.workerError), memoryOf(m), memoryOf(gradient), memoryOf(values));
+    const [error, own, ofGradient, ownersError] = retained.buffers;
+    return {
+      n: vector.n,
+      codec,
 
+      encode(wire) {
+        const sent = unsettled.workerError?.magnitude ?? 0;
+        const sum = scaled ? { keep: 1, add: 0 } : weights;
+        codec.encodeMomentum(wire, own, ofGradient, error, { ...sum, sent, hold });
+        unsettled.workerError = { magnitude: readOneScale(wire).scale, hold };
+      },
+
+      reduce(wires, result) {
+        const sent = unsettled.serverError?.magnitude ?? 0;
+        const mask = maskOf(hold, first, first + values.length);
+        codec.encodeSum(result, wires, ownersError, { sent, scale: 1 / wires.length, hold: mask });
+        unsettled.serverError = { magnitude: readOneScale(result).scale, hold: mask };
+      },
+
+      [Symbol.dispose]() {
+        retained.release();
+        scaled?.dispose();
+      },
+    };
+  }
+
+  /**
+   * The averaged momentum, 0 where the variance is 0. It stays packed where all of it is on the CPU and no layer is
+   * scaled: m is then still that of before. Otherwise m ← the mean.
+   */
+  ofWires(wires: readonly ChunkWire[], state: CompensationState, variance: Tensor, vector: Vector): MomentumMean {
+    const { hold } = zerosOf(state.derived, variance);
+    const parts = wires.map(({ begin, end, wire }) => ({
+      begin,
+      end,
+      packed: { ...readOneScale(wire), hold: maskOf(hold, begin, end) },
+    }));
+    if (isPacked(state)) return new MomentumMean(vector, parts);
+
+    const { m } = state.elements;
     const before = this.#keepsBefore ? noGrad(() => emptyLike(m).copy_(m)) : undefined;
-    using own = noGrad(() => m.mul(weights.keep).add_(g, { alpha: weights.add }));
-    scaleLayers(own, vector, factors);
-    noGrad(() => m.zero_());
-    await exchange.meanErrorCompensated(own, compensation(m, state, variance));
-    const inverse = factors.map((factor) => 1 / factor);
+    using mean = zeros(m.shape); // on the CPU, where the codec works
+    for (const { begin, end, packed } of parts) sign.decodeAdd(slice(memoryOf(mean), begin, end), packed.signs, packed);
+    noGrad(() => m.copy_(mean));
+    const inverse = state.scalars.factors.map((factor) => 1 / factor);
     scaleLayers(m, vector, inverse);
     return new MomentumMean(vector, [{ begin: 0, end: vector.n, ...(before && { before: memoryOf(before) }) }], before);
   }
+
+  /** β₁ m + (1 − β₁) g with every layer scaled, on the CPU, where the codec works. */
+  #scaled(
+    g: Tensor,
+    { elements: { m }, scalars }: CompensationState,
+    vector: Vector,
+    { keep, add }: { keep: number; add: number },
+  ): Tensor {
+    using own = noGrad(() => m.mul(keep).add_(g, { alpha: add }));
+    scaleLayers(own, vector, scalars.factors);
+    return noGrad(() => own.to({ device: "cpu" }));
+  }
 }
+
+/** Whether a mean may stay packed: kernels then read it in the pass that updates θ. */
+const isPacked = ({ elements: { m }, scalars: { factors } }: CompensationState): boolean =>
+  m.device === "cpu" && factors.every((factor) => factor === 1);
 
 function scaleLayers(x: Tensor, { offset, segments }: Vector, factors: readonly number[]): void {
   for (const [i, segment] of segments.entries()) {
@@ -183,43 +238,4 @@ function scaleLayers(x: Tensor, { offset, segments }: Vector, factors: readonly 
     using layer = x.narrow(0, segment.offset - offset, segment.length);
     noGrad(() => layer.mul_(factors[i]!));
   }
-}
-
-/**
- * One pass adds the momentum to the worker's error and writes its wire. Another adds the ranks' wires to the owner's
- * error and writes the wire of the mean. The same passes of the next step subtract from the errors what the wires have
- * sent.
- */
-async function packedMean(
-  g: Tensor,
-  { elements: { m, workerError }, owned: { serverError }, unsettled, derived }: CompensationState,
-  variance: Tensor,
-  exchange: OptimizerExchange,
-  weights: { keep: number; add: number },
-): Promise<MomentumPart[]> {
-  const n = m.length;
-  const { begin: first, values } = serverError;
-  const { hold } = zerosOf(derived, variance);
-  using retained = retain(memoryOf(workerError), memoryOf(m), memoryOf(g), memoryOf(values));
-  const [error, momentum, gradient, ownersError] = retained.buffers;
-
-  const encode = (wire: Uint8Array) => {
-    const sent = unsettled.workerError?.magnitude ?? 0;
-    codec.encodeMomentum(wire, momentum, gradient, error, { ...weights, sent, hold });
-    unsettled.workerError = { magnitude: readOneScale(wire).scale, hold };
-  };
-
-  const reduce = (wires: readonly Uint8Array[], result: Uint8Array) => {
-    const sent = unsettled.serverError?.magnitude ?? 0;
-    const mask = maskOf(hold, first, first + values.length);
-    codec.encodeSum(result, wires, ownersError, { sent, scale: 1 / wires.length, hold: mask });
-    unsettled.serverError = { magnitude: readOneScale(result).scale, hold: mask };
-  };
-
-  const wires = await exchange.meanOfWires({ n, encode, reduce, codec });
-  return wires.map(({ begin, end, wire }) => ({
-    begin,
-    end,
-    packed: { ...readOneScale(wire), hold: maskOf(hold, begin, end) },
-  }));
 }

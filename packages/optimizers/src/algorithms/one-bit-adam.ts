@@ -88,8 +88,10 @@ export const oneBitAdam = define({
           applyAdamUpdate(θ, m, v, u);
           return;
         }
-        using mean = await momentum.average(g, state, v, exchange, context);
+        using own = momentum.ofRank(g, state, v, context);
+        const wires = await exchange.meanOfWires(own);
         await exchange.agreed();
+        using mean = momentum.ofWires(wires, state, v, context.vector);
         for (const { begin, end, packed } of mean.parts) {
           const [ofθ, ofM, ofV] = slices([memoryOf(θ), memoryOf(m), memoryOf(v)], begin, end);
           applyAdamUpdate(ofθ, ofM, ofV, u, packed);

@@ -163,8 +163,10 @@ function rules(options: Shared, following: OfVariance | undefined, where: string
         return;
       }
 
-      using mean = await momentum.average(g, state, frozen, exchange, context);
+      using own = momentum.ofRank(g, state, frozen, context);
+      const wires = await exchange.meanOfWires(own);
       await exchange.agreed();
+      using mean = momentum.ofWires(wires, state, frozen, context.vector);
       const { ratios, changes } = scalars;
       for (const [i, layer] of layersOf(vector, { θ, m, v, frozen }).entries()) {
         const parts = mean.ofLayer(i);
