@@ -32,7 +32,7 @@ import { openDeviceOf } from "./device.ts";
 import { gatherTexts } from "./gather-texts.ts";
 import { hostsOf, hostsOfRanks } from "./hosts-of-ranks.ts";
 import { ownDataPathRemedy, withOwnDataPath } from "./own-data-path.ts";
-import { groupsOf, methodName, methodsIn, remarkOnGradient } from "./parameter-groups.ts";
+import { definitionOf, groupsOf, methodName, methodsIn, remarkOnGradient } from "./parameter-groups.ts";
 import { readsData } from "./reads-data.ts";
 import type { Recipe } from "./recipe.ts";
 import { skippedSamples } from "./skipped-samples.ts";
@@ -202,7 +202,7 @@ function inKeys(error: RangeError | OverlapError, optimizer: Recipe["optimizer"]
       : error instanceof SumTooWideError
         ? error.of === "count"
           ? "exchange.width"
-          : `optimizer.${"vote" in optimizer ? "vote" : "bits"}`
+          : `optimizer.${definitionOf(optimizer).widthOfSums ?? "name"}`
         : undefined;
   return new OptionsError([key ? { path: key, problem: error.message } : error.message]);
 }

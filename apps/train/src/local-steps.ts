@@ -1,17 +1,8 @@
 /** A recipe's section `local`: what does not fit the rest of the recipe, and the optimizer that it makes. */
 import { RoundSchedule } from "@terse/optimizers";
-import { optimizersOf } from "./parameter-groups.ts";
+import { lineOf } from "@terse/options";
+import { definitionOf, optimizersOf, ownStepsOf } from "./parameter-groups.ts";
 import type { Recipe } from "./recipe-schema.ts";
-
-/** What a lone rank takes in place of methods whose point is what they send. */
-const alone: Readonly<Record<string, string>> = {
-  "one-bit-adam": "adamw",
-  "zero-one-adam": "adamw",
-  "one-bit-lamb": "lamb",
-  "lamb-basic-one-bit": "lamb",
-  "lion-cub": "lion",
-  "distributed-lion": "lion",
-};
 
 /** Where local steps do not fit the rest of a recipe, a line each. */
 export function problemsOfLocal(recipe: Recipe): string[] {
@@ -45,27 +36,22 @@ export function problemsOfLocal(recipe: Recipe): string[] {
       "parallel.weight: with local each rank has the whole state of its own steps; set it to 1, or leave local out",
     );
   for (const [key, section] of ownOptimizers(recipe)) {
-    const {
-      name,
-      momentumSync,
-      localSteps = 1,
-    } = section as {
-      name: string;
-      momentumSync?: { segments: unknown };
-      localSteps?: number;
-    };
-    if (momentumSync && momentumSync.segments !== "none" && local.within === "rank")
-      problems.push(`${key}.momentumSync: with local a rank's momenta are its own; leave it out`);
-    if (name === "zero-one-adam" && localSteps > 1)
+    const { alone, ownSteps } = definitionOf(section);
+    if (local.within === "rank")
+      for (const problem of alone?.problems?.(section) ?? [])
+        problems.push(lineOf({ ...problem, path: `${key}.${problem.path}` }));
+    if (ownStepsOf(section) > 1)
       problems.push(
-        `${key}.localSteps: ${localSteps} of 0/1 Adam's own, and local has others: set it to 1, or take adamw`,
+        `${key}.${ownSteps!.option}: ${ownStepsOf(section)} of ${ownSteps!.of}'s own, and local has others: set it to 1, or take ${alone!.is}`,
       );
   }
-  for (const [key, section] of optimizersOf({ key: "local.optimizer", optimizer: local.optimizer }))
-    if (section.name === "zero-one-adam")
+  for (const [key, section] of optimizersOf({ key: "local.optimizer", optimizer: local.optimizer })) {
+    const { alone, ownSteps } = definitionOf(section);
+    if (ownSteps)
       problems.push(
-        `${key}.name: after a local step of 0/1 Adam the ranks would not share what local shares; take adamw, or sgd`,
+        `${key}.name: after a local step of ${ownSteps.of} the ranks would not share what local shares; take ${alone!.is}, or sgd`,
       );
+  }
   return problems;
 }
 
@@ -74,13 +60,13 @@ export function remarksOnLocal(recipe: Recipe): string[] {
   const { local } = recipe;
   if (!local) return [];
   const isAlone = local.within === "rank";
-  const senseless = (isAlone ? ownOptimizers(recipe) : []).flatMap(([key, { name }]) =>
-    alone[name] === undefined
-      ? []
-      : [
-          `${key}.name: with local it steps alone, and ${name} is ${alone[name]} then, but for what it rounds to send it; take ${alone[name]}`,
-        ],
-  );
+  const senseless = (isAlone ? ownOptimizers(recipe) : []).flatMap(([key, section]) => {
+    const { alone } = definitionOf(section);
+    if (!alone) return [];
+    return [
+      `${key}.name: with local it steps alone, and ${section.name} is ${alone.is} then, but for what it rounds to send it; take ${alone.is}`,
+    ];
+  });
   const decays = optimizersOf({ key: "local.optimizer", optimizer: local.optimizer }).flatMap(([key, section]) =>
     ((section as { weightDecay?: number }).weightDecay ?? 0) > 0
       ? [`${key}.weightDecay: weights decay in each rank's own steps, and in the rounds a second time`]

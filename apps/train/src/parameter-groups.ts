@@ -16,12 +16,13 @@ import {
   type Algorithm,
   algorithms,
   compressed,
+  type Definition,
   type GradientCompression,
   gradientCompressions,
   matrixShape,
   type ParameterGroup,
 } from "@terse/optimizers";
-import { lineOf, OptionsError } from "@terse/options";
+import { lineOf, OptionsError, type v } from "@terse/options";
 import type { Segment } from "@terse/tensor";
 import type { Recipe } from "./recipe-schema.ts";
 
@@ -58,6 +59,20 @@ export function methodsIn({ optimizer, exchange: { gradient }, local }: Methods)
 export function optimizersOf({ key, optimizer }: Pick<Method, "key" | "optimizer">): [string, Section][] {
   const { clip, clipBy, noDecay, groups, ...main } = optimizer as Recipe["optimizer"];
   return [[key, main as Section], ...groups.map((group, i): [string, Section] => [`${key}.groups.${i}`, group])];
+}
+
+/** What the definition of an optimizer says of it, for any options. */
+export const definitionOf = ({
+  name,
+}: Pick<Section, "name">): Pick<
+  Definition<v.ObjectSchema<v.ObjectEntries, undefined>, Algorithm>,
+  "alone" | "afterWarmup" | "ownSteps" | "widthOfSums"
+> => algorithms[name];
+
+/** The most steps that ranks take on their own by an option of the optimizer; 1 where it has none. */
+export function ownStepsOf(section: Section): number {
+  const { ownSteps } = definitionOf(section);
+  return ownSteps ? (section as unknown as Record<string, number>)[ownSteps.option]! : 1;
 }
 
 /**

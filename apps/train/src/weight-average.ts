@@ -8,7 +8,7 @@
  * not averaged. Every rank has the same θ, so each computes its own average, and nothing is sent.
  */
 import { type Arena, noGrad, scope, type Tensor, zeros } from "@terse/tensor";
-import { optimizersOf } from "./parameter-groups.ts";
+import { definitionOf, optimizersOf, ownStepsOf } from "./parameter-groups.ts";
 import type { Recipe } from "./recipe-schema.ts";
 
 type Options = NonNullable<Recipe["average"]>;
@@ -92,10 +92,12 @@ export function problemsOfAverage(recipe: Recipe): string[] {
       "average: with local the ranks share their weights only every round, and the shared copy is a mean already; leave average out, or local",
     );
   for (const [key, section] of optimizersOf({ key: "optimizer", optimizer: recipe.optimizer }))
-    if (section.name === "zero-one-adam" && (section as { localSteps?: number }).localSteps !== 1)
+    if (ownStepsOf(section) > 1) {
+      const { option, of } = definitionOf(section).ownSteps!;
       problems.push(
-        `average: with ${key}.localSteps of 0/1 Adam the ranks' weights differ between two rounds; set ${key}.localSteps to 1, or leave average out`,
+        `average: with ${key}.${option} of ${of} the ranks' weights differ between two rounds; set ${key}.${option} to 1, or leave average out`,
       );
+    }
   if (average.from >= steps)
     problems.push(
       `average.from: the average begins after ${average.from} steps, and the run has ${steps}; take a smaller one`,

@@ -23,7 +23,21 @@ export interface Definition<S extends Schema, Made extends object> {
     options: v.InferOutput<S>,
     algorithm: { readonly name: string; readonly options: object },
   ) => Problem[];
+  /** What a rank takes that steps alone, for a method whose point is what it sends. */
+  readonly alone?: Alone<v.InferOutput<S>>;
+  /** Options with which its first steps are as those after its warm-up. */
+  readonly afterWarmup?: Readonly<Record<string, unknown>>;
+  /** The option by which ranks take steps of their own, where it is not 1: their parameters differ until all meet. */
+  readonly ownSteps?: { readonly option: string; readonly of: string };
+  /** The option that chooses the width of the sums of its votes or levels. */
+  readonly widthOfSums?: string;
   create(options: v.InferOutput<S>, where: string): Made;
+}
+
+export interface Alone<Options> {
+  readonly is: string; // the name of another method
+  /** Options that mean nothing then. */
+  problems?(options: Options): readonly Problem[];
 }
 
 /** Options in a run. Paths of problems are options. */

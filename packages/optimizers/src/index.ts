@@ -18,7 +18,7 @@ export { zeroOneAdam } from "./algorithms/zero-one-adam.ts";
 export { OverlapError } from "./buckets.ts";
 export { type ClipBy, clipBys } from "./clipping/clipping.ts";
 export { normOf } from "./clipping/gradient-norms.ts";
-export { type Definition, define, type InRun, type Method } from "./define.ts";
+export { type Alone, type Definition, define, type InRun, type Method } from "./define.ts";
 export { compareRanks, RanksDifferError } from "./fingerprint.ts";
 export type { FlatParameters } from "./flat-parameters.ts";
 export { anyCodec } from "./gradients/any-codec.ts";

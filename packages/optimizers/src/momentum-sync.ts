@@ -18,7 +18,7 @@ import type { Group } from "@terse/collectives";
 import { bytesOfRound, openExchange, standardSchemes } from "@terse/exchange";
 import { OptionsError } from "@terse/options";
 import { keep, noGrad, type Segment, scope, type Tensor } from "@terse/tensor";
-import type { InRun } from "./define.ts";
+import type { Alone, InRun } from "./define.ts";
 import type { MomentumSyncOptions } from "./momentum-sync-options.ts";
 import type { Span } from "./parameter-groups.ts";
 
@@ -36,6 +36,15 @@ export function votesInRun(
   const problem = `${every}, and the run has ${steps} steps, so no momenta are averaged`;
   return { periods, remarks: [{ path: "momentumSync.every", problem, remedy: "take fewer, or more steps" }] };
 }
+
+/** A rank that votes alone is Lion, and its momenta are its own. */
+export const aloneAsLion: Alone<{ momentumSync: MomentumSyncOptions }> = {
+  is: "lion",
+  problems: ({ momentumSync: { segments } }) =>
+    segments === "none"
+      ? []
+      : [{ path: "momentumSync", problem: "with local a rank's momenta are its own", remedy: "leave it out" }],
+};
 
 interface LateMean {
   readonly step: number; // t

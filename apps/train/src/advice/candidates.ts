@@ -2,6 +2,7 @@
  * The methods that advice and dry runs compare: what a run could send instead. Each keeps the run's learning rate and
  * clipping.
  */
+import { algorithms } from "@terse/optimizers";
 import { parseOptions } from "@terse/options";
 import type { Recipe } from "../recipe.ts";
 import { recipeSchema } from "../recipe-schema.ts";
@@ -39,9 +40,10 @@ export const candidates: readonly Candidate[] = [
   ),
   { name: "lion-cub, 8-bit sums", optimizer: { name: "lion-cub", sumBits: 8 } },
   { name: "distributed-lion", optimizer: { name: "distributed-lion" } },
-  { name: "one-bit-adam", optimizer: { name: "one-bit-adam", warmup: 1 } },
-  { name: "one-bit-lamb", optimizer: { name: "one-bit-lamb", warmup: 1 } },
-  { name: "zero-one-adam", optimizer: { name: "zero-one-adam", freeze: 1, doubling: 1 } },
+  ...(["one-bit-adam", "one-bit-lamb", "zero-one-adam"] as const).map((name) => ({
+    name,
+    optimizer: { name, ...algorithms[name].afterWarmup },
+  })),
   {
     name: "dion, rank 1/4",
     optimizer: { name: "dion", groups: adamwForVectors },

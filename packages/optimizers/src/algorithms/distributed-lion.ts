@@ -25,7 +25,7 @@ import { nonNegativeFloat, oneOf, unitIntervalFloat, v } from "@terse/options";
 import { noGrad, type Tensor, zerosLike } from "@terse/tensor";
 import { define } from "../define.ts";
 import { keptAboveZero } from "../kept-options.ts";
-import { votesInRun } from "../momentum-sync.ts";
+import { aloneAsLion, votesInRun } from "../momentum-sync.ts";
 import { momentumSyncOptions } from "../momentum-sync-options.ts";
 import type { Rules } from "./algorithm.ts";
 import { applyVote, lionMix, lionVote } from "./kernels.ts";
@@ -93,6 +93,8 @@ export const distributedLion = define({
     },
   ],
   inRun: votesInRun,
+  alone: aloneAsLion,
+  widthOfSums: "vote",
 
   create(options): Rules<DistributedLionState> {
     const { beta1, beta2, weightDecay, vote, zero, tie, maskEvery, momentumSync } = options;

@@ -20,7 +20,7 @@ import { signAt } from "@terse/codecs";
 import { type Tensor, zerosLike } from "@terse/tensor";
 import { define } from "../define.ts";
 import { keptAboveZero } from "../kept-options.ts";
-import { votesInRun } from "../momentum-sync.ts";
+import { aloneAsLion, votesInRun } from "../momentum-sync.ts";
 import type { Rules } from "./algorithm.ts";
 import { applyVote, lionVote } from "./kernels.ts";
 import { lionCubLevels, sideOfSum } from "./lion-cub-levels.ts";
@@ -42,6 +42,8 @@ export const lionCub = define({
   kept: keptAboveZero("maskEvery"),
   conflicts: lionCubConflicts,
   inRun: votesInRun,
+  alone: aloneAsLion,
+  widthOfSums: "bits",
 
   create(given, where): Rules<LionCubState> {
     const { bits, sumBits, zero } = given;

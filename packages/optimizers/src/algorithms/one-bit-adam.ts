@@ -59,6 +59,8 @@ export const oneBitAdam = define({
   kept: (change) => ({ scale: makesState, ...keptAfterWarmup(change, ["beta2"]) }),
   conflicts: [fractionOfRun],
   inRun: warmupInRun,
+  alone: { is: "adamw" },
+  afterWarmup: { warmup: 1 },
 
   create({ beta1, beta2, eps, weightDecay, warmup, scale }, where): Rules<OneBitAdamState> {
     const momentum = new CompensatedMomentum(scale, beta1);

@@ -89,6 +89,8 @@ export const lambBasicOneBit = define({
   kept: (change) => ({ scale: makesState, ...keptAfterWarmup(change, ["beta2", "beta3", "minRatio", "maxRatio"]) }),
   conflicts: [fractionOfRun, ratioBounds],
   inRun: warmupInRun,
+  alone: { is: "lamb" },
+  afterWarmup: { warmup: 1 },
   create: (options, where) => rules(options, undefined, where),
 });
 
@@ -116,6 +118,8 @@ export const oneBitLamb = define({
     },
   ],
   inRun: warmupInRun,
+  alone: { is: "lamb" },
+  afterWarmup: { warmup: 1 },
   create: (options, where) => rules(options, options, where),
 });
 

@@ -91,6 +91,10 @@ export const zeroOneAdam = define({
     return { remarks: [{ path: "localSteps", problem, remedy: "take a smaller freeze or doubling, or more steps" }] };
   },
 
+  alone: { is: "adamw" },
+  afterWarmup: { freeze: 1, doubling: 1 },
+  ownSteps: { option: "localSteps", of: "0/1 Adam" },
+
   create(
     { beta1, beta2, eps, weightDecay, freeze, kappa, doubling, localSteps, early, scale },
     where,
