@@ -13,7 +13,7 @@ from torch.nn.parallel import DistributedDataParallel
 from ._agreement import Named
 from ._by_owners import ByOwners
 from ._chunks import Call, Chunks
-from ._hook import HookState, Places
+from ._hook import HookState, Places, refuse_state
 
 NO_MAGNITUDE = "sends no magnitude"
 DRAWN = "draws its levels at random, and their error may exceed the gradient"
@@ -74,9 +74,11 @@ class CompensatedMean(HookState):
         ranks: each takes the mean of their errors, and the errors of owners are cut anew, so that their sum stays.
         ValueError, which changes nothing, where the states are of another codec or model, or not those of all ranks.
         """
-        states: List[Mapping[str, Any]] = [state] if isinstance(state, Mapping) else list(state)
+        states: List[Mapping[str, Any]] = list(state) if isinstance(state, (list, tuple)) else [state]  # type: ignore
         if not states:
             raise ValueError("CompensatedMean: an empty list of states; give those of all ranks.")
+        for each in states:
+            refuse_state("CompensatedMean", each, "rank", "ranks", "codec", "errors", "owned")
         rank, ranks, before = self._messages.rank, self._messages.ranks, states[0]["ranks"]
         for each in states:
             if each["codec"] != self._codec:

@@ -6,6 +6,7 @@ its group meanwhile. (DDP reads the annotations of `hook`, so they are no string
 """
 import queue
 import threading
+from collections.abc import Mapping
 from typing import Any, Callable, Dict, List, Optional
 
 import torch
@@ -13,21 +14,28 @@ import torch.distributed as dist
 from torch.nn.parallel import DistributedDataParallel
 
 from ._agreement import Named, agree, layout_of, refuse_kinds
-from ._messages import Messages
+from ._messages import Messages, StepRefusedError, own_group
 
 
 def hook(state: Any, bucket: dist.GradBucket) -> torch.futures.Future[torch.Tensor]:
     """For DistributedDataParallel.register_comm_hook(state, hook)."""
     buffer, parameters, last = bucket.buffer(), bucket.parameters(), bucket.is_last()
-    if buffer.is_sparse:
-        raise NotImplementedError("terse_torch: a gradient is sparse: build its embedding with sparse=False.")
-    # A copy from a GPU waits for what computes the gradient; here its stream is the current one.
-    gradient = buffer.to(device="cpu", dtype=torch.float32)
+    with state._messages.ending_all():
+        if buffer.is_sparse:
+            raise NotImplementedError("terse_torch: a gradient is sparse: build its embedding with sparse=False.")
+        # A copy from a GPU waits for what computes the gradient; here its stream is the current one.
+        gradient = buffer.to(device="cpu", dtype=torch.float32)
     done: torch.futures.Future[Any] = torch.futures.Future()
 
     def carry() -> torch.Tensor:
-        with torch.no_grad():
-            return buffer.copy_(state._mean(gradient, state._names_of(parameters), last))
+        with state._messages.ending_all(), torch.no_grad():
+            step, names = state.step, state._names_of(parameters)
+            mean = state._mean(gradient, names, last)
+            buffer.copy_(mean)
+            if buffer.is_cuda:  # the optimizer reads it from another stream than this thread's
+                torch.cuda.current_stream(buffer.device).synchronize()
+            refuse_overflow(step, names, buffer, mean.split([state._lengths[name] for name in names]))
+            return buffer
 
     def outcome(future: torch.futures.Future[Any]) -> torch.Tensor:
         result = future.value()
@@ -68,13 +76,9 @@ class HookState:
         self._names = {id(parameter): name for name, parameter in named}
         self._lengths = {name: parameter.numel() for name, parameter in named}
         if process_group is None:
-            on_cpu = all(parameter.device.type == "cpu" for _, parameter in named)
-            process_group = dist.new_group(
-                dist.get_process_group_ranks(model.process_group),
-                backend=dist.get_backend(model.process_group) if on_cpu else "gloo",
-                use_local_synchronization=model.process_group is not dist.group.WORLD,
-            )
-        self._messages = Messages(process_group, list(self._lengths))
+            process_group = model.process_group
+        on_cpu = all(parameter.device.type == "cpu" for _, parameter in named)
+        self._messages = Messages(own_group(process_group, on_cpu), list(self._lengths))
         self._carrier = Carrier()
 
     def _mean(self, gradient: torch.Tensor, names: List[str], last: bool) -> torch.Tensor:
@@ -90,6 +94,30 @@ class HookState:
     def state_dict(self) -> Dict[str, Any]:
         """A copy of what this rank has: save it beside the model, a file for each rank."""
         return {"hook": self._where, "step": self.step, "rank": self._messages.rank, "ranks": self._messages.ranks}
+
+
+def refuse_overflow(step: int, names: List[str], buffer: torch.Tensor, means: Any) -> None:
+    """All ranks have the same mean, and so all raise."""
+    if buffer.dtype in (torch.float32, torch.float64):
+        return
+    most = torch.finfo(buffer.dtype).max
+    for name, mean in zip(names, means):
+        if mean.numel() and bool((mean.to(buffer.dtype).abs() > most).any()):
+            raise StepRefusedError(
+                f"step {step}: the mean of the gradients of {name} is beyond the range of {buffer.dtype}: "
+                "take bf16, or a smaller loss scale."
+            )
+
+
+def refuse_state(where: str, state: Any, *parts: str) -> None:
+    """ValueError where this is no state of such a hook."""
+    if not isinstance(state, Mapping):
+        raise ValueError(f"{where}: the state is a {type(state).__name__}, and must be what state_dict() returned.")
+    if state.get("hook") != where:
+        raise ValueError(f"{where}: the state is that of {state.get('hook', 'something else')}.")
+    for part in ("step", *parts):
+        if part not in state:
+            raise ValueError(f"{where}: the state has no {part!r}: give what state_dict() returned.")
 
 
 class Places:

@@ -1,6 +1,7 @@
 """Lion Cub: packages/optimizers/src/algorithms/lion-cub.ts and lion-cub-levels.ts, in PyTorch's operators."""
 from __future__ import annotations
 
+import contextlib
 from typing import Any, Callable, Dict, Iterable, List, Optional, Tuple
 
 import terse_codecs
@@ -9,7 +10,7 @@ import torch.distributed as dist
 
 from ._agreement import agree, layout_of, refuse_kinds
 from ._by_owners import packed
-from ._messages import Messages
+from ._messages import SKIPPED, Messages, StepSkippedError, own_group
 from ._vote import by_levels, by_signs, check_vote
 
 
@@ -28,6 +29,9 @@ class LionCub(torch.optim.Optimizer):
     under DistributedDataParallel. When it is made, all ranks take the parameters of rank 0. A parameter without a
     gradient on every rank stays as it is; the momentum of each rank is in its `state_dict()`.
     """
+
+    # GradScaler then calls every step, and says in grad_scale and found_inf what it would do: no rank waits for another
+    _step_supports_amp_scaling = True
 
     def __init__(
         self, params: Iterable[Any], lr: float = 1e-4, betas: Tuple[float, float] = (0.9, 0.99),
@@ -50,7 +54,7 @@ class LionCub(torch.optim.Optimizer):
 
         agree("LionCub", self._group, setting)
         on_cpu = all(parameter.device.type == "cpu" for _, parameter in named)
-        wires = self._group if on_cpu else dist.new_group(dist.get_process_group_ranks(self._group), backend="gloo")
+        wires = own_group(self._group, on_cpu)
         self._messages = Messages(wires, [name for name, _ in named])
         for _, parameter in named:
             here = parameter.detach().to("cpu", copy=True)
@@ -69,9 +73,13 @@ class LionCub(torch.optim.Optimizer):
         """StepRefusedError on all ranks where a gradient is not finite: then go on from a save."""
         loss = None
         if closure is not None:
-            with torch.enable_grad():
+            with self._messages.ending_all(), torch.enable_grad():
                 loss = closure()
-        number = self.param_groups[0]["step"]
+        with contextlib.suppress(StepSkippedError), self._messages.ending_all():
+            self._step(self.param_groups[0]["step"])
+        return loss
+
+    def _step(self, number: int) -> None:
         names, work, mixed = self._mixed(number)
         if self._bits == 1:
             tie, zero = (terse_codecs.sign_at(policy, number) for policy in (self._tie, self._zero))
@@ -90,13 +98,13 @@ class LionCub(torch.optim.Optimizer):
             parameter.mul_(1 - group["lr"] * group["weight_decay"]).add_(change, alpha=-group["lr"])
         for group in self.param_groups:
             group["step"] += 1
-        return loss
 
     def _mixed(self, number: int) -> Tuple[List[str], List[Tuple[Dict[str, Any], torch.Tensor]], List[torch.Tensor]]:
         """Of each parameter that some rank has a gradient of: b1 m + (1 - b1) g, on the CPU; m is updated."""
         owners = [group for group in self.param_groups for _ in group["params"]]
         named = self._named()
-        note = 0
+        note = SKIPPED if float(getattr(self, "found_inf", 0)) else 0
+        scale = float(getattr(self, "grad_scale", None) or 1)
         for place, (name, parameter) in enumerate(named):
             if parameter.grad is None:
                 continue
@@ -119,6 +127,7 @@ class LionCub(torch.optim.Optimizer):
                 state["momentum"] = torch.zeros(parameter.shape, dtype=torch.float32, device=parameter.device)
             m = state["momentum"]
             g = torch.zeros_like(m) if parameter.grad is None else parameter.grad.to(torch.float32)
+            g = g if scale == 1 else g / scale
             names.append(name)
             work.append((group, parameter))
             mixed.append((m * beta1 + g * (1 - beta1)).reshape(-1).cpu())
@@ -134,6 +143,10 @@ class LionCub(torch.optim.Optimizer):
 
     def load_state_dict(self, state_dict: Dict[str, Any]) -> None:
         """The momentum stays in float32, where PyTorch would cast it to the type of its parameter."""
+        saved = [group for group in state_dict.get("param_groups", []) if "betas" in group and "step" in group]
+        whole = all("momentum" in state for state in state_dict.get("state", {}).values())
+        if not whole or len(saved) != len(self.param_groups):
+            raise ValueError("LionCub: the state is that of another optimizer, or of other groups of parameters.")
         super().load_state_dict(state_dict)
         places = [place for group in state_dict["param_groups"] for place in group["params"]]
         for place, (_, parameter) in zip(places, self._named()):

@@ -1,7 +1,11 @@
-"""Messages from every rank to every other one. A header carries refusals, so that all ranks raise together."""
+"""
+Messages from every rank to every other one. A header carries refusals, so that all ranks raise together. What nobody
+foresaw ends the process group: the other ranks, which would wait for this one, raise its sentence.
+"""
 from __future__ import annotations
 
-from typing import Any, Dict, List
+import contextlib
+from typing import Any, Dict, Iterator, List
 
 import torch
 import torch.distributed as dist
@@ -10,18 +14,35 @@ HEADER = 8  # bytes: what is refused (0: nothing, else 1 + the parameter's place
 
 
 class StepRefusedError(RuntimeError):
-    """A gradient is not finite, or ranks do not fit together; every rank raises it."""
+    """A gradient is not finite, ranks do not fit together, or another rank has failed; every rank raises an error."""
+
+
+class StepSkippedError(Exception):
+    """A rank's GradScaler skips the step: no rank changes a parameter."""
 
 
 class CannotEncodeError(Exception):
     """A parameter's numbers cannot be written; its name is the argument."""
 
 
+SKIPPED = -1  # in place of the refused parameter
+
+
+def own_group(of: Any, on_cpu: bool) -> Any:
+    """A process group of the same ranks, which may end without that of the caller. Wires lie in the CPU's memory."""
+    return dist.new_group(
+        dist.get_process_group_ranks(of),
+        backend=dist.get_backend(of) if on_cpu else "gloo",
+        use_local_synchronization=of is not dist.group.WORLD,
+    )
+
+
 class Messages:
-    """The ranks of a process group, and the parameters that their messages name."""
+    """The ranks of a process group, and the parameters that their messages name. `group` is nobody else's."""
 
     def __init__(self, group: Any, names: List[str]) -> None:
-        self.group = group
+        self._group = group
+        self._reason = f"terse_torch/{group.group_name}"  # its place in the store
         self.rank, self.ranks = dist.get_rank(group), dist.get_world_size(group)
         self._names = names
         self._notes: Dict[str, int] = {name: 1 + place for place, name in enumerate(names)}
@@ -29,21 +50,58 @@ class Messages:
     def note_of(self, refusal: CannotEncodeError) -> int:
         return self._notes[str(refusal)]
 
+    @contextlib.contextmanager
+    def ending_all(self) -> Iterator[None]:
+        """An error in here that is no refusal of all ranks ends the other ranks too."""
+        try:
+            yield
+        except (StepRefusedError, StepSkippedError):
+            raise
+        except BaseException as error:
+            self._end(f"rank {self.rank} has failed: {type(error).__name__}: {error}")
+            raise
+
+    def _end(self, reason: str) -> None:
+        """Closes the connections, on which the other ranks wait. The first reason stays."""
+        if self._group is None:
+            return
+        with contextlib.suppress(RuntimeError):  # the store has gone with its process
+            store().compare_set(self._reason, "", reason)
+        group, self._group = self._group, None
+        dist.destroy_process_group(group)
+
+    def _failure_of_others(self) -> str:
+        with contextlib.suppress(RuntimeError):
+            if store().check([self._reason]):
+                return str(store().get(self._reason).decode())
+        return ""
+
     def exchange(self, outgoing: List[torch.Tensor], coming: List[int], step: int, note: int) -> List[torch.Tensor]:
         """All-to-all: the bytes for each rank, and those that come from each. Raises StepRefusedError on all ranks."""
         header = torch.tensor([note, step], dtype=torch.int32, device="cpu").view(torch.uint8)
         whole = torch.cat([piece for part in outgoing for piece in (header, part)])
         incoming = torch.empty(sum(coming) + HEADER * self.ranks, dtype=torch.uint8, device="cpu")
-        dist.all_to_all_single(
-            incoming,
-            whole,
-            [HEADER + size for size in coming],
-            [HEADER + part.numel() for part in outgoing],
-            group=self.group,
-        )
+        if self._group is None:
+            raise StepRefusedError(self._failure_of_others() or "an earlier step has failed: begin anew from a save.")
+        try:
+            dist.all_to_all_single(
+                incoming,
+                whole,
+                [HEADER + size for size in coming],
+                [HEADER + part.numel() for part in outgoing],
+                group=self._group,
+            )
+        except RuntimeError as error:
+            failure = self._failure_of_others()
+            self._end(f"rank {self.rank} has failed: {error}")
+            if failure:
+                raise StepRefusedError(failure) from error
+            raise
         parts = incoming.split([HEADER + size for size in coming])
         for rank, part in enumerate(parts):
             noted, theirs = part[:HEADER].clone().view(torch.int32).tolist()
+            if noted == SKIPPED:
+                raise StepSkippedError
             if noted:
                 raise StepRefusedError(
                     f"rank {rank} refuses step {step}: the gradient of {self._names[noted - 1]} is not finite, "
@@ -55,3 +113,8 @@ class Messages:
                     "begin on all ranks with the same state."
                 )
         return [part[HEADER:] for part in parts]
+
+
+def store() -> Any:
+    """Where the ranks have found each other."""
+    return dist.distributed_c10d._get_default_store()

@@ -12,7 +12,7 @@ from torch.nn.parallel import DistributedDataParallel
 from ._agreement import Named
 from ._by_owners import ByOwners
 from ._chunks import Chunks
-from ._hook import HookState
+from ._hook import HookState, refuse_state
 from ._levels import SumOfLevels
 from ._messages import CannotEncodeError, Messages
 from ._signs import Signs
@@ -112,6 +112,5 @@ def check_vote(where: str, bits: int, zero: str, tie: str, named: Named) -> None
 
 
 def step_of(where: str, state: Mapping[str, Any]) -> int:
-    if state.get("hook") != where:
-        raise ValueError(f"{where}: the state is that of {state.get('hook')}.")
+    refuse_state(where, state)
     return int(state["step"])
