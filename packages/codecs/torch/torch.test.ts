@@ -46,7 +46,9 @@ describe.skipIf(!python)(`the Python package terse_torch${why}`, () => {
     const library = join(scratch, "libterse_codecs.so");
     const whole = ["-Wl,--whole-archive", built, "-Wl,--no-whole-archive", "-lm"];
     run(process.env["CC"] ?? "cc", ["-shared", "-o", library, ...whole]);
-    const env = { PYTHONPATH: [here, join(here, "tests"), join(here, "../python")].join(":") };
+    const env = {
+      PYTHONPATH: [here, join(here, "tests"), join(here, "../python"), join(here, "../python/tests")].join(":"),
+    };
     const modules = globSync("tests/test_*.py", { cwd: here }).map((file) => basename(file, ".py"));
     run(python!, ["-m", "unittest", "-v", ...modules.sort()], {
       ...env,

@@ -1,22 +1,15 @@
 """The DDP hook of examples/ddp_vote.py against plain floats, on two processes over Gloo."""
-import json
-import multiprocessing
 import os
 import sys
-import tempfile
 import unittest
 
 from families import HAS_TORCH, NEEDS_TORCH
+from ranks import on_ranks
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "../examples"))
 
 RANKS = 2
-# PyTorch takes seconds to import: one process does it, and every rank is a copy of that process.
-HAS_FORK_SERVER = "forkserver" in multiprocessing.get_all_start_methods()
-processes = multiprocessing.get_context("forkserver" if HAS_FORK_SERVER else "spawn")
-if HAS_FORK_SERVER:
-    processes.set_forkserver_preload(["torch", "torch.distributed"])
 
 
 class Reference:
@@ -43,23 +36,17 @@ def reference_hook(state, bucket):
     return dist.all_reduce(signs, async_op=True).get_future().then(elect)
 
 
-def one_rank(folder, policy, fault, rank):
-    """In a process of its own, whose output is in the folder's out.RANK and err.RANK."""
-    for name, descriptor in [("out", 1), ("err", 2)]:
-        os.dup2(os.open(os.path.join(folder, f"{name}.{rank}"), os.O_WRONLY | os.O_CREAT), descriptor)
+def trained(rank, ranks, policy, fault=""):
+    """With the hook, and with the reference: gradients, parameters and losses. `policy`: each rank's, where they differ."""
     # The test itself has no use for them.
     global torch, dist
     import torch
     import torch.distributed as dist
 
-    if not (dist.is_available() and dist.is_gloo_available()):
-        return print(json.dumps(None))
     import ddp_vote
 
-    torch.set_num_threads(1)
-    policies = policy.split(",")  # each rank's, where they differ
+    policies = policy.split(",")
     policy = policies[rank % len(policies)]
-    dist.init_process_group("gloo", init_method=f"file://{folder}/store", rank=rank, world_size=RANKS)
     results = {}
     for name, state, hook in [("vote", ddp_vote.Vote(policy), ddp_vote.vote_hook), ("reference", Reference(policy), reference_hook)]:
         gradients = []
@@ -85,45 +72,17 @@ def one_rank(folder, policy, fault, rank):
             "values": sorted({value for gradient in gradients for value in gradient.tolist()}),
         }
     results["ties"], results["zeros"] = state.ties, state.zeros
-    dist.destroy_process_group()
-    print(json.dumps(results))
+    return results
 
 
 def bits(tensor):
     return tensor.detach().view(torch.int32).tolist()
 
 
-def run_ranks(policy, fault=""):
-    # Gloo takes the interface that the host's name resolves to, and not every machine's does.
-    os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo" if sys.platform == "linux" else "lo0")
-    with tempfile.TemporaryDirectory() as folder:
-        ranks = [processes.Process(target=one_rank, args=(folder, policy, fault, rank)) for rank in range(RANKS)]
-        for rank in ranks:
-            rank.start()
-        try:
-            for rank in ranks:
-                rank.join(timeout=300)
-        finally:
-            for rank in ranks:
-                rank.kill()
-                rank.join()
-
-        def said(name, rank):
-            with open(os.path.join(folder, f"{name}.{rank}")) as file:
-                return file.read()
-
-        failed = [f"a rank ended with {each.exitcode}: {said('err', rank)}" for rank, each in enumerate(ranks) if each.exitcode]
-        if failed:
-            raise RuntimeError("\n".join(failed))
-        return [json.loads(said("out", rank).splitlines()[-1]) for rank in range(RANKS)]
-
-
 @unittest.skipUnless(HAS_TORCH, NEEDS_TORCH)
 class VotedGradients(unittest.TestCase):
     def test_equal_the_sign_of_the_sum_of_signs_and_train_alike_on_every_rank(self):
-        first, second = run_ranks("alternate")
-        if first is None:
-            self.skipTest("this PyTorch has no Gloo")
+        first, second = on_ranks(RANKS, trained, "alternate")
         for rank in [first, second]:
             self.assertEqual(rank["vote"]["gradients"], rank["reference"]["gradients"])
             self.assertEqual(rank["vote"]["parameters"], rank["reference"]["parameters"])
@@ -138,16 +97,16 @@ class VotedGradients(unittest.TestCase):
 
     def test_are_refused_where_ranks_disagree_on_ties(self):
         with self.assertRaisesRegex(RuntimeError, "ranks disagree on what zeros and ties become"):
-            run_ranks("plus,minus")
+            on_ranks(RANKS, trained, "plus,minus")
 
     def test_end_on_every_rank_when_one_has_a_gradient_that_is_not_finite(self):
         with self.assertRaises(RuntimeError) as caught:
-            run_ranks("alternate", fault="nan")
+            on_ranks(RANKS, trained, "alternate", "nan")
         self.assertEqual(str(caught.exception).count("ValueError: vote_hook: a gradient is not finite, on rank 1."), RANKS)
 
     def test_are_those_of_nobody_when_a_rank_is_gone(self):
         with self.assertRaisesRegex(RuntimeError, "RuntimeError: .*(by peer|[Bb]roken pipe)"):
-            run_ranks("alternate", fault="death")
+            on_ranks(RANKS, trained, "alternate", "death")
 
 
 if __name__ == "__main__":

@@ -26,6 +26,7 @@ class CannotEncodeError(Exception):
 
 
 SKIPPED = -1  # in place of the refused parameter
+FAILURE = "failure"  # the place of its sentence in the store
 
 
 def own_group(of: Any, on_cpu: bool) -> Any:
@@ -42,7 +43,7 @@ class Messages:
 
     def __init__(self, group: Any, names: List[str]) -> None:
         self._group = group
-        self._reason = f"terse_torch/{group.group_name}"  # its place in the store
+        self._store = store_of(group)
         self.rank, self.ranks = dist.get_rank(group), dist.get_world_size(group)
         self._names = names
         self._notes: Dict[str, int] = {name: 1 + place for place, name in enumerate(names)}
@@ -66,14 +67,14 @@ class Messages:
         if self._group is None:
             return
         with contextlib.suppress(RuntimeError):  # the store has gone with its process
-            store().compare_set(self._reason, "", reason)
+            self._store.compare_set(FAILURE, "", reason)
         group, self._group = self._group, None
         dist.destroy_process_group(group)
 
     def _failure_of_others(self) -> str:
         with contextlib.suppress(RuntimeError):
-            if store().check([self._reason]):
-                return str(store().get(self._reason).decode())
+            if self._store.check([FAILURE]):
+                return str(self._store.get(FAILURE).decode())
         return ""
 
     def exchange(self, outgoing: List[torch.Tensor], coming: List[int], step: int, note: int) -> List[torch.Tensor]:
@@ -115,6 +116,9 @@ class Messages:
         return [part[HEADER:] for part in parts]
 
 
-def store() -> Any:
-    """Where the ranks have found each other."""
-    return dist.distributed_c10d._get_default_store()
+def store_of(group: Any) -> Any:
+    """Where the ranks of the group have found each other."""
+    if hasattr(group, "get_group_store"):
+        return group.get_group_store()
+    # Older versions of PyTorch have no public name for it.
+    return dist.PrefixStore(f"terse_torch/{group.group_name}", dist.distributed_c10d._get_default_store())

@@ -1,9 +1,8 @@
 """What fails on one rank ends all ranks with its sentence, and states of others are refused, on 2 and 3 ranks."""
 import unittest
 
+from given_gradients import model_of, registered, stepped
 from ranks import on_ranks, raised
-from test_hook_state import model_of, stepped
-from test_hooks import registered
 
 
 def of_lion_cub(rank, ranks):
@@ -46,7 +45,7 @@ def of_hooks(rank, ranks):
 
     found = {}
     Mean, Vote = terse_torch.CompensatedMean, terse_torch.Vote
-    mean, vote = Mean(model_of(torch.float32)), Vote(model_of(torch.float32))
+    mean, vote = Mean(model_of()), Vote(model_of())
     states = {"other": vote.state_dict(), "none": None, "empty": {}, "cut": {"hook": "CompensatedMean", "step": 1}}
     for name, state in states.items():
         found[f"mean {name}"] = raised(lambda: mean.load_state_dict(state))

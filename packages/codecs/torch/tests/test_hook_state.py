@@ -4,9 +4,9 @@ import os
 import unittest
 
 import numpy as np
+from given_gradients import SHAPES, gradient, kept, kept_of, model_of, registered, stepped
 from ranks import on_ranks, raised
 
-SHAPES = {"a": (16, 8), "b": (64,), "c": (1,), "empty": (0,)}
 STEPS = 3
 CODECS = [
     ("int8", {"block": 24}),
@@ -20,45 +20,6 @@ CODECS = [
 ]
 
 
-def gradient(rank, step, name):
-    draws = np.random.default_rng([rank, step, sorted(SHAPES).index(name)])
-    return draws.standard_normal(SHAPES[name])
-
-
-def model_of(dtype, **options):
-    import torch
-
-    class Model(torch.nn.Module):
-        """Its loss is linear, so that each parameter has the given gradient."""
-
-        def __init__(self):
-            super().__init__()
-            for name, shape in SHAPES.items():
-                self.register_parameter(name, torch.nn.Parameter(torch.zeros(shape, dtype=dtype)))
-
-        def forward(self, gradients):
-            return sum((getattr(self, name) * given).sum() for name, given in gradients.items())
-
-    return torch.nn.parallel.DistributedDataParallel(Model(), **options)
-
-
-def stepped(model, rank, step, without=()):
-    import torch
-
-    named = dict(model.module.named_parameters())
-    model.zero_grad()
-    given = {name: torch.from_numpy(gradient(rank, step, name)).to(each.dtype) for name, each in named.items()}
-    model({name: each for name, each in given.items() if name not in without}).backward()
-    return {name: None if each.grad is None else each.grad.double().numpy().copy() for name, each in named.items()}
-
-
-def kept(state):
-    """What this rank has not sent: its own errors, and what it owns."""
-    errors = {name: error.double().numpy() for name, error in state._errors.items()}
-    owned = {name: error.double().numpy() for name, error in state._owned.items()}
-    return errors, owned
-
-
 def with_codecs_and_types(rank, ranks):
     import terse_torch
     import torch
@@ -68,22 +29,21 @@ def with_codecs_and_types(rank, ranks):
     for default, dtype in [(f32, f32), (f64, f64), (f32, torch.bfloat16)]:
         for codec, parameters in CODECS if dtype == torch.float32 else CODECS[:1]:
             torch.set_default_dtype(default)
-            model = model_of(dtype, gradient_as_bucket_view=dtype == torch.float64)
-            state = terse_torch.CompensatedMean(model, codec, **parameters)
-            model.register_comm_hook(state, terse_torch.hook)
+            model, state = registered(
+                lambda model: terse_torch.CompensatedMean(model, codec, **parameters),
+                dtype,
+                gradient_as_bucket_view=dtype == torch.float64,
+            )
             means = [stepped(model, rank, step) for step in range(STEPS)]
-            found[f"{codec} {parameters} {dtype}"] = means, *kept(state)
+            found[f"{codec} {parameters} {dtype}"] = means, kept(state)
             torch.set_default_dtype(torch.float32)
     return found
 
 
 def with_unused(rank, ranks):
     import terse_torch
-    import torch
 
-    model = model_of(torch.float32, find_unused_parameters=True)
-    state = terse_torch.CompensatedMean(model)
-    model.register_comm_hook(state, terse_torch.hook)
+    model, state = registered(terse_torch.CompensatedMean, find_unused_parameters=True)
     used = stepped(model, rank, 0)
     before = kept(state)
     nobody = stepped(model, rank, 1, without=["b"])
@@ -95,7 +55,7 @@ def refused(rank, ranks):
     import torch
 
     Mean = terse_torch.CompensatedMean
-    model = model_of(torch.float32)
+    model = model_of()
     sparse = torch.nn.parallel.DistributedDataParallel(torch.nn.Embedding(4, 4, sparse=True))
     return {
         "codec": raised(lambda: Mean(model, "int8" if rank else "f16")),
@@ -114,16 +74,15 @@ def refused(rank, ranks):
 class CompensatedMeans(unittest.TestCase):
     def test_add_up_to_the_gradients_with_every_codec_and_type(self):
         results = on_ranks(2, with_codecs_and_types)
-        for case, (means, *_) in results[0].items():
+        for case, (means, _) in results[0].items():
             for name in SHAPES:
                 sent = sum(of[name] for of in means).reshape(-1)
                 other = sum(of[name] for of in results[1][case][0]).reshape(-1)
                 self.assertEqual(sent.tobytes(), other.tobytes())
-                errors = sum(each[case][1][name] for each in results) / 2
-                owned = np.concatenate([each[case][2][name] for each in results])
+                waits = kept_of([each[case][1] for each in results], name)
                 given = sum(gradient(r, step, name) for r in range(2) for step in range(STEPS)).reshape(-1) / 2
                 coarse = 3e-2 if "bfloat16" in case else 1e-5
-                np.testing.assert_allclose(sent + errors + owned, given, atol=coarse, err_msg=f"{case} {name}")
+                np.testing.assert_allclose(sent + waits, given, atol=coarse, err_msg=f"{case} {name}")
 
     def test_of_a_parameter_that_no_rank_uses_send_nothing_and_keep_its_errors(self):
         for _, before, nobody, after in on_ranks(2, with_unused):
@@ -140,7 +99,7 @@ class CompensatedMeans(unittest.TestCase):
             "seed": "seed is 0 on rank 0, and 1 on rank 1",
             "one rank's": "error may exceed the gradient",
             "typo": "there is no codec 'int9'",
-            "chunk": "c cannot be sent",
+            "chunk": "a cannot be sent",
             "segments": "segments has no meaning for gradients",
             "ratio": "ratio is 2, and must be a share",
             "sparse": "sparse gradients",

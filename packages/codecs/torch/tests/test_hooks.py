@@ -2,21 +2,11 @@
 import unittest
 
 import numpy as np
+from given_gradients import SHAPES, gradient, kept, kept_of, model_of, registered, stepped
 from ranks import on_ranks, raised
-from test_hook_state import SHAPES, gradient, kept, model_of, stepped
 
 STEPS = 4
 DRAWS = 60  # steps of TernGrad without bias
-
-
-def registered(state_of, dtype=None, **options):
-    import terse_torch
-    import torch
-
-    model = model_of(dtype or torch.float32, **options)
-    state = state_of(model)
-    model.register_comm_hook(state, terse_torch.hook)
-    return model, state
 
 
 def all_hooks(rank, ranks):
@@ -43,19 +33,16 @@ def all_hooks(rank, ranks):
             model(given[0]).backward()
         model(given[1]).backward()
         accumulated = {name: each.grad.double().numpy().copy() for name, each in named.items()}
-        found[name] = accumulated, *kept(state)
+        found[name] = accumulated, kept(state)
 
     def step_with_nan(state_of):
         model, _ = registered(state_of)
-        given = {name: torch.from_numpy(gradient(rank, 0, name)).float() for name in SHAPES}
-        if rank == 1:
-            given["b"][7] = float("nan")
-        model(given).backward()
+        stepped(model, rank, 0, nan="b" if rank == 1 else None)
 
     for name in ("Vote", "TernGrad", "int8"):
         found[f"NaN {name}"] = raised(lambda: step_with_nan(getattr(terse_torch, name)))
     found["NaN levels"] = raised(lambda: step_with_nan(lambda model: terse_torch.Vote(model, bits=4)))
-    model = model_of(torch.float32)
+    model = model_of()
     found["two bits"] = raised(lambda: terse_torch.Vote(model, bits=2))
     found["ranks differ"] = raised(lambda: (terse_torch.Vote if rank else terse_torch.TernGrad)(model))
     return found
@@ -117,10 +104,9 @@ class Hooks(unittest.TestCase):
         for hook in ("int8", "four_bits"):
             for name in SHAPES:
                 accumulated = results[0][hook][0][name].reshape(-1)
-                errors = sum(each[hook][1][name] for each in results) / ranks
-                owned = np.concatenate([each[hook][2][name] for each in results])
+                waits = kept_of([each[hook][1] for each in results], name)
                 given = sum(gradient(r, step, name) for r in range(ranks) for step in range(2)).reshape(-1) / ranks
-                np.testing.assert_allclose(accumulated + errors + owned, given, atol=1e-5)
+                np.testing.assert_allclose(accumulated + waits, given, atol=1e-5)
 
     def refusals(self, ranks, results):
         for found in results:
