@@ -163,6 +163,14 @@ describe.each(["f32", "bf16", "f16", "int8"] as const)("the closed form of a mea
   });
 });
 
+// A GPT-2 of 124 M on one GPU spent 100 of 178 ms a step on copies to the host and back.
+it.each(["f32", "bf16", "f16", "int8"] as const)("of one rank in %s does not touch a GPU's memory", async (type) => {
+  const [group] = loopback(1);
+  const onGpu = { pointer: 64n, length: 1000, dtype: "f32", device: "cuda:0" } as const; // no memory: a copy would fail
+  await meanIn(type, group!, onGpu);
+  await group!.close();
+});
+
 it("names the types if one does not exist", () => {
   expect(() => dense("f8" as never)).toThrow("choose f32, bf16, f16, int8");
 });

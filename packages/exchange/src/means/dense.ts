@@ -15,9 +15,10 @@ function scheme(
   return { type, carry, cost, costTogether };
 }
 
-/** Codecs encode these means, on the host. */
+/** Codecs encode these means, on the host. A single rank sends nothing: its vectors stay where they are. */
 function encoded(carry: DenseScheme["carry"]): DenseScheme["carry"] {
-  return (vectors, context) => onHost(vectors, (here) => carry(here, context));
+  return (vectors, context) =>
+    context.size === 1 ? carry(vectors, context) : onHost(vectors, (here) => carry(here, context));
 }
 
 const schemes: Record<DenseType, DenseScheme> = {

@@ -17,7 +17,9 @@ import { watched } from "../watched.ts";
 
 /** A value that is not finite on one rank makes the mean not finite on all. */
 export function carryMeans(vectors: readonly BufferLike[], context: ExchangeContext): Promise<void> {
-  return onHost(vectors, (here) => carryHere(here, context), context.up.group.device);
+  const { size, up } = context;
+  if (size === 1) return carryHere(vectors, context); // nothing is sent: the vectors stay where they are
+  return onHost(vectors, (here) => carryHere(here, context), up.group.device);
 }
 
 async function carryHere(vectors: readonly BufferLike[], context: ExchangeContext): Promise<void> {
