@@ -5,6 +5,7 @@
 #include <c10/cuda/CUDAStream.h>
 
 #include <cstdio>
+#include <cstdlib>
 
 #include "checks/nccl/check.h"
 
@@ -51,11 +52,15 @@ int run() {
 }  // namespace
 }  // namespace terse::nccl::check
 
+// libtorch's destructors of static objects, which a Python process never runs, free a locale twice with Ubuntu's
+// libstdc++: so none of them run here.
 int main() {
+    int status = 1;
     try {
-        return terse::nccl::check::run();
+        status = terse::nccl::check::run();
     } catch (const std::exception& error) {
         std::printf("FAILED libtorch: %s\n", error.what());
-        return 1;
     }
+    std::fflush(nullptr);
+    std::_Exit(status);
 }
