@@ -24,5 +24,6 @@ export { type ClientOptions, RendezvousClient } from "./rendezvous/client.ts";
 export { answerHeartbeats, hostOf } from "./rendezvous/find-rendezvous.ts";
 export { leastOutageSeconds, mostOutageSeconds } from "./rendezvous/outage.ts";
 export type { GroupFailure } from "./rendezvous/protocol.ts";
-export { type RendezvousOptions, type RendezvousServer, serveRendezvous } from "./rendezvous/server.ts";
+export { serveRendezvous } from "./rendezvous/server.ts";
+export type { RendezvousOptions, RendezvousServer } from "./rendezvous/server-options.ts";
 export { readWorldEnvironment, type WorldEnvironment } from "./world-environment.ts";

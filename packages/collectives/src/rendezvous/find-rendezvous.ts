@@ -8,7 +8,8 @@ import { RendezvousError } from "../errors.ts";
 import { textOfPeer } from "../text-of-peer.ts";
 import type { WorldEnvironment } from "../world-environment.ts";
 import { isCount, isText, misfit, optional } from "./check-value.ts";
-import { type HeartbeatReplies, type RendezvousServer, serveRendezvous } from "./server.ts";
+import { serveRendezvous } from "./server.ts";
+import type { HeartbeatReplies, RendezvousServer } from "./server-options.ts";
 import { TorchStore } from "./torch-store.ts";
 
 /** Address of the rendezvous server, and its token. */

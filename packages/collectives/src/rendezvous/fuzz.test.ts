@@ -10,7 +10,8 @@ import { joinWorld } from "../join-world.ts";
 import type { NativeGroup } from "../native-group.ts";
 import { RendezvousClient } from "./client.ts";
 import { type GroupFailure, protocolVersion } from "./protocol.ts";
-import { type RendezvousServer, serveRendezvous } from "./server.ts";
+import { serveRendezvous } from "./server.ts";
+import type { RendezvousServer } from "./server-options.ts";
 
 const seed = Number(process.env["TERSE_TEST_SEED"] ?? Date.now() % 1_000_000);
 const token = "t";

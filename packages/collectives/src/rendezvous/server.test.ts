@@ -7,7 +7,8 @@ import { RendezvousError } from "../errors.ts";
 import { type ClientOptions, RendezvousClient } from "./client.ts";
 import { sendLine } from "./lines.ts";
 import { type FromRank, type GroupFailure, type Hello, helloLimit, protocolVersion } from "./protocol.ts";
-import { type RendezvousOptions, type RendezvousServer, serveRendezvous } from "./server.ts";
+import { serveRendezvous } from "./server.ts";
+import type { RendezvousOptions, RendezvousServer } from "./server-options.ts";
 
 const token = "open sesame";
 const serve = (options: Partial<RendezvousOptions> = {}) => serveRendezvous({ size: 2, token, ...options });

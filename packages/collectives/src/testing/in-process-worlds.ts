@@ -5,7 +5,8 @@
 import type { EngineName } from "../engines/engines.ts";
 import type { Group } from "../group.ts";
 import { type JoinOptions, joinWorld } from "../join-world.ts";
-import { type RendezvousServer, serveRendezvous } from "../rendezvous/server.ts";
+import { serveRendezvous } from "../rendezvous/server.ts";
+import type { RendezvousServer } from "../rendezvous/server-options.ts";
 
 const token = "the secret of this test";
 const deadlineSeconds = 300; // that a busy machine meets
