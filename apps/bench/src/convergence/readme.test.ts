@@ -5,7 +5,7 @@ import { readLines } from "../recording.ts";
 import { readmePicture, readmeTable, soonestTable } from "./readme.ts";
 
 const at = (path: string) => new URL(`../../../../${path}`, import.meta.url);
-const lines = readLines(at("docs/results/convergence.jsonl"));
+const lines = ["convergence", "local"].flatMap((suite) => readLines(at(`docs/results/${suite}.jsonl`)));
 
 it("the picture of README.md is of the recorded runs (made anew by ./terse test convergence/readme -u)", async () => {
   const picture = readmePicture(lines);

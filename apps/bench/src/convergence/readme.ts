@@ -19,6 +19,7 @@ const shown: Readonly<Record<string, string>> = {
   "one-bit-lamb": "1-bit LAMB",
   dion: "Dion, rank 1/4",
   "lion-cub-beta-0.95": "Lion Cub",
+  "muon-5-2-bits-of-means": "Muon, every 5th step, 2 bits",
 };
 
 const peers: Readonly<Record<string, string>> = {
@@ -85,9 +86,9 @@ export function soonestTable(lines: readonly RecordedLine[]): string {
   ].join("\n");
 }
 
-const colours = ["#57606a", "#1a7f37", "#0969da", "#8250df", "#9a6700", "#bf3989", "#d1242f"];
+const colours = ["#57606a", "#1a7f37", "#0969da", "#8250df", "#9a6700", "#bf3989", "#d1242f", "#1f2328"];
 const rate = "10mbit";
-const [width, height, marginLeft, marginRight] = [660, 440, 52, 150];
+const [width, height, marginLeft, marginRight] = [660, 440, 52, 190];
 
 /** The losses by seconds on slow links, each curve named at its end. */
 export function readmePicture(lines: readonly RecordedLine[]): string {
