@@ -1,5 +1,9 @@
 #include "context.h"
 
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
 #include "backward_thread.h"
 #include "checkpoint.h"
 #include "operator_schema.h"
@@ -52,6 +56,18 @@ const at::Tensor& tensor_of(Context& context, napi_value value, const char* what
     return *tensor;
 }
 
+// How the allocator of libtorch on the CPU ends, between the names of its own files.
+static const char wanted[] = "you tried to allocate ";
+
+static std::string size_text(double bytes) {
+    const char* unit = "bytes";
+    for (const char* larger : {"kB", "MB", "GB", "TB"})
+        if (bytes >= 1000) bytes /= 1000, unit = larger;
+    char text[64];
+    std::snprintf(text, sizeof text, "%.3g %s", bytes, unit);
+    return text;
+}
+
 Failure current_failure(const std::string& where) {
     const auto sentence = [&](const char* what) { return where + ": " + what; };
     try {
@@ -63,6 +79,9 @@ Failure current_failure(const std::string& where) {
     } catch (const RangeError& error) {
         return {Failure::Kind::range, sentence(error.what()), ""};
     } catch (const c10::Error& error) {
+        const std::string what = error.what_without_backtrace();
+        if (const size_t at = what.find(wanted); at != std::string::npos)
+            return {Failure::Kind::tensor, where + ": there is not enough memory for a tensor of " + size_text(std::strtod(what.c_str() + at + std::strlen(wanted), nullptr)), error.what()};
         return {Failure::Kind::tensor, sentence(error.what_without_backtrace()), error.what()};
     } catch (const std::bad_alloc&) {
         return {Failure::Kind::tensor, sentence("there is not enough memory"), ""};

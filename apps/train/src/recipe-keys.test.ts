@@ -30,7 +30,7 @@ it("fits in 80 columns, and shows types, defaults, and what the default recipe s
   const text = recipeKeysText(recipeSchema, recipe);
   for (const line of text.split("\n")) expect(line.length).toBeLessThanOrEqual(80);
   expect(text).toMatch(/^ {2}--optimizer\.lr +a number > 0 \(0\.004\*\)$/m);
-  expect(text).toMatch(/^ {2}--accumulate +an integer ≥ 1 \(1\*\)$/m);
+  expect(text).toMatch(/^ {2}--accumulate +an integer ≥ 1 and ≤ 1000000 \(1\*\)$/m);
   expect(text).toMatch(
     /^ {2}with --optimizer\.name=adamw:\n( {4}--.*\n| {10}.*\n)*? {4}--optimizer\.eps +a number > 0 \(1e-8\)$/m,
   );

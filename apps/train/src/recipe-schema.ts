@@ -46,8 +46,11 @@ const adapter = v.variant("name", [
   }),
 ]);
 
+/** A list has an entry for each. */
+const batchCount = v.pipe(positiveInteger, v.maxValue(1_000_000));
+
 const dataOptions = {
-  batchSize: v.optional(positiveInteger, 4), // rows a rank and micro-batch
+  batchSize: v.optional(batchCount, 4), // rows a rank and micro-batch
 };
 const data = section(datasets, dataOptions);
 
@@ -161,7 +164,7 @@ const track = v.object({
 export const recipeSchema = v.object({
   seed: v.optional(nonNegativeInteger, 0),
   steps: positiveInteger,
-  accumulate: v.optional(positiveInteger, 1),
+  accumulate: v.optional(batchCount, 1),
   device, // of model and optimizer; votes are counted on the CPU
   // The type of forward and backward; parameters, gradients and optimizer state are f32.
   precision: v.optional(oneOf(["f32", "bf16"]), "f32"),

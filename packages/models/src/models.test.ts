@@ -57,7 +57,7 @@ describe("models", () => {
     (given) => {
       const model = gpt({ preset: "nano", ...given });
       expect(countParameters({ model_type: "gpt", ...model.config })).toBe(model.parameterCount());
-      expect(countParameters({ model_type: "gpt", ...model.config, layers: 1e9 })).toBeGreaterThan(1e13);
+      expect(countParameters({ model_type: "gpt", ...model.config, layers: 10_000 })).toBeGreaterThan(1e8);
     },
   );
 

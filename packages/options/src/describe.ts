@@ -30,6 +30,8 @@ export const isObjectSchema = (schema: AnySchema) =>
   schema.type === "loose_object" ||
   schema.type === "object_with_rest";
 
+const isOptional = ({ type }: AnySchema) => /^(optional|exact_optional|undefinedable|non_optional)$/.test(type);
+
 export const isListSchema = (schema: AnySchema) => schema.type === "array" || /^(\w+_)?tuple(_\w+)?$/.test(schema.type);
 
 export const isPlainObject = (value: unknown): value is Record<string, unknown> =>
@@ -67,6 +69,7 @@ export const isDescribed = (condition: string) => condition in conditions || inT
  * failed.
  */
 export function describe(schema: AnySchema, rejected?: { failed: string; input: unknown }): string {
+  if (isOptional(schema)) return describe(schema.wrapped!, rejected);
   const [base, ...steps] = stepsOf(schema);
   const has = (type: string) => steps.some((step) => step.type === type);
   const words = steps.filter((step) => step.type in conditions).map((step) => conditions[step.type]!(step.requirement));
@@ -93,11 +96,6 @@ function nounOf(schema: AnySchema): string {
     case "picklist":
     case "enum":
       return `one of ${(schema.options as readonly unknown[]).join(", ")}`;
-    case "optional":
-    case "exact_optional":
-    case "undefinedable":
-    case "non_optional":
-      return describe(schema.wrapped!);
     case "nullable":
     case "nullish":
       return `${describe(schema.wrapped!)} or null`;

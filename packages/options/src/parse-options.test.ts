@@ -127,7 +127,8 @@ describe("parseOptions", () => {
     [-1.5, "steps: expected an integer ≥ 1, got -1.5"],
     [2 ** 60, "steps: expected an integer ≥ 1 and within ±(2^53 − 1), got 1152921504606847000"],
   ])("reports a value that breaks several conditions once: %d", (steps, line) => {
-    expect(problemsOf(v.object({ steps: positiveInteger }), { steps })).toEqual([line]);
+    for (const schema of [positiveInteger, v.optional(positiveInteger, 1)])
+      expect(problemsOf(v.object({ steps: schema }), { steps })).toEqual([line]);
   });
 
   it("reports every problem at once, each with its dotted path", () => {

@@ -27,6 +27,11 @@ describe("an error of libtorch", () => {
       );
     }));
 
+  it("says how much memory was asked for where there is too little", () =>
+    scope(() => {
+      expect(() => zeros([2 ** 44])).toThrow(/: there is not enough memory for a tensor of 70\.4 TB$/);
+    }));
+
   it("is also thrown for an error on a worker thread: an index outside the table", () =>
     scope(() => {
       expect(() => embedding(full([5000], 99, { dtype: "i64" }), randn([10, 64]))).toThrow(

@@ -1,5 +1,6 @@
 import { positive, positiveInteger, unitInterval, v } from "@terse/options";
 import { divides } from "../divides.ts";
+import { layerCount } from "../layer-count.ts";
 
 /** The schema of BERT's options; the defaults are those of Base. `heads` must divide `width`. */
 export const bertOptions = v.pipe(
@@ -8,7 +9,7 @@ export const bertOptions = v.pipe(
     context: v.optional(positiveInteger, 512), // maximum T
     width: v.optional(positiveInteger, 768), // d
     heads: v.optional(positiveInteger, 12), // d / heads per head
-    layers: v.optional(positiveInteger, 12),
+    layers: v.optional(layerCount, 12),
     hidden: v.optional(positiveInteger, 3072), // of the MLPs
     dropout: v.optional(unitInterval, 0), // of embeddings, attention, residuals, and of what the classifier reads
     attentionDropout: v.optional(unitInterval), // dropout if absent

@@ -1,5 +1,6 @@
 import { flag, positiveInteger, unitInterval, v } from "@terse/options";
 import { divides } from "../divides.ts";
+import { layerCount } from "../layer-count.ts";
 
 /** The schema of GPT's options. */
 export const gptOptions = v.pipe(
@@ -8,7 +9,7 @@ export const gptOptions = v.pipe(
     context: v.optional(positiveInteger, 128), // maximum T
     width: v.optional(positiveInteger, 256), // d
     heads: v.optional(positiveInteger, 4), // d / heads per head
-    layers: v.optional(positiveInteger, 5),
+    layers: v.optional(layerCount, 5),
     tied: v.optional(flag, true), // whether the embedding is also the output head
     dropout: v.optional(unitInterval, 0), // of embeddings, of attention, and of what is added to the residual stream
   }),

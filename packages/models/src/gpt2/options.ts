@@ -1,5 +1,6 @@
 import { flag, positive, positiveInteger, unitInterval, v } from "@terse/options";
 import { divides } from "../divides.ts";
+import { layerCount } from "../layer-count.ts";
 
 /** The schema of GPT-2's options; the defaults are those of the smallest published model. */
 export const gpt2Options = v.pipe(
@@ -8,7 +9,7 @@ export const gpt2Options = v.pipe(
     context: v.optional(positiveInteger, 1024), // maximum T
     width: v.optional(positiveInteger, 768), // d
     heads: v.optional(positiveInteger, 12), // d / heads per head
-    layers: v.optional(positiveInteger, 12),
+    layers: v.optional(layerCount, 12),
     tied: v.optional(flag, true), // whether the embedding is also the output head
     dropout: v.optional(unitInterval, 0), // of what is added to the residual stream, and of embeddings and attention
     embeddingDropout: v.optional(unitInterval), // dropout if absent

@@ -1,4 +1,5 @@
 import { flag, nonNegativeInteger, oneOf, positive, positiveInteger, unitInterval, v } from "@terse/options";
+import { layerCount } from "../layer-count.ts";
 import { ropeScaling } from "./rope-scaling.ts";
 
 /** The models of this family, by their `model_type` in transformers. */
@@ -23,7 +24,7 @@ const entries = {
   heads: v.optional(positiveInteger, 9), // h, of queries
   keyValueHeads: v.optional(positiveInteger), // g, of keys and values, each for h/g queries; h if absent
   headWidth: v.optional(positiveInteger), // e; d/h if absent
-  layers: v.optional(positiveInteger, 30),
+  layers: v.optional(layerCount, 30),
   hidden: v.optional(positiveInteger, 1536), // of the MLPs
   tied: v.optional(flag, true), // whether the embedding is also the output head
   attentionBias: v.optional(flag, false), // of q, k, v and the output of attention

@@ -1,5 +1,6 @@
 import { flag, positive, positiveInteger, unitInterval, v } from "@terse/options";
 import { divides } from "../divides.ts";
+import { layerCount } from "../layer-count.ts";
 
 /** The schema of ViT's options. `heads` must divide `width`, and `patchSize` must divide `imageSize`. */
 export const vitOptions = v.pipe(
@@ -8,7 +9,7 @@ export const vitOptions = v.pipe(
     patchSize: v.optional(positiveInteger, 16), // p: height and width of a patch
     width: v.optional(positiveInteger, 192), // d
     heads: v.optional(positiveInteger, 3), // d / heads per head
-    layers: v.optional(positiveInteger, 12),
+    layers: v.optional(layerCount, 12),
     distilled: v.optional(flag, false), // whether there is a distillation token
     distillationHead: v.optional(flag, true), // of that token; without it, the class token alone has one
     eps: v.optional(positive, 1e-6), // of the norms; transformers' default is 1e-12

@@ -216,7 +216,7 @@ describe("vit", () => {
       const model = new Vit(given);
       const { config } = model;
       expect(countParameters({ ...config })).toBe(model.parameterCount());
-      expect(countParameters({ ...config, num_hidden_layers: 1e9 })).toBeGreaterThan(1e12);
+      expect(countParameters({ ...config, num_hidden_layers: 10_000 })).toBeGreaterThan(1e7);
       expect((restoreModel(JSON.parse(JSON.stringify(config))) as Vit).shape).toEqual(model.shape);
     }
   });
