@@ -55,7 +55,7 @@ const ways: readonly Way[] = [
   {
     is: /^pip install/,
     never: "fetches from a registry",
-    by: ["packages/codecs/python/python.test.ts", "pip", "wheel"],
+    by: ["packages/codecs/src/testing/python-wheel.ts", "pip", "wheel"],
   },
   {
     is: /^torchrun .*ddp_vote\.py/,

@@ -1,13 +1,13 @@
-import { spawnSync } from "node:child_process";
 import { existsSync, globSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { basename, join } from "node:path";
 import { afterAll, describe, expect, it } from "vitest";
 import { codecNamed, codecs, codecsOfGradients } from "../src/index.ts";
+import { python } from "../src/testing/python.ts";
+import { buildWheel, well } from "../src/testing/python-wheel.ts";
 
 const here = import.meta.dirname;
 const built = join(here, "../../../native/codecs/build/libterse_codecs.a");
-const python = process.env["TERSE_PYTHON"];
 const why = python ? "" : " (skipped: TERSE_PYTHON does not name a Python with torch)";
 const scratch = mkdtempSync(join(tmpdir(), "terse-torch-"));
 afterAll(() => rmSync(scratch, { recursive: true, force: true }));
@@ -32,42 +32,43 @@ const feedback = [...named, ["linf", { bits: 2 }] as const].map(([name, paramete
 });
 
 describe.skipIf(!python)(`the Python package terse_torch${why}`, () => {
-  it("passes its own tests, and the program of its how-to runs", { timeout: 1_200_000 }, (context) => {
+  it("passes its own tests", { timeout: 1_200_000 }, (context) => {
     if (!existsSync(built)) context.skip("the native codecs are not built: `./terse setup`");
-    const run = (command: string, args: readonly string[], env: NodeJS.ProcessEnv = {}) => {
-      const { status, stdout, stderr } = spawnSync(command, args, {
-        cwd: scratch,
-        env: { ...process.env, PYTHONDONTWRITEBYTECODE: "1", ...env },
-        encoding: "utf8",
-      });
-      expect(status, `${stdout}${stderr}`).toBe(0);
-      return stdout;
-    };
     const library = join(scratch, "libterse_codecs.so");
     const whole = ["-Wl,--whole-archive", built, "-Wl,--no-whole-archive", "-lm"];
-    run(process.env["CC"] ?? "cc", ["-shared", "-o", library, ...whole]);
-    const env = {
-      PYTHONPATH: [here, join(here, "tests"), join(here, "../python"), join(here, "../python/tests")].join(":"),
-    };
+    well(process.env["CC"] ?? "cc", ["-shared", "-o", library, ...whole], scratch);
     const modules = globSync("tests/test_*.py", { cwd: here }).map((file) => basename(file, ".py"));
-    run(python!, ["-m", "unittest", "-v", ...modules.sort()], {
-      ...env,
+    well(python!, ["-m", "unittest", "-v", ...modules.sort()], scratch, {
+      PYTHONPATH: [here, join(here, "tests"), join(here, "../python"), join(here, "../python/tests")].join(":"),
       TERSE_CODECS_LIBRARY: library,
       TERSE_CODEC_LAYOUTS: JSON.stringify(layouts),
       TERSE_CODEC_FEEDBACK: JSON.stringify(feedback),
     });
+  });
+
+  it("has a wheel with which the program of its how-to runs in a fresh environment", {
+    timeout: 1_200_000,
+  }, (context) => {
+    const { wheel, installIn } = buildWheel("torch", scratch, context.skip);
+    expect(basename(wheel)).toMatch(/^terse_torch-[\d.]+-py3-none-(?!any)[\w.]+\.whl$/);
+
+    const environment = join(scratch, "environment");
+    well(python!, ["-m", "venv", "--without-pip", environment], scratch);
+    const fresh = join(environment, "bin/python");
+    const ask = (of: string, question: string) => well(of, ["-c", question], scratch).trim();
+    const packages = ask(fresh, "import sysconfig; print(sysconfig.get_path('purelib'))");
+    installIn(packages);
+    // PyTorch itself is not installed anew.
+    const ofTorch = ask(python!, "import torch, pathlib; print(pathlib.Path(torch.__file__).parent.parent)");
+    writeFileSync(join(packages, "torch.pth"), `${ofTorch}\n`);
 
     const page = readFileSync(join(here, "../../../docs/how-to/from-pytorch.md"), "utf8");
     const [, program, printed] = page.match(/```python\n([\s\S]*?)```\s*```text\n([\s\S]*?)```/)!;
-    writeFileSync(join(scratch, "train.py"), program!);
+    const whose = 'import os, terse_codecs\nif os.environ["RANK"] == "0":\n    print(terse_codecs.library_path())\n';
+    writeFileSync(join(scratch, "train.py"), `${whose}${program}`);
     const torchrun = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", "train.py"];
     const loopback = process.platform === "darwin" ? "lo0" : "lo";
-    const output = run(python!, torchrun, {
-      ...env,
-      TERSE_CODECS_LIBRARY: library,
-      OMP_NUM_THREADS: "1",
-      GLOO_SOCKET_IFNAME: loopback,
-    });
-    expect(output).toBe(printed);
+    const output = well(fresh, torchrun, scratch, { OMP_NUM_THREADS: "1", GLOO_SOCKET_IFNAME: loopback });
+    expect(output).toBe(`${join(packages, "terse_codecs/libterse_codecs.so")}\n${printed}`);
   });
 });

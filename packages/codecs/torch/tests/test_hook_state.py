@@ -26,7 +26,7 @@ def with_codecs_and_types(rank, ranks):
 
     found = {}
     f32, f64 = torch.float32, torch.float64
-    for default, dtype in [(f32, f32), (f64, f64), (f32, torch.bfloat16)]:
+    for default, dtype in [(f32, f32), (f64, f64), (f32, torch.bfloat16), (f32, torch.float16)]:
         for codec, parameters in CODECS if dtype == torch.float32 else CODECS[:1]:
             torch.set_default_dtype(default)
             model, state = registered(
@@ -81,7 +81,7 @@ class CompensatedMeans(unittest.TestCase):
                 self.assertEqual(sent.tobytes(), other.tobytes())
                 waits = kept_of([each[case][1] for each in results], name)
                 given = sum(gradient(r, step, name) for r in range(2) for step in range(STEPS)).reshape(-1) / 2
-                coarse = 3e-2 if "bfloat16" in case else 1e-5
+                coarse = 3e-2 if case.endswith("float16") else 1e-5
                 np.testing.assert_allclose(sent + waits, given, atol=coarse, err_msg=f"{case} {name}")
 
     def test_of_a_parameter_that_no_rank_uses_send_nothing_and_keep_its_errors(self):

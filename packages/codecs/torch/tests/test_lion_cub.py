@@ -58,11 +58,12 @@ def trajectories(rank, ranks):
             stepped(named, optimizer, rank, step)
             found[bits, step] = {name: each.detach().numpy().copy() for name, each in named.items()}
 
-    half = torch.nn.Parameter(torch.zeros(5, dtype=torch.bfloat16))
-    optimizer = terse_torch.LionCub([half], lr=0.5)
-    half.grad = torch.tensor([1, -1, 2, -3, 0.5], dtype=torch.bfloat16)
-    optimizer.step()
-    found["bf16"] = half.detach().float().numpy().copy(), str(optimizer.state[half]["momentum"].dtype)
+    for dtype in (torch.float16, torch.bfloat16):
+        half = torch.nn.Parameter(torch.zeros(5, dtype=dtype))
+        optimizer = terse_torch.LionCub([half], lr=0.5)
+        half.grad = torch.tensor([1, -1, 2, -3, 0.5], dtype=dtype)
+        optimizer.step()
+        found[dtype] = half.detach().float().numpy().copy(), str(optimizer.state[half]["momentum"].dtype)
 
     half.grad = torch.tensor([1, float("inf") if rank == 1 else 1, 1, 1, 1], dtype=torch.bfloat16)
     found["not finite"] = raised(optimizer.step)
@@ -126,6 +127,8 @@ def reference(ranks, bits):
 
 class LionCubs(unittest.TestCase):
     def test_go_the_way_of_the_paper_on_2_and_3_ranks_also_after_a_save(self):
+        import torch
+
         for ranks in (2, 3):
             results = on_ranks(ranks, trajectories)
             for bits in (1, 3):
@@ -136,8 +139,9 @@ class LionCubs(unittest.TestCase):
                             self.assertEqual(each.tobytes(), got[0].tobytes())
                         np.testing.assert_allclose(got[0], expected[name], rtol=1e-5, atol=1e-6, err_msg=name)
             for found in results:
-                np.testing.assert_array_equal(found["bf16"][0], [-0.5, 0.5, -0.5, 0.5, -0.5])
-                self.assertEqual(found["bf16"][1], "torch.float32")
+                for half, momentum in (found[dtype] for dtype in (torch.float16, torch.bfloat16)):
+                    np.testing.assert_array_equal(half, [-0.5, 0.5, -0.5, 0.5, -0.5])
+                    self.assertEqual(momentum, "torch.float32")
                 refusal = "StepRefusedError: rank 1 refuses step 1: the gradient of 0 of group 0"
                 self.assertIn(refusal, found["not finite"])
                 self.assertIn("ValueError: LionCub: param_groups is", found["lr"])
