@@ -60,7 +60,7 @@ describe("the content of a file", () => {
       const whole = zlib.zstdCompressSync(texts[0]!, checked);
       await refused(
         put("cut.zst", whole, whole.subarray(0, -3)),
-        /cut\.zst is cut off after \d+ bytes of its content; fetch it/,
+        /cut\.zst is cut off, after \d+ bytes of its content or more; fetch it/,
       );
       await refused(put("cut2.zst", whole, whole.subarray(0, 2)), /cut2\.zst is (cut off|damaged)/);
       await refused(
@@ -77,12 +77,28 @@ describe("the content of a file", () => {
     const whole = gzipSync(digits(100_000));
     await refused(
       put("cut.gz", whole.subarray(0, -9)),
-      /cut\.gz is cut off after \d+ bytes of its content; fetch it again/,
+      /cut\.gz is cut off, after \d+ bytes of its content or more; fetch it again/,
     );
     const wrong = whole.slice();
     wrong[whole.length >> 1]! ^= 255;
-    await refused(put("wrong.gz", wrong), /wrong\.gz is damaged as gzip, after \d+ bytes of its content: .*; fetch it/);
+    await refused(
+      put("wrong.gz", wrong),
+      /wrong\.gz is damaged as gzip, after \d+ bytes of its content or more: .*; fetch it/,
+    );
+    const small = gzipSync("small");
+    small[15]! ^= 255;
+    await refused(put("small.gz", small), /small\.gz is damaged as gzip: /);
     await refused(put("page.gz", "<html>"), /page\.gz is no gzip file, as its name says: fetch it again, or rename it/);
+  });
+
+  it("packed by gzip with something else behind it is an error that says so", async () => {
+    for (const text of ["short", digits(200_000)])
+      for (const more of ["something else", "\0\0\0and more"])
+        await refused(
+          put("more.gz", gzipSync(text), more),
+          /more\.gz goes on with something else behind what gzip packed(, after \d+ bytes of its content or more)?; fetch it/,
+        );
+    expect(await contentAt(put("padded.gz", gzipSync("a"), new Uint8Array(512)))).toBe("a");
   });
 
   // The first bytes that bzip2, xz, lz4 and zip write, by their programs.

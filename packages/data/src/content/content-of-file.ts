@@ -37,24 +37,43 @@ export async function* contentOfFile(path: string): AsyncGenerator<Chunk> {
     return;
   }
   let size = 0;
+  const unpacked = packing.unpack!(stored);
   try {
-    for await (const bytes of packing.unpack!(stored)) {
+    for await (const bytes of unpacked) {
       size += bytes.length;
       yield { bytes, read: told() };
     }
+    if (!endsInZeros(file, unpacked.bytesWritten ?? file.size)) throw somethingBehind(path, size);
   } catch (error) {
     throw error instanceof DataError ? error : damaged(path, packing.name, size, error as NodeJS.ErrnoException);
   }
 }
 
+/** Whether a file has only zeros from this byte on, as tapes and some programs fill it up. zlib stops before them. */
+function endsInZeros(file: PositionalFile, from: number): boolean {
+  for (let at = from; at < file.size; at += chunkBytes)
+    if (file.read(at, Math.min(chunkBytes, file.size - at)).some((byte) => byte !== 0)) return false;
+  return true;
+}
+
+const afterBytes = (size: number) => (size > 0 ? `, after ${size} bytes of its content or more` : "");
+
+const somethingBehind = (path: string, size: number) =>
+  new DataError(
+    `${path} goes on with something else behind what gzip packed${afterBytes(size)}; fetch it again, or unpack it with gunzip, which leaves that out.`,
+  );
+
+/** zlib keeps what it has unpacked of a piece in which it finds an error: `size` bytes are whole, and perhaps more. */
 function damaged(path: string, packing: string, size: number, { code, message }: NodeJS.ErrnoException): DataError {
-  const after = `after ${size} bytes of its content`;
-  if (code === "Z_BUF_ERROR") return new DataError(`${path} is cut off ${after}; fetch it again.`);
+  const after = afterBytes(size);
+  if (code === "Z_BUF_ERROR") return new DataError(`${path} is cut off${after}; fetch it again.`);
+  // The first header was right.
+  if (packing === "gzip" && message === "incorrect header check") return somethingBehind(path, size);
   if (code === "ZSTD_error_frameParameter_windowTooLarge")
     return new DataError(
       `${path} was packed with a window of more than 128 MiB, which is not read; unpack it with zstd -d --long=31.`,
     );
-  return new DataError(`${path} is damaged as ${packing}, ${after}: ${message}; fetch it again.`);
+  return new DataError(`${path} is damaged as ${packing}${after}: ${message}; fetch it again.`);
 }
 
 const headOf = (file: PositionalFile) => file.read(0, Math.min(headBytes, file.size));

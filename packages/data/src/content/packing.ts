@@ -3,12 +3,15 @@ import { pipeline, Readable } from "node:stream";
 import { createGunzip } from "node:zlib";
 import { zstdContent } from "./zstd.ts";
 
+/** What is unpacked; `bytesWritten`: how much of the source it took, where that may be less than all. */
+export type Unpacked = AsyncIterable<Uint8Array> & { readonly bytesWritten?: number };
+
 export interface Packing {
   readonly name: string;
   readonly endings: readonly string[];
   readonly isIn: (head: Uint8Array) => boolean;
   /** Absent for packings that are not read here. Throws what zlib throws. */
-  readonly unpack?: (source: AsyncIterable<Uint8Array>) => AsyncIterable<Uint8Array>;
+  readonly unpack?: (source: AsyncIterable<Uint8Array>) => Unpacked;
   /** The program that unpacks it. */
   readonly program: string;
 }
