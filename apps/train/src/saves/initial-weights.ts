@@ -14,8 +14,8 @@ import { readsData } from "../reads-data.ts";
 import type { Recipe } from "../recipe.ts";
 import { type ImageForm, imageFormOf } from "./image-form.ts";
 import {
+  checkSize,
   describedModel,
-  describedSize,
   folderOfModel,
   isModelFolder,
   saveOfModel,
@@ -56,7 +56,7 @@ export async function readInitialWeights(name: string, moved?: string): Promise<
   try {
     const [model] = modelsFor(config) as [ModelName];
     const options = models[model].read(config) as { vocabulary?: number };
-    await describedSize(folder, models[model].count(options), { atMost: 2 }); // a base model has no head
+    await checkSize(folder, model, options);
     const copy = await untiedCopy(folder, model, options);
     const known = tokenizer ?? knownTokenizer(options.vocabulary);
     return {

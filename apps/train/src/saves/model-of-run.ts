@@ -17,16 +17,7 @@ import {
   storedElements,
   weightsFile,
 } from "@terse/checkpoint";
-import {
-  baseStateOf,
-  countParameters,
-  type Model,
-  type ModelName,
-  models,
-  modelsFor,
-  restoreModel,
-  withNewHead,
-} from "@terse/models";
+import { baseStateOf, type Model, type ModelName, models, modelsFor, restoreModel, withNewHead } from "@terse/models";
 import { OptionsError } from "@terse/options";
 import { manualSeed, scope, withDevice } from "@terse/tensor";
 import {
@@ -148,9 +139,10 @@ export async function describedModel(folder: string, base?: string): Promise<Des
     throw new CheckpointError(`--base: ${folder} has the weights of a whole model, and no adapter; leave it out`);
   const config = await loadConfig(folder);
   try {
-    await describedSize(folder, countParameters(config), { atMost: 1 });
     const [name] = modelsFor(config) as [ModelName];
-    const copy = await untiedCopy(folder, name, models[name].read(config));
+    const options = models[name].read(config);
+    await checkSize(folder, name, options);
+    const copy = await untiedCopy(folder, name, options);
     return { name, config, ...(copy !== undefined && { copy }) };
   } catch (error) {
     if (!(error instanceof OptionsError)) throw error;
@@ -187,17 +179,25 @@ export function restoredModel({ config, copy, adapter }: DescribedModel): Model 
 }
 
 /**
- * Throws `CheckpointError` where config.json describes more than `atMost` times the parameters of the weights. It is
- * called before the model is made, because a wrong size could take all memory. The weights may have more: buffers, or a
- * tied parameter twice.
+ * Throws `CheckpointError` where the weights are less than half of what config.json describes. It is called before the
+ * model is made, because a wrong size could take all memory. The weights may lack a head, and may have more: buffers,
+ * or a tied parameter twice.
  */
-export async function describedSize(folder: string, described: number, { atMost }: { atMost: number }): Promise<void> {
-  const stored = await storedElements(folder);
-  if (atMost * stored < described)
-    throw new CheckpointError(
-      `${join(folder, configFile)} describes a model of ${described} parameters, and ${weightsFile} has ${stored}: they belong to different models`,
-    );
+export async function checkSize(folder: string, name: ModelName, options: object): Promise<void> {
+  const [described, stored] = [models[name].count(options), await storedElements(folder)];
+  if (described <= 2 * stored) return;
+  const found = described <= 100 * stored ? await misfitsOf(folder, name, options) : "";
+  throw new CheckpointError(
+    `${join(folder, configFile)} describes a model of ${described} parameters, and ${weightsFile} has ${stored}: ${found || "they belong to different models"}`,
+  );
 }
+
+/** How the weights of a folder differ from a model, which takes no memory for its values. */
+const misfitsOf = (folder: string, name: ModelName, options: object): Promise<string> =>
+  scope(() => {
+    const model = withDevice("meta", () => models[name].restore(options));
+    return misfits(folder, model.stateDict(), model);
+  });
 
 /**
  * The name of a tensor that the weights have beside the embedding and that a tied model would not have, because its
