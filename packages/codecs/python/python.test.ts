@@ -57,6 +57,7 @@ describe.skipIf(!python)(`the Python package${needsPython}`, () => {
       scratch,
       {
         PYTHONPATH: [here, join(here, "tests")].join(":"),
+        PYTHONDONTWRITEBYTECODE: "", // of what stays in its place; vitest.config.ts says where it goes
         TERSE_CODECS_LIBRARY: named ?? library,
       },
     );

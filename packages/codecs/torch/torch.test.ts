@@ -40,6 +40,7 @@ describe.skipIf(!python)(`the Python package terse_torch${why}`, () => {
     const modules = globSync("tests/test_*.py", { cwd: here }).map((file) => basename(file, ".py"));
     well(python!, ["-m", "unittest", "-v", ...modules.sort()], scratch, {
       PYTHONPATH: [here, join(here, "tests"), join(here, "../python"), join(here, "../python/tests")].join(":"),
+      PYTHONDONTWRITEBYTECODE: "", // of what stays in its place; vitest.config.ts says where it goes
       TERSE_CODECS_LIBRARY: library,
       TERSE_CODEC_LAYOUTS: JSON.stringify(layouts),
       TERSE_CODEC_FEEDBACK: JSON.stringify(feedback),

@@ -107,7 +107,6 @@ function inPython(ranks: number): void {
     'for rank in $(seq 0 $((RANKS - 1))); do "$@" $rank $RANKS "$FOLDER" "$HOOKS" "$BITS" & jobs="$jobs $!"; done; for job in $jobs; do wait $job || exit 1; done';
   run("sh", ["-c", all, "sh", python!, join(scratch, "beside.py")], {
     PYTHONPATH: [join(codecs, "torch"), join(codecs, "python")].join(":"),
-    PYTHONDONTWRITEBYTECODE: "1",
     TERSE_CODECS_LIBRARY: library,
     GLOO_SOCKET_IFNAME: process.platform === "darwin" ? "lo0" : "lo",
     RANKS: String(ranks),
