@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
@@ -105,9 +105,12 @@ describe("the weights of a folder", () => {
   });
 
   it("of 300,000 names are compared in one line", async () => {
-    const tensor = floats(1);
-    const many = Array.from({ length: 300_000 }, (_, i) => [`layers.${i}.w`, tensor] as const);
-    await saveModel(folder, many, {});
+    const header: Record<string, object> = {};
+    for (let i = 0; i < 300_000; i++) header[`layers.${i}.w`] = { dtype: "F32", shape: [0], data_offsets: [0, 0] };
+    const text = Buffer.from(JSON.stringify(header));
+    const length = Buffer.alloc(8);
+    length.writeBigUInt64LE(BigInt(text.length));
+    writeFileSync(join(folder, "model.safetensors"), Buffer.concat([length, text]));
     expect(await misfits(folder, model(), names)).toMatch(/and 299996 more/);
   });
 });
