@@ -49,8 +49,9 @@ describe("a run with local steps", () => {
     }
   });
 
-  it("goes on from a save after any step with the same bits, also while a round is under way", async () => {
-    for (const step of [1, 2, 3, 5, 6]) {
+  it("goes on from a save with the same bits, also while a round is under way", async () => {
+    // Before the first round, and while that of either fragment is under way; optimizers/src/local goes on from every step.
+    for (const step of [2, 3, 6]) {
       const copy = join(folder, `from-${step}`);
       cpSync(run, copy, { recursive: true });
       for (let later = step + 1; later <= 18; later++) rmSync(join(copy, `step-${later}`), { recursive: true });

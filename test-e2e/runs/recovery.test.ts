@@ -20,6 +20,8 @@ const train = (...more: string[]) => [
   "--evaluate.every=8",
   "--logEvery=2",
   "--measureEvery=10",
+  "--optimizer.name=one-bit-lamb", // which has state of every kind, and is killed in its warm-up and later
+  "--optimizer.warmup=0.5",
   `--steps=${steps}`,
   ...more,
 ];
