@@ -7,16 +7,17 @@ import { BaseSequencer, type TestSpecification } from "vitest/node";
  */
 export const longest: readonly string[] = [
   "native/codecs/src/cuda.test.ts",
+  "tools/testing/document-commands.test.ts",
   "test-e2e/ranks/ranks.test.ts",
   "test-e2e/runs/train.test.ts",
   "packages/codecs/python/python.test.ts",
+  "packages/codecs/torch/torch.test.ts",
   "packages/collectives/src/engines/tcp.test.ts",
   "native/codecs/src/arm.test.ts",
   "native/codecs/src/fuzz.test.ts",
   "packages/data/src/tokenizers/as-in-python.test.ts",
   "test-e2e/ranks/mpirun.test.ts",
   "packages/collectives/src/rendezvous/server.test.ts",
-  "tools/testing/document-commands.test.ts",
   "test-e2e/runs/recovery.test.ts",
   "test-e2e/runs/launcher.test.ts",
   "test-e2e/ranks/faults.test.ts",
