@@ -258,14 +258,15 @@ Napi::Value encode_sum(const Napi::CallbackInfo& info) {
     return status == TERSE_CODEC_BAD_WIRE ? Napi::Number::New(info.Env(), -1) : accepted(info.Env(), status, n, bad);
 }
 
-Napi::Value decode_add(const Napi::CallbackInfo& info) {
+template <auto call>
+Napi::Value decode_by(const Napi::CallbackInfo& info) {
     const terse_codec& codec = codec_of(info);
     size_t n;
-    float* sum = floats_of(info[0], "sum", n);
+    float* to = floats_of(info[0], "sum", n);
     const Options options(options_of(info, 2), options_of(info, 3), n);
     const size_t bytes = wire_bytes_of(info.Env(), codec, n, options);
     const uint8_t* wire = bytes_of(info[1], "wire", bytes);
-    const terse_codec_status status = terse_codec_decode_add(&codec, sum, n, wire, bytes, &options.c);
+    const terse_codec_status status = call(&codec, to, n, wire, bytes, &options.c);
     if (status != TERSE_CODEC_BAD_WIRE) throw_unless_ok(info.Env(), status);
     return Napi::Boolean::New(info.Env(), status == TERSE_CODEC_OK);
 }
@@ -323,7 +324,8 @@ Napi::Value codecs(const Napi::CallbackInfo& info) {
         object["encode"] = Napi::Function::New<encode>(env, "encode", data_of(codec));
         object["encodeWithFeedback"] = Napi::Function::New<encode_with_feedback>(env, "encodeWithFeedback", data_of(codec));
         object["encodeSumWithFeedback"] = Napi::Function::New<encode_sum_with_feedback>(env, "encodeSumWithFeedback", data_of(codec));
-        object["decodeAdd"] = Napi::Function::New<decode_add>(env, "decodeAdd", data_of(codec));
+        object["decodeAdd"] = Napi::Function::New<decode_by<terse_codec_decode_add>>(env, "decodeAdd", data_of(codec));
+        object["decode"] = Napi::Function::New<decode_by<terse_codec_decode>>(env, "decode", data_of(codec));
         if (codec->encode_momentum) {
             object["encodeMomentum"] = Napi::Function::New<encode_momentum>(env, "encodeMomentum", data_of(codec));
             object["encodeSum"] = Napi::Function::New<encode_sum>(env, "encodeSum", data_of(codec));

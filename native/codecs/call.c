@@ -1,6 +1,7 @@
 // The public calls: they check the arguments, then call into a codec's table.
 #include <math.h>
 #include <stdatomic.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "../../packages/codecs/src/shared/reductions/reductions.h"
@@ -140,13 +141,20 @@ typedef struct decoding {
     const uint8_t *wire;
     size_t n;
     const terse_codec_options *options;
+    int clears;  // the sum first
     atomic_int status;
 } decoding;
 
+// One piece after the other, so that what is cleared is still in the cache when the wire is added.
 static void decode_part(void *context, size_t begin, size_t end) {
     decoding *d = context;
-    const terse_codec_status status = d->codec->decode_add(d->sum, d->wire, d->n, d->options, begin, end);
-    if (status != TERSE_CODEC_OK) atomic_store(&d->status, status);
+    const size_t piece = d->clears ? CUT : end - begin;
+    for (size_t at = begin, to; at < end; at = to) {
+        to = end - at < piece ? end : at + piece;
+        if (d->clears) memset(d->sum + at, 0, (to - at) * sizeof *d->sum);
+        const terse_codec_status status = d->codec->decode_add(d->sum, d->wire, d->n, d->options, at, to);
+        if (status != TERSE_CODEC_OK) atomic_store(&d->status, status);
+    }
 }
 
 static void check_part_of_wire(void *context, size_t begin, size_t end) {
@@ -154,14 +162,28 @@ static void check_part_of_wire(void *context, size_t begin, size_t end) {
     if (!d->codec->is_good(d->wire, d->n, d->options, begin, end)) atomic_store(&d->status, TERSE_CODEC_BAD_WIRE);
 }
 
-static terse_codec_status decode_add(const terse_codec *codec, float *sum, const uint8_t *wire, size_t n, const terse_codec_options *o) {
-    if (codec->whole) return codec->decode_add(sum, wire, n, o, 0, n);
-    decoding d = {codec, sum, wire, n, o, TERSE_CODEC_OK};
+static int is_good(const terse_codec *codec, const uint8_t *wire, size_t n, const terse_codec_options *o) {
+    if (codec->whole || !codec->is_good) return 1;  // decode_add checks it
+    decoding d = {.codec = codec, .wire = wire, .n = n, .options = o};
+    terse_parallel(n, CUT, check_part_of_wire, &d);
+    return atomic_load(&d.status) == TERSE_CODEC_OK;
+}
+
+// Whether a piece cannot be changed before the wire is added to it, and the next piece afterwards.
+static int is_decoded_whole(const terse_codec *codec) { return codec->whole || codec->scattered; }
+
+static terse_codec_status decode_to(const terse_codec *codec, float *sum, const uint8_t *wire, size_t n, const terse_codec_options *o, int clears) {
     // The whole wire is checked before anything is added: a refused wire adds nothing.
-    if (codec->is_good) terse_parallel(n, CUT, check_part_of_wire, &d);
-    if (atomic_load(&d.status) != TERSE_CODEC_OK) return TERSE_CODEC_BAD_WIRE;
+    if (!is_good(codec, wire, n, o)) return TERSE_CODEC_BAD_WIRE;
+    decoding d = {codec, sum, wire, n, o, clears && !is_decoded_whole(codec), TERSE_CODEC_OK};
+    if (clears && !d.clears && n > 0) memset(sum, 0, n * sizeof *sum);
+    if (codec->whole) return codec->decode_add(sum, wire, n, o, 0, n);
     terse_parallel(n, CUT, decode_part, &d);
     return (terse_codec_status)atomic_load(&d.status);
+}
+
+static terse_codec_status decode_add(const terse_codec *codec, float *sum, const uint8_t *wire, size_t n, const terse_codec_options *o) {
+    return decode_to(codec, sum, wire, n, o, 0);
 }
 
 static terse_codec_status encode(const terse_codec *codec, uint8_t *wire, const float *x, size_t n, const terse_codec_options *o, size_t *bad) {
@@ -242,11 +264,15 @@ static size_t add(float *sum, const float *x, float decay, size_t n) {
 typedef struct feedback {
     const terse_codec *codec;
     uint8_t *wire;
-    const float *x;
+    const float *x;               // what is added to the error; NULL:
+    const uint8_t *const *wires;  // the sum of so many wires
+    size_t count;
     float *error;
-    size_t n, piece;  // piece: elements that one step of a walk processes
+    size_t n, piece;   // piece: elements that one step of a walk processes
+    double *measures;  // of the pieces, for prepare_measured; NULL: none
     const terse_codec_options *options;
     int adds, encodes;  // what a step does
+    atomic_int has_bad_wire;
     atomic_size_t refused;  // the first element; n: none
     atomic_size_t parts;
     struct { size_t begin, added, encoded; } done[TERSE_PARALLEL_MAX_PARTS];  // the ends of what each part has done
@@ -288,6 +314,13 @@ static size_t first_refused_of_all(const feedback *f, size_t added) {
     return refused;
 }
 
+// error = decay * error + scale * decode(wires[0]) + ...
+static void add_wires(feedback *f, size_t begin, size_t end) {
+    for (size_t i = begin; f->options->decay != 1 && i < end; i++) f->error[i] *= f->options->decay;
+    for (size_t r = 0; r < f->count; r++)
+        if (f->codec->decode_add(f->error, f->wires[r], f->n, f->options, begin, end) != TERSE_CODEC_OK) atomic_store(&f->has_bad_wire, 1);
+}
+
 // One piece after the other, so that it is still in the cache when it is encoded and subtracted.
 static void pieces_part(void *context, size_t begin, size_t end) {
     feedback *f = context;
@@ -295,12 +328,14 @@ static void pieces_part(void *context, size_t begin, size_t end) {
     size_t added = begin, encoded = begin;
     while (encoded < end) {
         const size_t to = end - encoded < f->piece ? end : encoded + f->piece;
-        if (f->adds) added += add(f->error + added, f->x + added, f->options->decay, to - added);
-        else added = to;
+        if (!f->adds) added = to;
+        else if (f->x) added += add(f->error + added, f->x + added, f->options->decay, to - added);
+        else add_wires(f, added, to), added = to;
         if (added < to) {
             lower(&f->refused, f->encodes ? first_refused(f, encoded, added) : added);
             break;
         }
+        if (f->measures) f->measures[encoded / TERSE_MEASURED] = f->codec->measure(f->wire, f->error, f->n, f->options, encoded, to);
         if (f->encodes) {
             const size_t accepted = f->codec->encode(f->wire, f->error, f->n, f->options, encoded, to);
             if (accepted < to) {
@@ -314,14 +349,15 @@ static void pieces_part(void *context, size_t begin, size_t end) {
     f->done[part].begin = begin, f->done[part].added = added, f->done[part].encoded = encoded;
 }
 
-// Returns n. If an element is refused, undoes its changes, and returns the index of the first such element.
+// Returns n. If an element is refused, undoes its changes, but for a sum's, and returns the index of the first such
+// element.
 static size_t walk_pieces(feedback *f, int adds) {
     f->adds = adds;
     atomic_store(&f->parts, 0);
     terse_parallel(f->n, f->piece, pieces_part, f);
     size_t refused = atomic_load(&f->refused);
     if (refused < f->n && adds && !f->encodes) refused = first_refused_of_all(f, refused);
-    for (size_t part = 0; refused < f->n && part < atomic_load(&f->parts); part++) {
+    for (size_t part = 0; f->x && refused < f->n && part < atomic_load(&f->parts); part++) {
         if (f->encodes) take_away(f, -1.0f, f->done[part].begin, f->done[part].encoded);
         if (adds) subtract(f, f->done[part].begin, f->done[part].added);
     }
@@ -340,6 +376,37 @@ static size_t own_piece(const terse_codec *codec, const terse_codec_options *o) 
     return piece < PIECE ? PIECE / piece * piece : piece;
 }
 
+// If a piece shares no scale with another one, it is added, encoded and subtracted at once. If all elements share one
+// scale, it is computed between the addition and the rest, from what was measured of each piece that was added. Returns n, or the first refused element, after which the
+// changes are undone, but for a sum's.
+static size_t feed_back(feedback *f) {
+    const terse_codec *codec = f->codec;
+    const terse_codec_options *o = f->options;
+    const size_t n = f->n, own = own_piece(codec, o);
+    f->piece = own ? own : !f->x && n && is_decoded_whole(codec) ? n : PIECE;
+    f->encodes = own != 0;
+    const int prepared = !own && codec->prepare && !codec->whole && !o->unscaled && !o->block && !o->segments;
+    double *const measures = prepared && codec->measure && !o->hold ? malloc((n / TERSE_MEASURED + 1) * sizeof *measures) : NULL;
+    if (measures) f->measures = measures, f->piece = TERSE_MEASURED;
+    size_t refused = walk_pieces(f, 1);
+    const int goes_on = refused == n && !f->encodes && !atomic_load(&f->has_bad_wire);
+    if (measures && goes_on) refused = codec->prepare_measured(f->wire, f->error, n, o, measures);
+    free(measures);
+    f->measures = NULL, f->piece = PIECE;
+    if (!goes_on) return refused;
+    if (prepared) {
+        if (!measures) refused = codec->prepare(f->wire, f->error, n, o);
+        if (refused == n) f->encodes = 1, refused = walk_pieces(f, 0);
+    } else if (encode(codec, f->wire, f->error, n, o, &refused) == TERSE_CODEC_OK) {
+        terse_codec_options back = *o;
+        back.scale = -1.0f;
+        decode_add(codec, f->error, f->wire, n, &back);
+        return n;
+    }
+    if (refused < n && f->x) terse_parallel(n, CUT, subtract_part, f);
+    return refused;
+}
+
 terse_codec_status terse_codec_encode_with_feedback(const terse_codec *codec, uint8_t *wire, size_t wire_bytes, const float *x, float *error,
                                                     size_t n, const terse_codec_options *o, size_t *bad) {
     terse_codec_status status = check_buffers(codec, wire, wire_bytes, error, n, o);
@@ -350,40 +417,14 @@ terse_codec_status terse_codec_encode_with_feedback(const terse_codec *codec, ui
     if (terse_overlap(error, n * sizeof(float), x, n * sizeof(float)) || terse_overlap(wire, wire_bytes, x, n * sizeof(float))) return TERSE_CODEC_OVERLAP;
     if (meets_options(error, n * sizeof(float), n, o)) return TERSE_CODEC_OVERLAP;
 
-    // If a piece shares no scale with another one, it is added, encoded and subtracted at once. If all elements share
-    // one scale, it is computed between the addition and the rest.
     feedback f = {.codec = codec, .wire = wire, .x = x, .error = error, .n = n, .options = o, .refused = n};
-    const size_t own = own_piece(codec, o);
-    f.piece = own ? own : PIECE;
-    f.encodes = own != 0;
-    size_t refused = walk_pieces(&f, 1);
-    if (refused == n && f.encodes) return TERSE_CODEC_OK;
-    if (refused == n) {
-        const int prepared = codec->prepare && !codec->whole && !o->unscaled && !o->block && !o->segments;
-        if (prepared) {
-            refused = codec->prepare(wire, error, n, o);
-            if (refused == n) f.encodes = 1, refused = walk_pieces(&f, 0);
-        } else {
-            status = encode(codec, wire, error, n, o, &refused);
-            if (status == TERSE_CODEC_OK) refused = n;
-        }
-        if (refused == n) {
-            terse_codec_options back = *o;
-            back.scale = -1.0f;
-            return prepared ? TERSE_CODEC_OK : decode_add(codec, error, wire, n, &back);
-        }
-        terse_parallel(n, CUT, subtract_part, &f);
-    }
+    size_t refused = feed_back(&f);
+    if (refused == n) return TERSE_CODEC_OK;
     // What is not finite in x is said first, wherever it is.
     const size_t not_finite = terse_first_not_finite(x, n);
     if (not_finite < n) refused = not_finite;
     if (bad) *bad = refused;
     return isfinite(o->decay * error[refused] + x[refused]) ? TERSE_CODEC_DOES_NOT_FIT : TERSE_CODEC_NOT_FINITE;
-}
-
-static void decay_part(void *context, size_t begin, size_t end) {
-    const feedback *f = context;
-    for (size_t i = begin; i < end; i++) f->error[i] *= f->options->decay;
 }
 
 terse_codec_status terse_codec_encode_sum_with_feedback(const terse_codec *codec, uint8_t *wire, size_t wire_bytes, const uint8_t *const *wires,
@@ -397,13 +438,14 @@ terse_codec_status terse_codec_encode_sum_with_feedback(const terse_codec *codec
     for (size_t r = 0; r < count; r++)
         if (terse_overlap(error, n * sizeof(float), wires[r], wire_bytes) || terse_overlap(wire, wire_bytes, wires[r], wire_bytes)) return TERSE_CODEC_OVERLAP;
 
-    feedback f = {.error = error, .options = o};
-    if (o->decay != 1) terse_parallel(n, CUT, decay_part, &f);
-    for (size_t r = 0; r < count && status == TERSE_CODEC_OK; r++) status = decode_add(codec, error, wires[r], n, o);
-    if (status == TERSE_CODEC_OK) status = encode(codec, wire, error, n, o, bad);
-    terse_codec_options back = *o;
-    back.scale = -1.0f;
-    return status == TERSE_CODEC_OK ? decode_add(codec, error, wire, n, &back) : status;
+    feedback f = {.codec = codec, .wire = wire, .wires = wires, .count = count, .error = error, .n = n, .options = o, .refused = n};
+    for (size_t r = 0; r < count; r++)
+        if (!is_good(codec, wires[r], n, o)) return TERSE_CODEC_BAD_WIRE;
+    const size_t refused = feed_back(&f);
+    if (atomic_load(&f.has_bad_wire)) return TERSE_CODEC_BAD_WIRE;
+    if (refused == n) return TERSE_CODEC_OK;
+    if (bad) *bad = refused;
+    return isfinite(error[refused]) ? TERSE_CODEC_DOES_NOT_FIT : TERSE_CODEC_NOT_FINITE;
 }
 
 static terse_codec_status check_compensating(const terse_codec *codec, const uint8_t *wire, size_t wire_bytes, const float *error, size_t n, const terse_codec_options *o) {
@@ -447,11 +489,21 @@ terse_codec_status terse_codec_encode_sum(const terse_codec *codec, uint8_t *wir
     return accepted_of(codec->encode_sum(wire, wires, count, error, n, sent, o), n, bad);
 }
 
-terse_codec_status terse_codec_decode_add(const terse_codec *codec, float *sum, size_t n, const uint8_t *wire, size_t wire_bytes,
-                                          const terse_codec_options *o) {
+static terse_codec_status checked_decode(const terse_codec *codec, float *sum, size_t n, const uint8_t *wire, size_t wire_bytes,
+                                         const terse_codec_options *o, int clears) {
     const terse_codec_status status = check_buffers(codec, wire, wire_bytes, sum, n, o);
     if (status != TERSE_CODEC_OK) return status;
     if (meets_options(sum, n * sizeof(float), n, o)) return TERSE_CODEC_OVERLAP;
     if (!isfinite(o->scale)) return TERSE_CODEC_BAD_SCALE;
-    return decode_add(codec, sum, wire, n, o);
+    return decode_to(codec, sum, wire, n, o, clears);
+}
+
+terse_codec_status terse_codec_decode_add(const terse_codec *codec, float *sum, size_t n, const uint8_t *wire, size_t wire_bytes,
+                                          const terse_codec_options *o) {
+    return checked_decode(codec, sum, n, wire, wire_bytes, o, 0);
+}
+
+terse_codec_status terse_codec_decode(const terse_codec *codec, float *x, size_t n, const uint8_t *wire, size_t wire_bytes,
+                                      const terse_codec_options *o) {
+    return checked_decode(codec, x, n, wire, wire_bytes, o, 1);
 }

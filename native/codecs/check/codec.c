@@ -72,6 +72,13 @@ void check_codec(const terse_codec *codec, const terse_codec *scalar, const conf
                 expect(!memcmp(wire_room[0], wire_room[1], near), name, by, n, "wire bytes when encoded in parts");
             }
 
+            if (codec->measure && groups == 1 && !options.unscaled && !options.hold && !options.block) {
+                memset(wire_room[0], SENTINEL, near);
+                const double measure = codec->measure(wire, x, n, &options, 0, n);
+                expect(codec->prepare_measured(wire, x, n, &options, &measure) == n && codec->encode(wire, x, n, &options, 0, n) == n, name, by, n, "measure");
+                expect(!memcmp(wire_room[0], wire_room[1], near), name, by, n, "wire bytes when measured");
+            }
+
             for (int any = 0; any < 2; any++) {
                 if (any) random_bytes(wire, bytes), memcpy(expected, wire, bytes);  // decoding must agree on any bytes
                 for (size_t i = 0; i < n + 2 * MARGIN; i++) sum_room[0][i] = sum_room[1][i] = any_float() * 0.25f;
@@ -90,6 +97,12 @@ void check_codec(const terse_codec *codec, const terse_codec *scalar, const conf
                 }
                 expect(!memcmp(sum_room[0], sum_room[1], sums), name, by, n, "decoded sums, or floats outside them");
                 expect(any || status == TERSE_CODEC_OK, name, by, n, "its own wire is good");
+                if (status != TERSE_CODEC_OK) continue;
+
+                float *const decoded = sum_room[0] + shift, *const added = sum_room[1] + shift;
+                if (n) memset(added, 0, 4 * n);
+                terse_codec_decode_add(scalar, added, n, expected, bytes, &options);
+                expect(terse_codec_decode(codec, decoded, n, wire, bytes, &options) == TERSE_CODEC_OK && !memcmp(sum_room[0], sum_room[1], sums), name, by, n, "decoded floats, or floats outside them");
             }
 
             for (int side = 0; side < 2; side++) memset(error_room[side], 0, 4 * (n + MARGIN));

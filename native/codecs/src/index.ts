@@ -121,6 +121,8 @@ export interface CodecKernel {
    * sum += scale · decode(wire), the product rounded to fp32. False, and nothing added: no encoder writes such a wire.
    */
   decodeAdd(sum: Floats, wire: Uint8Array, parameters: Parameters, call: DecodeCall): boolean;
+  /** x = scale · decode(wire). False as for `decodeAdd`, x undefined. Absent from definitions, which add to zeros. */
+  decode?(x: Floats, wire: Uint8Array, parameters: Parameters, call: DecodeCall): boolean;
   /**
    * scales[r] = the scale of scale group r, as encode writes it; returns what `encode` returns. Absent if the codec has
    * no scales.

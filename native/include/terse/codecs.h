@@ -174,7 +174,15 @@ typedef struct terse_codec {
     // element of error that is not finite. NULL: the codec has none.
     size_t (*encode_momentum)(uint8_t *wire, const float *m, const float *g, float *error, size_t n, const terse_momentum *weights, const terse_codec_options *options);
     size_t (*encode_sum)(uint8_t *wire, const uint8_t *const *wires, size_t count, float *error, size_t n, float sent, const terse_codec_options *options);
+    // What prepare does, for floats that are one scale group without a mask, while they are in the cache: measure is
+    // called for each chunk of TERSE_MEASURED elements, in any order, and then prepare_measured with all measures. NULL:
+    // prepare reads all floats at once.
+    double (*measure)(uint8_t *wire, const float *x, size_t n, const terse_codec_options *options, size_t begin, size_t end);
+    size_t (*prepare_measured)(uint8_t *wire, const float *x, size_t n, const terse_codec_options *options, const double *measures);
+    uint32_t scattered;  // 1: for a range, encode and decode_add also use elements outside of it; ranges that cover all use each once
 } terse_codec;
+
+enum { TERSE_MEASURED = 1 << 16 };
 
 // The best implementation that this machine can run. `implementation` forces one. NULL: the one that the environment
 // variable TERSE_IMPLEMENTATION names (or the next plainer one, if the codec has none of that name), else the best.
@@ -227,6 +235,11 @@ TERSE_API terse_codec_status terse_codec_encode_sum(const terse_codec *codec, ui
 // sum += scale * decode(wire). On failure sum is as it was.
 TERSE_API terse_codec_status terse_codec_decode_add(const terse_codec *codec, float *sum, size_t n, const uint8_t *wire, size_t wire_bytes,
                                                     const terse_codec_options *options);
+
+// x = scale * decode(wire), the bits of decode_add to zeros: masked elements are 0. After TERSE_CODEC_BAD_WIRE x is
+// undefined; after any other failure x is as it was.
+TERSE_API terse_codec_status terse_codec_decode(const terse_codec *codec, float *x, size_t n, const uint8_t *wire, size_t wire_bytes,
+                                                const terse_codec_options *options);
 
 // scales[r] = the scale of scale group r of x, as encode writes it; `count` scale groups. On failure as
 // terse_codec_encode.

@@ -91,6 +91,8 @@ export interface Codec<Call extends EncodeCall = EncodeCall> {
    * wire holds an index outside of `sum`, NaN or infinity, which no encoder writes; then nothing is added.
    */
   decodeAdd(sum: Floats, wire: Uint8Array, options?: DecodeOptions): void;
+  /** x = scale · decode(wire), in one pass; held elements are 0. As `decodeAdd`, but after a BadWireError x is undefined. */
+  decode(x: Floats, wire: Uint8Array, options?: DecodeOptions): void;
   /**
    * The scale of each scale group of x, as `encode` writes it; in `into` if given. Errors as in `encode`; TypeError if
    * the codec cannot compute scales apart from encoding.
@@ -127,8 +129,8 @@ export interface Units {
 }
 
 /**
- * Options of `decodeAdd`. `scale` times the decoded values is added; 1 unless given. Elements of the mask `hold`
- * (⌈n/8⌉ bytes) keep their value.
+ * Options of `decodeAdd` and `decode`. `scale` times the decoded values is added; 1 unless given. Elements of the mask `hold`
+ * (⌈n/8⌉ bytes) are not decoded.
  */
 export interface DecodeOptions extends Units {
   scale?: number | undefined;
@@ -218,6 +220,26 @@ export function codec<Call extends EncodeCall>(definition: Definition, checked: 
     return definition.wireBytes(n, parameters);
   };
 
+  const decode = (
+    method: "decodeAdd" | "decode",
+    what: string,
+    to: Floats,
+    wire: Uint8Array,
+    { scale = 1, hold, units }: DecodeOptions = {},
+  ): void => {
+    const where = `${name}.${method}`;
+    checkFloats(where, what, to);
+    checkBytes(where, "wire", wire, wireBytes(to.length), `${to.length} floats`);
+    checkHold(where, takes, hold, to.length);
+    checkUnits(where, takes, units, to.length, parameters);
+    refuseOverlap(where, what, to, { wire, hold, units });
+    checkFactor(where, "scale", scale);
+    const native = kernel();
+    if (method === "decode" && !native.decode) floats(to).fill(0);
+    const run = (method === "decode" && native.decode) || native.decodeAdd;
+    if (!run(to, wire, parameters, { scale, hold, units })) throw badWire(where, parameters);
+  };
+
   const self: Codec<Call> = {
     name,
     parameters,
@@ -283,15 +305,12 @@ export function codec<Call extends EncodeCall>(definition: Definition, checked: 
       accept(where, accepted, error, undefined, "the sum");
     },
 
-    decodeAdd(sum, wire, { scale = 1, hold, units } = {}) {
-      const where = `${name}.decodeAdd`;
-      checkFloats(where, "sum", sum);
-      checkBytes(where, "wire", wire, wireBytes(sum.length), `${sum.length} floats`);
-      checkHold(where, takes, hold, sum.length);
-      checkUnits(where, takes, units, sum.length, parameters);
-      refuseOverlap(where, "sum", sum, { wire, hold, units });
-      checkFactor(where, "scale", scale);
-      if (!kernel().decodeAdd(sum, wire, parameters, { scale, hold, units })) throw badWire(where, parameters);
+    decodeAdd(sum, wire, options) {
+      decode("decodeAdd", "sum", sum, wire, options);
+    },
+
+    decode(x, wire, options) {
+      decode("decode", "x", x, wire, options);
     },
 
     scales(x, into) {

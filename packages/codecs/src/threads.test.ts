@@ -79,10 +79,17 @@ describe("several threads", () => {
     ...Object.keys(codecs).map((name) => [name, parametersOf(name)] as const),
     ["l1", { bits: 4 }],
     ["l1", { bits: 3, block: 4096 }],
+    ["linf", { bits: 5 }],
+    ["qsgd", { bits: 4 }],
     ["qsgd", { bits: 4, segments: [70_001, n - 70_001] }],
+    ["int8", {}],
     ["int8", { block: 256 }],
+    ["bin-means", { bits: 4 }],
+    ["scaled-sign", {}],
     ["terngrad", { block: 512 }],
-  ] as const)("keep of a long vector what the three steps keep: %s %o", (name, parameters) => {
+    ["f16", {}],
+    ["top-k", { k: 5000 }],
+  ] as const)("keep of a long vector and of a sum what the plain steps keep: %s %o", (name, parameters) => {
     const codec = codecNamed(name, parameters as Parameters);
     for (const threads of [1, 3]) {
       useThreads(threads);
@@ -95,6 +102,20 @@ describe("several threads", () => {
       codec.encodeWithFeedback(wire, x, error, call(codec));
       expect(Buffer.from(wire).equals(Buffer.from(expectedWire))).toBe(true);
       expect(Buffer.from(error.buffer).equals(Buffer.from(expected.buffer))).toBe(true);
+
+      const [wires, sum] = [[wire.slice(), wire.slice()], { scale: 0.5, decay: 0.75 }];
+      for (const [i, value] of expected.entries()) expected[i] = 0.75 * value;
+      for (const one of wires) codec.decodeAdd(expected, one, { scale: 0.5 });
+      codec.encode(expectedWire, expected, call(codec));
+      codec.decodeAdd(expected, expectedWire, { scale: -1 });
+      codec.encodeSumWithFeedback(wire, wires, error, { ...call(codec), ...sum });
+      expect(Buffer.from(wire).equals(Buffer.from(expectedWire))).toBe(true);
+      expect(Buffer.from(error.buffer).equals(Buffer.from(expected.buffer))).toBe(true);
+
+      const [decoded, added] = [x.slice(), new Float32Array(n)];
+      codec.decode(decoded, wire, { scale: 0.3 });
+      codec.decodeAdd(added, wire, { scale: 0.3 });
+      expect(Buffer.from(decoded.buffer).equals(Buffer.from(added.buffer))).toBe(true);
     }
   });
 

@@ -84,7 +84,7 @@ export interface Exchange {
   /** into += scale · Σ x, through a codec on the way up and on the way down. */
   sum(x: Floats, options: SumOptions): Promise<void>;
 
-  /** into += scale · Σ x, encoded once with units that the ranks agree on first, and added exactly. */
+  /** into += scale · Σ x, or x ← it, encoded once with units that the ranks agree on first, and added exactly. */
   sumOfFields(x: Floats, options: SumOfFieldsOptions): Promise<void>;
 
   /** into += scale · Σ q, the levels of l1 or linf, or signs with exact zeros, as whole numbers, exactly. */
@@ -96,7 +96,7 @@ export interface Exchange {
   /** sign(Σ q): Lion Cub's use of its levels, and the majority of signs with exact zeros. */
   signOfLevels(x: Floats, options: LevelsOptions): Promise<Ternary>;
 
-  /** into += the mean of x, compressed both ways; the errors keep the unsent rest for the next time. */
+  /** into += the mean of x, or x ← it, compressed both ways; the errors keep the unsent rest for the next time. */
   meanErrorCompensated(x: Floats, options: ErrorCompensation): Promise<void>;
 
   /**
@@ -105,7 +105,7 @@ export interface Exchange {
    */
   meanOfWires(options: MeanOfWires): Promise<readonly ChunkWire[]>;
 
-  /** into += the mean of the few elements that each rank sends of its x. */
+  /** into += the mean of the few elements that each rank sends of its x, or x ← it. */
   sparse(x: Floats, options: SparseOptions): Promise<void>;
 
   /**

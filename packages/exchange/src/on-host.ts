@@ -8,19 +8,20 @@ import { isNativeBuffer, retaining } from "./retaining.ts";
 import { type Loan, uncounted } from "./scratch.ts";
 
 /**
- * As `retaining`, with the vector and the buffers among the options on the host. The options are written, the vector is
- * not.
+ * As `retaining`, with the vector and the buffers among the options on the host. The options are written, the vector
+ * only where `replaces` says so.
  */
 export function retainingOnHost<X extends BufferLike, O extends object, R>(
   vector: X,
   given: O,
   use: (x: X, options: O) => Promise<R>,
+  replaces = false,
 ): Promise<R> {
   return retaining(vector, given, async (x, options) => {
     using copies = new HostCopies();
     const entries = Object.entries(options).filter(([, value]) => isNativeBuffer(value)) as [string, BufferLike][];
     const here = Object.fromEntries(entries.map(([name, buffer]) => [name, copies.of(buffer)]));
-    const result = await use(copies.read(x), { ...options, ...here });
+    const result = await use(replaces ? copies.of(x) : copies.read(x), { ...options, ...here });
     copies.giveBack();
     return result;
   });

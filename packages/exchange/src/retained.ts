@@ -1,4 +1,5 @@
 import type { BufferLike } from "@terse/collectives";
+import type { Kind } from "./kinds/kind.ts";
 import { retainingOnHost } from "./on-host.ts";
 import { retaining } from "./retaining.ts";
 
@@ -7,12 +8,13 @@ import { retaining } from "./retaining.ts";
  * for that.
  */
 export function retained<X, O extends object, R>(
-  memory: "host" | "stays" | "own",
+  memory: Kind<X, O, unknown, R, never>["memory"],
   vector: X,
   given: O,
   use: (x: X, options: O) => Promise<R>,
 ): Promise<R> {
   if (memory === "own") return use(vector, given);
-  const retain = memory === "host" ? retainingOnHost : retaining;
-  return retain(vector as BufferLike, given, (x, options) => use(x as X, options));
+  const body = (x: BufferLike, options: O) => use(x as X, options);
+  if (memory === "stays") return retaining(vector as BufferLike, given, body);
+  return retainingOnHost(vector as BufferLike, given, body, memory === "replaced" && !("into" in given));
 }

@@ -188,6 +188,20 @@ export function codecContract({ definition, vectors, configurations }: CodecUnde
         }
       });
 
+      it("decodes to the bits of what is added to zeros", () => {
+        for (const n of lengths) {
+          const [given, calls] = [parameters(n), call(n)];
+          const wire = new Uint8Array(kernel.wireBytes(n, given));
+          if (definition.encode(wire, floats(n, n), given, calls) < n) continue;
+          const [x, sum] = [floats(n, n), new Float32Array(n)];
+          const options = { scale: 0.3, hold: calls.hold, units: calls.units };
+          expect(definition.decodeAdd(sum, wire, given, options)).toBe(true);
+          if (!kernel.decode) x.fill(0);
+          expect((kernel.decode ?? kernel.decodeAdd)(x, wire, given, options)).toBe(true);
+          expect(bits(x)).toEqual(bits(sum));
+        }
+      });
+
       it("keeps in `error` what it could not send, as the definition does", () => {
         for (const n of lengths.filter((length) => length <= 200)) {
           const given = parameters(n);

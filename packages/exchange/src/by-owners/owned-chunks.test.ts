@@ -35,10 +35,11 @@ describe("chunks", () => {
           of.encode(wire, x(n), call);
           whole.set(wire);
         });
-        const [together, apart] = [new Float32Array(n), new Float32Array(n)];
+        const [together, apart, added] = [new Float32Array(n), x(n), new Float32Array(n)];
         codec.decodeAdd(together, whole);
-        chunks.addAll(wires, apart, {});
-        expect(apart).toEqual(together);
+        chunks.handOut(wires, apart, undefined, {});
+        chunks.handOut(wires, new Float32Array(n), added, {});
+        for (const each of [apart, added]) expect(each).toEqual(together);
         expect(Math.max(...together.map(Math.abs))).toBeGreaterThan(0);
       }
     },

@@ -116,16 +116,25 @@ export class OwnedChunks {
 
   /** sum += scale · decode(wire), for several wires of chunk r, one after the other. */
   add(r: number, wires: readonly Uint8Array[], sum: Floats, { hold }: EncodeOptions, scale: number): void {
-    const [begin, end] = [this.starts[r]!, this.starts[r + 1]!];
-    if (begin === end) return;
-    const mask = hold && this.codec.takes.hold ? { hold: hold.subarray(begin / 8, Math.ceil(end / 8)) } : {};
-    for (const wire of wires) this.codecs[r]!.decodeAdd(sum, wire, { scale, ...mask });
+    if (this.lengthOf(r) === 0) return;
+    for (const wire of wires) this.codecs[r]!.decodeAdd(sum, wire, { scale, ...this.#maskOf(r, hold) });
   }
 
-  /** into += scale · decode(wire), for the wire of each chunk. */
-  addAll(wires: readonly Uint8Array[], into: Floats, options: EncodeOptions, scale = 1): void {
-    for (const [r, wire] of wires.entries())
-      this.add(r, [wire], sliceOf(into, this.starts[r]!, this.starts[r + 1]!), options, scale);
+  /** into += scale · decode(wire), for the wire of each chunk; without `into` x ← scale · decode(wire). */
+  handOut(wires: readonly Uint8Array[], x: Floats, into: Floats | undefined, { hold }: EncodeOptions, scale = 1): void {
+    for (const [r, wire] of wires.entries()) {
+      if (this.lengthOf(r) === 0) continue;
+      const options = { scale, ...this.#maskOf(r, hold) };
+      const part = sliceOf(into ?? x, this.starts[r]!, this.starts[r + 1]!);
+      if (into) this.codecs[r]!.decodeAdd(part, wire, options);
+      else this.codecs[r]!.decode(part, wire, options);
+    }
+  }
+
+  /** The part of a mask for chunk r, if the codec takes one. */
+  #maskOf(r: number, hold: Uint8Array | undefined): Pick<EncodeOptions, "hold"> {
+    if (!hold || !this.codec.takes.hold) return {};
+    return { hold: hold.subarray(this.starts[r]! / 8, Math.ceil(this.starts[r + 1]! / 8)) };
   }
 
   /**

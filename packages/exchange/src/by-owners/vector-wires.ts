@@ -4,7 +4,6 @@ import { copy } from "@terse/collectives";
 import type { DenseType } from "../means/dense-scheme.ts";
 import { HostCopies } from "../on-host.ts";
 import { averageFloats, floatsAt, writeFloats } from "./f32-wires.ts";
-import { sliceOf } from "./owned-chunks.ts";
 
 export interface VectorWires {
   readonly type: DenseType;
@@ -35,14 +34,12 @@ const coded = (type: DenseType, codec: Codec): VectorWires => ({
     codec.encode(wire, copies.read(x));
   },
   average(mean, wires) {
-    mean.fill(0);
-    for (const wire of wires) codec.decodeAdd(mean, wire, { scale: 1 / wires.length });
+    const scale = 1 / wires.length;
+    for (const [r, wire] of wires.entries()) codec[r === 0 ? "decode" : "decodeAdd"](mean, wire, { scale });
   },
   read(x, wire) {
     using copies = new HostCopies();
-    const here = copies.of(x);
-    setToZero(here);
-    codec.decodeAdd(here, wire);
+    codec.decode(copies.of(x), wire);
     copies.giveBack();
   },
 });
@@ -56,12 +53,3 @@ const wires: Readonly<Record<DenseType, VectorWires>> = {
 
 /** Of a single rank, which sends nothing and keeps its vectors as they are, f32. */
 export const vectorWires = (type: DenseType, ranks: number): VectorWires => wires[ranks === 1 ? "f32" : type];
-
-const zeros = new Float32Array(1 << 14);
-
-function setToZero(x: Floats): void {
-  for (let begin = 0; begin < x.length; begin += zeros.length) {
-    const part = sliceOf(x, begin, Math.min(x.length, begin + zeros.length));
-    copy(part, zeros.subarray(0, part.length));
-  }
-}

@@ -308,7 +308,7 @@ function fieldsOf(ranks: number, n: number) {
 function int8Of(group: Group, x: Float32Array) {
   try {
     const units = int8Codec.scales(x);
-    const request = { x, options: { into: x, codec: int8Codec, scale: 1 / group.size }, replaces: true };
+    const request = { x, options: { codec: int8Codec, scale: 1 / group.size } };
     const scheme = fieldsScheme(group, request, units);
     const memory = (sizes: readonly number[]) => sizes.map(touched);
     const [outgoing, results] = [memory(scheme.up), memory(scheme.down)];

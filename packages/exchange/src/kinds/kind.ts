@@ -21,9 +21,9 @@ export interface Kind<X, Options, Part, R, M> {
   /**
    * What happens to the memory of x, and of the buffers among the options, until the request is done. It stays, even if
    * a tensor is disposed. With "host", a GPU's memory is replaced by copies on the host, because codecs read and write
-   * them.
+   * them. With "replaced" too, and x is written where the options have no `into`.
    */
-  readonly memory: "host" | "stays" | "own";
+  readonly memory: "host" | "replaced" | "stays" | "own";
   /** Checks a request and lays it out. RangeError, before anything is sent. */
   ask(x: X, options: Options, resources: KindResources): Part;
   /** Requests of a round with the same key travel together; all those of one kind unless given. */

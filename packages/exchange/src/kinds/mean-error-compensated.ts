@@ -6,7 +6,7 @@
  *
  *   e ← β e + x,  a = C(e),  e ← e − a            every rank, for the whole vector     e: its own error, n floats
  *   f ← β f + (1/P) Σ a,  b = C(f),  f ← f − b    each chunk's owner                   f: the chunk's error
- *   into += b                                     the same on every rank
+ *   into += b, or x ← b                           the same on every rank
  *
  * β is `decay`, 1 unless given. For any codec C, with E = mean(e) + f and at any time t:
  *
@@ -39,8 +39,8 @@ import { viaOwners } from "./via-owners.ts";
 
 /** Options of `meanErrorCompensated`, with the errors that it keeps between steps. */
 export interface ErrorCompensation extends FeedbackOptions {
-  /** The mean is added to these n floats. */
-  readonly into: Floats;
+  /** The mean is added to these n floats; it replaces x unless they are given. */
+  readonly into?: Floats | undefined;
   /** n floats, 0 at first: the rest that this rank has not sent yet. */
   readonly workerError: Floats;
   /** `ownedElements` floats, 0 at first: the rest that this rank, as the owner of a chunk, has not sent yet. */
@@ -85,9 +85,10 @@ export interface CompensatedMessage {
   readonly codec?: Codec | undefined;
 }
 
-/** into += the error-compensated mean over ranks of x. After a NaN in x the errors may have changed. */
+/** into += the error-compensated mean over ranks of x, or x ← it. After a NaN in x the errors may have changed. */
 export const meanErrorCompensated: Kind<Floats, ErrorCompensation, OwnerScheme, void, CompensatedMessage> = {
   ...viaOwners,
+  memory: "replaced",
   name: "meanErrorCompensated",
   ask: (x, options, { group }) => schemeOf(group, x, options),
   result: nothing,
@@ -113,7 +114,7 @@ function schemeOf(group: Group, x: Floats, options: ErrorCompensation): OwnerSch
   const { into, workerError, codec = oneBit } = options;
   const n = x.length;
   const chunks = ownedChunks(codec, n, group.size);
-  checkLength(where, "into", into, n, "as x has");
+  if (into) checkLength(where, "into", into, n, "as x has");
   checkLength(where, "workerError", workerError, n, "as x has");
   return {
     up: chunks.sizes,
@@ -125,7 +126,7 @@ function schemeOf(group: Group, x: Floats, options: ErrorCompensation): OwnerSch
         const [part, error] = [sliceOf(x, begin, end), sliceOf(workerError, begin, end)];
         of.encodeWithFeedback(wire, part, error, { ...call, decay: options.decay });
       }),
-    handOut: (results) => chunks.addAll(results, into, options),
+    handOut: (results) => chunks.handOut(results, x, into, options),
   };
 }
 

@@ -5,7 +5,7 @@
  * https://arxiv.org/abs/1704.05021
  *
  *   e ← β e + x,  a = C(e),  e ← e − a      with an error; otherwise a = C(x)    C: top-k, dct-top-k, or any codec
- *   into += (1/P) Σ a                       on every rank, in rank order
+ *   into += (1/P) Σ a                       on every rank, in rank order; without `into` x ← (1/P) Σ a
  *     or, over senders, each kept element (for DeMo, each cosine) by the number of ranks that sent it instead of P. The
  *     reference code of DeMo does this; its values are then up to P times as large, where few ranks keep the same
  *     element
@@ -34,8 +34,8 @@ import { watched } from "../watched.ts";
 import { type Kind, nothing } from "./kind.ts";
 
 export interface SparseOptions extends FeedbackOptions {
-  /** The mean is added to these n floats. */
-  readonly into: Floats;
+  /** The mean is added to these n floats; it replaces x unless they are given. */
+  readonly into?: Floats | undefined;
   /** topK, dctTopK, or any other codec; the same on every rank. */
   readonly codec: Codec;
   /**
@@ -64,10 +64,10 @@ export interface SparseMessage {
   readonly over?: Over | undefined;
 }
 
-/** into += the mean over ranks of the elements that each sends. */
+/** into += the mean over ranks of the elements that each sends, or x ← it. */
 export const sparse: Kind<Floats, SparseOptions, Part, void, SparseMessage> = {
   name: "sparse",
-  memory: "host",
+  memory: "replaced",
   ask(x, options) {
     check(x, options);
     return { x, options };
@@ -98,8 +98,10 @@ async function carry(requests: readonly Part[], context: ExchangeContext): Promi
       const { codec, into, over = "ranks" } = options;
       const arrived = wires.of(i).filter((wire) => wire.length > 0);
       if (over === "senders") shareAmongSenders(arrived, codec.kept!(x.length), context.scratch);
-      for (const wire of arrived)
-        codec.decodeAdd(into, wire, { scale: over === "senders" ? 1 : 1 / size, ...maskOption(options) });
+      const call = { scale: over === "senders" ? 1 : 1 / size, ...maskOption(options) };
+      for (const [r, wire] of arrived.entries())
+        if (r > 0 || into) codec.decodeAdd(into ?? x, wire, call);
+        else codec.decode(x, wire, call);
     }
   };
   readOrAbort(up.group, () => watched(watch, "decode", read));
@@ -118,7 +120,7 @@ const countBytes = (chunks: readonly KeptElements[]): number =>
 /** RangeError if the lengths of x and the other vectors differ, or the codec cannot write x. */
 function check(x: Floats, options: SparseOptions): void {
   checkOptions("sparse", options.codec, x.length, options);
-  checkLength("sparse", "into", options.into, x.length, "as x has");
+  if (options.into) checkLength("sparse", "into", options.into, x.length, "as x has");
   if (options.error) checkLength("sparse", "error", options.error, x.length, "as x has");
   checkDecay("sparse", options.decay);
   if (options.decay !== undefined && !options.error)

@@ -6,7 +6,7 @@
  *   S = max over ranks of scale(x_r)                         for each scale group: a vector, a block or a segment
  *   u = the least fp32 with s u ≥ reach S                    s = 2^(p − 1) − 1;  reach is 2 for l1, 1 for the others
  *   q_r = Q(x_r / u)                                         −s … s: nearest (l1, int8) or drawn (linf, qsgd)
- *   into += scale · fp32(u Σ q_r)                            the same bits on every rank, in any order of additions
+ *   into += scale · fp32(u Σ q_r), or x ← it                 the same bits on every rank, in any order of additions
  *
  * The error, besides the rounding of Σ to fp32, does not depend on how different the ranks' maxima are:
  *
@@ -30,13 +30,12 @@
  *   Sapio et al. 2021, "SwitchML", https://arxiv.org/abs/1903.06701, agrees on a maximum before each block
  */
 import { type Codec, type Floats, scaleGroupsWithin } from "@terse/codecs";
-import { allReduceBytes, copy, type Group } from "@terse/collectives";
+import { allReduceBytes, type Group } from "@terse/collectives";
 import { OwnerPhases, type OwnerScheme } from "../by-owners/by-owners.ts";
 import { checkLength, checkOptions, type EncodeOptions, sliceOf } from "../by-owners/owned-chunks.ts";
 import { type Cost, costOf } from "../cost.ts";
 import type { ExchangeContext } from "../exchange-context.ts";
 import { runStages } from "../run-stages.ts";
-import { scratchOf } from "../scratch.ts";
 import { AgreedUnits } from "./agreed-units.ts";
 import type { CodecMessage, CodedVector } from "./codec-message.ts";
 import { layoutOf } from "./fields-layout.ts";
@@ -44,8 +43,8 @@ import { type Kind, nothing } from "./kind.ts";
 import { addLevels, levelSumsCost } from "./level-sums.ts";
 
 export interface SumOfFieldsOptions extends EncodeOptions {
-  /** Σ x, times `scale`, is added to these n floats. */
-  readonly into: Floats;
+  /** Σ x, times `scale`, is added to these n floats; it replaces x unless they are given. */
+  readonly into?: Floats | undefined;
   /** l1, linf with evenly spaced levels, qsgd or int8, with its number of bits and its scale groups. */
   readonly codec: Codec;
   /** The factor of the sum when it is added: 1 unless given; 1/P gives the mean. */
@@ -55,17 +54,15 @@ export interface SumOfFieldsOptions extends EncodeOptions {
 export interface FieldsRequest {
   readonly x: Floats;
   readonly options: SumOfFieldsOptions;
-  /** The sum replaces the contents of `into`. */
-  readonly replaces?: boolean;
 }
 
 /**
- * into += scale · Σ x. RangeError if no field can hold the sum of this many ranks. All ranks throw a StepRefusedError,
+ * into += scale · Σ x, or x ← it. RangeError if no field can hold the sum of this many ranks. All ranks throw a StepRefusedError,
  * before any level is sent, if one rank has a NaN or if the sum may exceed fp32.
  */
 export const sumOfFields: Kind<Floats, SumOfFieldsOptions, FieldsRequest, void, CodecMessage<"sumOfFields">> = {
   name: "sumOfFields",
-  memory: "host",
+  memory: "replaced",
   ask(x, options, { group }) {
     const request = { x, options };
     checkFields("sumOfFields", group, request);
@@ -101,21 +98,15 @@ export function sumsOfFieldsCost(vectors: readonly CodedVector[], ranks: number,
   return costOf([allReduceBytes(scales, 4, ranks, rank), fields], peakBytes);
 }
 
-/** Bytes in memory when the wires of all owners have arrived. */
-export function sumsOfFieldsBytes(vectors: readonly CodedVector[], ranks: number): number {
-  const layouts = vectors.map(({ n, codec }) => layoutOf(codec, n, ranks));
-  return layouts.reduce((sum, { groups, downSizes }) => sum + 4 * groups + downSizes.reduce((a, b) => a + b, 0), 4);
-}
-
 /** RangeError for wrong options, before anything is sent. */
 export function checkFields(where: string, group: Group, { x, options }: FieldsRequest): void {
   checkOptions(where, options.codec, x.length, options);
-  checkLength(where, "into", options.into, x.length, "as x has");
+  if (options.into) checkLength(where, "into", options.into, x.length, "as x has");
   layoutOf(options.codec, x.length, group.size);
 }
 
 /** The phases of one vector, with the units that the ranks have agreed on. */
-export function fieldsScheme(group: Group, { x, options, replaces }: FieldsRequest, units: Float32Array): OwnerScheme {
+export function fieldsScheme(group: Group, { x, options }: FieldsRequest, units: Float32Array): OwnerScheme {
   const { into, codec, scale = 1 } = options;
   const layout = layoutOf(codec, x.length, group.size);
   const { chunks, down } = layout;
@@ -125,12 +116,10 @@ export function fieldsScheme(group: Group, { x, options, replaces }: FieldsReque
       for (const [r, wire] of results.entries()) {
         if (wire.length === 0) continue;
         const [first, count] = scaleGroupsWithin(codec.parameters, chunks.starts[r]!, chunks.starts[r + 1]!);
-        const part = sliceOf(into, chunks.starts[r]!, chunks.starts[r + 1]!);
-        if (replaces) {
-          using zeros = scratchOf(group).loan(4 * part.length);
-          copy(part, zeros.floats.fill(0));
-        }
-        down[r]!.decodeAdd(part, wire, { scale, units: units.subarray(first, first + count) });
+        const part = sliceOf(into ?? x, chunks.starts[r]!, chunks.starts[r + 1]!);
+        const call = { scale, units: units.subarray(first, first + count) };
+        if (into) down[r]!.decodeAdd(part, wire, call);
+        else down[r]!.decode(part, wire, call);
       }
     },
   };

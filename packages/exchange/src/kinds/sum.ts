@@ -71,7 +71,7 @@ function schemeOf(group: Group, x: Floats, options: SumOptions): OwnerScheme {
       const [begin, end] = [chunks.starts[rank]!, chunks.starts[rank + 1]!];
       chunks.codecs[rank]!.encode(result, S, chunks.call(options, 2 * rank + 1, begin, end));
     },
-    handOut: (results) => chunks.addAll(results, into, options, scale),
+    handOut: (results) => chunks.handOut(results, x, into, options, scale),
   };
 }
 

@@ -11,7 +11,7 @@
  * element of a chunk.
  */
 import { bf16, type Codec, f16 } from "@terse/codecs";
-import { type BufferLike, copy, type Group } from "@terse/collectives";
+import type { BufferLike, Group } from "@terse/collectives";
 import { byOwners, byOwnersCost, type OwnerScheme } from "../by-owners/by-owners.ts";
 import { ownedChunks, sliceOf } from "../by-owners/owned-chunks.ts";
 import { type Cost, costOf } from "../cost.ts";
@@ -52,15 +52,7 @@ function halfMeanScheme(group: Group, vector: BufferLike, codec: Codec<Record<ne
       chunks.add(rank, incoming, s, {}, 1 / size);
       if (mine > 0) codec.encode(result, s);
     },
-    handOut(results) {
-      using zeros = scratchOf(group).loan(4 * Math.max(...results.map((_, r) => chunks.lengthOf(r))));
-      zeros.floats.fill(0);
-      for (let r = 0; r < size; r++) {
-        const part = sliceOf(x, chunks.starts[r]!, chunks.starts[r + 1]!);
-        copy(part, zeros.floats.subarray(0, part.length));
-      }
-      chunks.addAll(results, x, {});
-    },
+    handOut: (results) => chunks.handOut(results, x, undefined, {}),
   };
 }
 
@@ -68,7 +60,5 @@ export function halfMeanCost(n: number, ranks: number, rank: number): Cost {
   if (ranks === 1) return costOf([]);
   const chunks = ownedChunks(bf16 as Codec, n, ranks);
   const memory = { encoding: chunks.wholeBytes, reducing: 4 * chunks.lengthOf(rank) };
-  const cost = byOwnersCost(chunks.sizes, chunks.sizes, rank, memory);
-  const longest = Math.max(...chunks.sizes.map((_, r) => chunks.lengthOf(r)));
-  return { ...cost, peakBytes: Math.max(cost.peakBytes, 2 * n + 4 * longest) };
+  return byOwnersCost(chunks.sizes, chunks.sizes, rank, memory);
 }

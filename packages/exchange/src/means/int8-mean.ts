@@ -12,14 +12,13 @@
  *   sends      about 2 (P − 1)/P times 4 bytes a block for u, and (P − 1)/P times 3 bytes an element: 1 up and 2 down,
  *              for 2 to 257 ranks. That is three quarters of what 16 bits take
  *   messages   those of the small all-reduce, and 2 (P − 1)
- *   holds      as `sumOfFields`; or, if that is more, the received wires and 4 bytes an element of the largest chunk
+ *   holds      as `sumOfFields`
  */
 import { int8 } from "@terse/codecs";
 import type { BufferLike } from "@terse/collectives";
-import { ownedChunks } from "../by-owners/owned-chunks.ts";
 import { type Cost, costOf } from "../cost.ts";
 import type { ExchangeContext } from "../exchange-context.ts";
-import { carryFields, checkFields, sumsOfFieldsBytes, sumsOfFieldsCost } from "../kinds/sum-of-fields.ts";
+import { carryFields, checkFields, sumsOfFieldsCost } from "../kinds/sum-of-fields.ts";
 import { checkNotes } from "../refusal.ts";
 import { floatsOf } from "./floats-of.ts";
 
@@ -31,7 +30,7 @@ export async function carryInt8Means(vectors: readonly BufferLike[], context: Ex
   if (size === 1) return checkNotes([context.note]);
   const requests = vectors.map((vector) => {
     const x = floatsOf(vector);
-    return { x, options: { into: x, codec: int8Codec, scale: 1 / size }, replaces: true };
+    return { x, options: { codec: int8Codec, scale: 1 / size } };
   });
   for (const request of requests) checkFields("int8 mean", context.up.group, request);
   await carryFields(requests, context);
@@ -41,11 +40,5 @@ export async function carryInt8Means(vectors: readonly BufferLike[], context: Ex
 export function int8MeansCost(lengths: readonly number[], ranks: number, rank: number): Cost {
   if (ranks === 1 || lengths.length === 0) return costOf([]);
   const vectors = lengths.map((n) => ({ n, codec: int8Codec }));
-  const cost = sumsOfFieldsCost(vectors, ranks, rank);
-  const longest = lengths.map((n) => {
-    const chunks = ownedChunks(int8Codec, n, ranks);
-    return Math.max(...Array.from({ length: ranks }, (_, r) => chunks.lengthOf(r)));
-  });
-  const peakBytes = sumsOfFieldsBytes(vectors, ranks) + 4 * longest.reduce((a, b) => a + b);
-  return { ...cost, peakBytes: Math.max(cost.peakBytes, peakBytes) };
+  return sumsOfFieldsCost(vectors, ranks, rank);
 }

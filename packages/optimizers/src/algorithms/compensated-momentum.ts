@@ -61,14 +61,13 @@ function zerosOf(derived: CompensationErrors["derived"], variance: Tensor): Zero
   return derived.zeros;
 }
 
-/** How `exchange.meanErrorCompensated` adds a mean to `into`, for elements whose variance is not 0. */
+/** How `exchange.meanErrorCompensated` averages a vector, for elements whose variance is not 0. */
 export function compensation(
-  into: Tensor,
   { elements: { workerError }, owned, derived }: CompensationErrors,
   variance: Tensor,
 ): ErrorCompensation {
   const { hold } = zerosOf(derived, variance);
-  return { into, codec, workerError, serverError: owned.serverError.values, hold };
+  return { codec, workerError, serverError: owned.serverError.values, hold };
 }
 
 /**

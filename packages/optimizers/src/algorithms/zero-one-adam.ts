@@ -148,9 +148,8 @@ export const zeroOneAdam = define({
         }
 
         if (usesOneBitGradient(step)) {
-          using own = noGrad(() => g.mul(gradientScale));
-          using mean = zerosLike(own);
-          await exchange.meanErrorCompensated(own, compensation(mean, state, v));
+          using mean = noGrad(() => g.mul(gradientScale));
+          await exchange.meanErrorCompensated(mean, compensation(state, v));
           await exchange.agreed();
           using unused = zerosLike(v);
           accumulateMoments(m, unused, mean, moments);
@@ -178,14 +177,13 @@ export const zeroOneAdam = define({
           return;
         }
 
-        using mean = zerosLike(moved);
-        await exchange.meanErrorCompensated(moved, compensation(mean, state, v));
+        await exchange.meanErrorCompensated(moved, compensation(state, v)); // their mean
         await exchange.agreed();
         if (scalars.pending > 0) noGrad(() => θ.copy_(shared));
-        applyAdamUpdate(θ, mean, v, { ...plain, weightDecay: η * weightDecay, rate: 1 });
+        applyAdamUpdate(θ, moved, v, { ...plain, weightDecay: η * weightDecay, rate: 1 });
         // With a learning rate of 0, as in the first step of a schedule, the momentum cannot be computed from the
         // moves.
-        noGrad(() => [m.copy_(rates > 0 ? mean.mul_(1 / rates) : momentum), u.zero_()]);
+        noGrad(() => [m.copy_(rates > 0 ? moved.mul_(1 / rates) : momentum), u.zero_()]);
         Object.assign(scalars, { pending: 0, rates: 0 });
       },
 

@@ -32,7 +32,7 @@ import {
 } from "@terse/codecs";
 import { type Message, ownedRange } from "@terse/exchange";
 import { type Conflict, flag, nonNegativeFloat, OptionsError, oneOf, positiveInteger, v } from "@terse/options";
-import { noGrad, type Tensor, zeros, zerosLike } from "@terse/tensor";
+import { type Tensor, zeros, zerosLike } from "@terse/tensor";
 import type { Vector } from "../algorithms/algorithm.ts";
 import { drawsOf, seed } from "../algorithms/draws.ts";
 import { perVector } from "../algorithms/per-vector.ts";
@@ -193,19 +193,17 @@ export const anyCodec = define({
       },
 
       async mean(g, { elements, owned }, exchange, context) {
-        const call = { into: g, codec: codecOf(context.vector), ...drawsOf(seed, context) };
-        using own = g.clone().keep();
-        noGrad(() => g.zero_());
+        const call = { codec: codecOf(context.vector), ...drawsOf(seed, context) };
         if (both)
-          await exchange.meanErrorCompensated(own, {
+          await exchange.meanErrorCompensated(g, {
             ...call,
             decay,
             workerError: elements!.gradientError,
             serverError: owned!.gradientOwnerError.values,
           });
-        else if (sums) await exchange.sumOfFields(own, { ...call, scale: 1 / exchange.ranks });
-        else if (errorFeedback) await exchange.sparse(own, { ...call, decay, error: elements!.gradientError });
-        else await exchange.sparse(own, call);
+        else if (sums) await exchange.sumOfFields(g, { ...call, scale: 1 / exchange.ranks });
+        else if (errorFeedback) await exchange.sparse(g, { ...call, decay, error: elements!.gradientError });
+        else await exchange.sparse(g, call);
       },
 
       messages: (vector): Message[] => [

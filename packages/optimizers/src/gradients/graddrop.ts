@@ -15,7 +15,7 @@
  * Sent per step: 1 message, (P − 1)(4 k + ⌈k ⌈log₂ n⌉ / 8⌉) bytes for each layer, k = ⌈ratio · n⌉.
  */
 import { oneOf, v } from "@terse/options";
-import { noGrad, type Tensor, zerosLike } from "@terse/tensor";
+import { type Tensor, zerosLike } from "@terse/tensor";
 import type { State } from "../algorithms/state.ts";
 import { define } from "../define.ts";
 import { makesState } from "../kept-options.ts";
@@ -49,9 +49,7 @@ export const graddrop = define({
     init: (θ) => ({ elements: { residual: zerosLike(θ) } }),
 
     async mean(g, { elements: { residual: e } }, exchange, { vector }) {
-      using own = g.clone().keep();
-      noGrad(() => g.zero_());
-      await exchange.sparse(own, { into: g, codec: topOf(vector.n, ratio), error: e });
+      await exchange.sparse(g, { codec: topOf(vector.n, ratio), error: e });
     },
 
     messages: ({ n }) => [{ kind: "sparse", n, codec: topOf(n, ratio) }],

@@ -14,7 +14,6 @@
  */
 import { type Codec, qsgd as qsgdCodec } from "@terse/codecs";
 import { positiveInteger, v } from "@terse/options";
-import { noGrad } from "@terse/tensor";
 import { drawsOf, seed } from "../algorithms/draws.ts";
 import { define } from "../define.ts";
 import type { CompressionRules } from "./gradient-compression.ts";
@@ -38,9 +37,7 @@ export const qsgd = define({
       init: () => ({}),
 
       async mean(g, _, exchange, context) {
-        using own = g.clone().keep();
-        noGrad(() => g.zero_());
-        await exchange.sparse(own, { into: g, codec, ...drawsOf(seed, context) });
+        await exchange.sparse(g, { codec, ...drawsOf(seed, context) });
       },
 
       messages: ({ n }) => [{ kind: "sparse", n, codec }],

@@ -54,16 +54,8 @@ export const terngrad = define({
         const { vector } = context;
         const draws = drawsOf(seed, context);
         if (scaler === "shared" && clip > 0) clipLayers(g, vector, clip);
-        using gradient = g.clone().keep();
-        noGrad(() => g.zero_());
-        if (scaler === "own") await exchange.sparse(gradient, { into: g, codec: own, ...draws });
-        else
-          await exchange.sumOfFields(gradient, {
-            into: g,
-            codec: sharedBy(vector),
-            scale: 1 / exchange.ranks,
-            ...draws,
-          });
+        if (scaler === "own") await exchange.sparse(g, { codec: own, ...draws });
+        else await exchange.sumOfFields(g, { codec: sharedBy(vector), scale: 1 / exchange.ranks, ...draws });
       },
 
       messages: (vector) => [

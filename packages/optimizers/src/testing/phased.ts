@@ -48,11 +48,8 @@ export function phased(): Algorithm<PhasedState> {
         scalars.c++;
       } else if (step % 2 === 1) {
         noGrad(() => m.mul_(0.5).add_(g, { alpha: gradientScale / 2 }));
-        const own = m.clone();
-        noGrad(() => m.zero_());
         const errors = { workerError, serverError: owned.serverError.values };
-        await exchange.meanErrorCompensated(own, { into: m, codec: codecOf(vector), ...errors });
-        own.dispose();
+        await exchange.meanErrorCompensated(m, { codec: codecOf(vector), ...errors });
       } else noGrad(() => m.mul_(0.5));
       scalars.seen = [...scalars.seen, step].slice(-2);
       await exchange.agreed();

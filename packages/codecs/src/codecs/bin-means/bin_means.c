@@ -53,12 +53,10 @@ static void sum_long(terse_bins *bins, const terse_bin_means_kernel *kernel, con
     }
 }
 
-static size_t table_of_group(const void *by, const float *x, size_t begin, size_t end, const terse_codec_options *o, float *table) {
-    const terse_bin_means_kernel *kernel = by;
+static size_t table_from(const terse_bin_means_kernel *kernel, double squares, const float *x, size_t begin, size_t end, const terse_codec_options *o, float *table) {
     const size_t n = end - begin;
     const unsigned m = 1u << o->bits;
     memset(table, 0, m * sizeof *table);
-    const double squares = kernel->reductions->sum_of_squares(x + begin, n);
     if (squares - squares != 0.0) return begin + terse_first_not_finite(x + begin, n);
     const double rms = n ? sqrt(squares / (double)n) : 0.0;
     if (rms == 0.0) return end;
@@ -72,6 +70,19 @@ static size_t table_of_group(const void *by, const float *x, size_t begin, size_
         table[bin] = (float)terse_mean_of_bin(&bins, bin, within);
     }
     return end;
+}
+
+static size_t table_of_group(const void *by, const float *x, size_t begin, size_t end, const terse_codec_options *o, float *table) {
+    const terse_bin_means_kernel *kernel = by;
+    return table_from(kernel, kernel->reductions->sum_of_squares(x + begin, end - begin), x, begin, end, o, table);
+}
+
+size_t terse_bin_means_prepare_measured(const terse_bin_means_kernel *kernel, uint8_t *wire, const float *x, size_t n, const terse_codec_options *o, const double *measures) {
+    if (n == 0) return 0;
+    float table[TERSE_MOST_BINS];
+    const size_t accepted = table_from(kernel, terse_reductions_combine(measures, n, TERSE_SUM), x, 0, n, o, table);
+    memcpy(wire, table, (size_t)4 << o->bits);
+    return accepted;
 }
 
 size_t terse_bin_means_prepare(const terse_bin_means_kernel *kernel, uint8_t *wire, const float *x, size_t n, const terse_codec_options *o) {

@@ -43,6 +43,7 @@ void terse_bin_means_write(uint8_t *fields, const float *x, const terse_midpoint
 terse_codec_status terse_bin_means_check(size_t n, const terse_codec_options *o);
 size_t terse_bin_means_wire_bytes(size_t n, const terse_codec_options *o);
 size_t terse_bin_means_prepare(const terse_bin_means_kernel *kernel, uint8_t *wire, const float *x, size_t n, const terse_codec_options *o);
+size_t terse_bin_means_prepare_measured(const terse_bin_means_kernel *kernel, uint8_t *wire, const float *x, size_t n, const terse_codec_options *o, const double *measures);
 size_t terse_bin_means_encode(const terse_bin_means_kernel *kernel, uint8_t *wire, const float *x, size_t n, const terse_codec_options *o, size_t begin, size_t end);
 int terse_bin_means_is_good(const uint8_t *wire, size_t n, const terse_codec_options *o, size_t begin, size_t end);
 terse_codec_status terse_bin_means_decode_add(const terse_bin_means_kernel *kernel, float *sum, const uint8_t *wire, size_t n, const terse_codec_options *o, size_t begin, size_t end);
@@ -51,6 +52,13 @@ terse_codec_status terse_bin_means_decode_add(const terse_bin_means_kernel *kern
 #define TERSE_BIN_MEANS(kernel, by)                                                                                                       \
     static size_t prepare(uint8_t *wire, const float *x, size_t n, const terse_codec_options *o) {                                        \
         return terse_bin_means_prepare(&(kernel), wire, x, n, o);                                                                         \
+    }                                                                                                                                     \
+    static double measure(uint8_t *wire, const float *x, size_t n, const terse_codec_options *o, size_t begin, size_t end) {              \
+        (void)wire, (void)n, (void)o;                                                                                                     \
+        return (kernel).reductions->sum_of_squares(x + begin, end - begin);                                                               \
+    }                                                                                                                                     \
+    static size_t prepare_measured(uint8_t *wire, const float *x, size_t n, const terse_codec_options *o, const double *measures) {       \
+        return terse_bin_means_prepare_measured(&(kernel), wire, x, n, o, measures);                                                      \
     }                                                                                                                                     \
     static size_t encode(uint8_t *wire, const float *x, size_t n, const terse_codec_options *o, size_t begin, size_t end) {               \
         return terse_bin_means_encode(&(kernel), wire, x, n, o, begin, end);                                                              \
@@ -62,6 +70,7 @@ terse_codec_status terse_bin_means_decode_add(const terse_bin_means_kernel *kern
         .name = "bin-means", .implementation = #by, .takes = TERSE_BIN_MEANS_TAKES, .check = terse_bin_means_check,                       \
         .wire_bytes = terse_bin_means_wire_bytes, .prepare = prepare, .encode = encode, .is_good = terse_bin_means_is_good,               \
         .decode_add = decode_add, .blocks_in_encode = TERSE_BLOCK_IN_ENCODE,                                                              \
+        .measure = measure, .prepare_measured = prepare_measured,                                                                         \
     };
 
 #endif

@@ -271,4 +271,5 @@ static terse_codec_status decode_add(float *sum, const uint8_t *wire, size_t n, 
     const terse_codec terse_dct_top_k_##by = {                                                                                        \
         .name = "dct-top-k", .implementation = #by, .takes = DCT_TOP_K_TAKES, .check = dct_top_k_check,                               \
         .wire_bytes = dct_top_k_wire_bytes, .encode = encode, .is_good = dct_wire_is_good, .decode_add = decode_add,                  \
+        .scattered = 1,                                                                                                               \
     };

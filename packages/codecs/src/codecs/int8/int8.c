@@ -14,6 +14,13 @@ size_t terse_int8_prepare(const terse_reductions *reductions, uint8_t *wire, con
     return terse_scales_in_encode(o) ? n : terse_int8_scales(reductions, wire, x, n, o);
 }
 
+size_t terse_int8_prepare_measured(uint8_t *wire, const float *x, size_t n, const double *measures) {
+    if (n == 0) return 0;
+    const float scale = (float)terse_reductions_combine(measures, n, TERSE_LARGEST);
+    terse_set_scale(wire, 0, scale);
+    return scale - scale == 0.0f ? n : terse_first_not_finite(x, n);
+}
+
 size_t terse_int8_scales(const terse_reductions *reductions, uint8_t *scales, const float *x, size_t n, const terse_codec_options *o) {
     return terse_compute_scales(scale_of_group, reductions, 1, scales, x, n, o);
 }

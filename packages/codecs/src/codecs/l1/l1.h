@@ -16,6 +16,8 @@ extern const terse_codec terse_l1_scalar, terse_l1_avx2, terse_l1_avx512, terse_
 enum { TERSE_L1_TAKES = TERSE_TAKES_BITS | TERSE_TAKES_SIDE | TERSE_TAKES_FIELDS | TERSE_TAKES_UNSCALED | TERSE_TAKES_BLOCK | TERSE_TAKES_SEGMENTS };
 #define TERSE_L1_REACH 2.0
 
+static inline double terse_l1_scale(double sum_of_magnitudes, size_t n) { return sum_of_magnitudes / (double)n; }
+
 // Levels per unit of x. With units, `scale` is the unit.
 static inline double terse_l1_factor(const terse_codec_options *o, float scale) { return o->units ? 1.0 / scale : terse_levels_a_side(o) / (TERSE_L1_REACH * scale); }
 

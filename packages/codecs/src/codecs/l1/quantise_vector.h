@@ -42,4 +42,4 @@ static void quantise(uint8_t *fields, const float *x, const terse_codec_options 
     terse_l1_quantise_scalar(fields, x, o, scale, done, to);
 }
 
-static double scale_of(const float *x, size_t n) { return TERSE_NAMED(terse_reductions).sum_of_magnitudes(x, n) / (double)n; }
+static double measure(const float *x, size_t n) { return TERSE_NAMED(terse_reductions).sum_of_magnitudes(x, n); }

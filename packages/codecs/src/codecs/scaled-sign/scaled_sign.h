@@ -79,6 +79,18 @@ static inline size_t terse_scaled_sign_prepare(const terse_reductions *reduction
     return terse_compute_scales(terse_scaled_sign_scale, &p, 1, wire, x, n, o);
 }
 
+// Of a chunk of one scale group without a mask: its sum of squares. Also writes its bits.
+static inline double terse_scaled_sign_measure(const terse_reductions *reductions, uint8_t *wire, const float *x, const terse_codec_options *o, size_t begin, size_t end) {
+    return reductions->sum_of_squares_and_signs(wire + 4 + begin / 8, x + begin, end - begin, o->zero == TERSE_ZERO_PLUS);
+}
+
+static inline size_t terse_scaled_sign_prepare_measured(uint8_t *wire, const float *x, size_t n, const double *measures) {
+    if (n == 0) return 0;
+    const double squares = terse_reductions_combine(measures, n, TERSE_SUM);
+    terse_set_scale(wire, 0, (float)sqrt(squares / (double)n));
+    return squares - squares == 0.0 ? n : terse_first_not_finite(x, n);
+}
+
 static inline void terse_clear_bits(uint8_t *bits, size_t begin, size_t end) {
     for (; begin < end && begin % 8; begin++) bits[begin / 8] &= (uint8_t)~(1u << begin % 8);
     for (; begin < end && end % 8; end--) bits[(end - 1) / 8] &= (uint8_t)~(1u << (end - 1) % 8);
@@ -133,6 +145,14 @@ static inline terse_codec_status terse_scaled_sign_decode_add(const terse_codec 
     static size_t prepare(uint8_t *wire, const float *x, size_t n, const terse_codec_options *o) {                                        \
         return terse_scaled_sign_prepare(&terse_reductions_##by, wire, x, n, o);                                                          \
     }                                                                                                                                     \
+    static double measure_chunk(uint8_t *wire, const float *x, size_t n, const terse_codec_options *o, size_t begin, size_t end) {        \
+        (void)n;                                                                                                                          \
+        return terse_scaled_sign_measure(&terse_reductions_##by, wire, x, o, begin, end);                                                 \
+    }                                                                                                                                     \
+    static size_t prepare_measured(uint8_t *wire, const float *x, size_t n, const terse_codec_options *o, const double *measures) {       \
+        (void)o;                                                                                                                          \
+        return terse_scaled_sign_prepare_measured(wire, x, n, measures);                                                                  \
+    }                                                                                                                                     \
     static size_t encode(uint8_t *wire, const float *x, size_t n, const terse_codec_options *o, size_t begin, size_t end) {               \
         return terse_scaled_sign_encode(&terse_reductions_##by, &terse_sign_##by, wire, x, n, o, begin, end);                                                     \
     }                                                                                                                                     \
@@ -144,6 +164,7 @@ static inline terse_codec_status terse_scaled_sign_decode_add(const terse_codec 
         .wire_bytes = terse_scaled_sign_wire_bytes, .prepare = prepare, .encode = encode, .is_good = terse_scales_are_good,               \
         .decode_add = decode_add, .blocks_in_encode = TERSE_BLOCK_IN_ENCODE,                                                              \
         .encode_momentum = encode_momentum, .encode_sum = encode_sum,                                                                     \
+        .measure = measure_chunk, .prepare_measured = prepare_measured,                                                                   \
     };
 
 #endif

@@ -41,6 +41,7 @@ static inline terse_terngrad_table terse_terngrad_values(float group_scale, floa
     const terse_codec terse_terngrad_##by = {                                                                                             \
         .name = "terngrad", .implementation = #by, .takes = TERSE_TERNGRAD_TAKES, .check = terse_terngrad_check,                          \
         .wire_bytes = terse_terngrad_wire_bytes, .prepare = prepare, .encode = encode, .decode_add = decode_add,                          \
+        .scattered = 1,                                                                                                                   \
     };
 
 #endif

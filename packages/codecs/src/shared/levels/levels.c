@@ -28,11 +28,9 @@ terse_codec_status terse_levels_check(size_t n, const terse_codec_options *o) {
     return TERSE_CODEC_OK;
 }
 
-static size_t scale_of_group(const void *by, const float *x, size_t begin, size_t end, const terse_codec_options *o, float *scale) {
-    (void)o;
-    const terse_levels_codec *codec = by;
-    *scale = begin < end ? (float)codec->scale_of(x + begin, end - begin) : 0.0f;
-    if (terse_levels_can_be_a_scale(*scale, codec->reach)) return end;
+// Returns end, or the index of the element because of which this cannot be the scale.
+static size_t accepted_with(const terse_levels_codec *codec, float scale, const float *x, size_t begin, size_t end) {
+    if (terse_levels_can_be_a_scale(scale, codec->reach)) return end;
     const size_t bad = begin + terse_first_not_finite(x + begin, end - begin);
     if (bad < end) return bad;
     size_t largest = begin;
@@ -41,8 +39,22 @@ static size_t scale_of_group(const void *by, const float *x, size_t begin, size_
     return largest;
 }
 
+static size_t scale_of_group(const void *by, const float *x, size_t begin, size_t end, const terse_codec_options *o, float *scale) {
+    (void)o;
+    const terse_levels_codec *codec = by;
+    *scale = begin < end ? (float)codec->scale_of(codec->measure(x + begin, end - begin), end - begin) : 0.0f;
+    return accepted_with(codec, *scale, x, begin, end);
+}
+
 size_t terse_levels_prepare(const terse_levels_codec *codec, uint8_t *wire, const float *x, size_t n, const terse_codec_options *o) {
     return terse_levels_scale_in_encode(o) ? n : terse_levels_scales(codec, wire, x, n, o);
+}
+
+size_t terse_levels_prepare_measured(const terse_levels_codec *codec, uint8_t *wire, const float *x, size_t n, const double *measures) {
+    if (n == 0) return 0;
+    const float scale = (float)codec->scale_of(terse_reductions_combine(measures, n, codec->combination), n);
+    terse_set_scale(wire, 0, scale);
+    return accepted_with(codec, scale, x, 0, n);
 }
 
 size_t terse_levels_scales(const terse_levels_codec *codec, uint8_t *scales, const float *x, size_t n, const terse_codec_options *o) {

@@ -17,7 +17,11 @@
 
 typedef struct terse_levels_codec {
     double reach;
-    double (*scale_of)(const float *x, size_t n);  // n > 0; in fp64, not finite if an element is not
+    // The scale of n > 0 elements from a measure of them, in fp64: the sum of those of chunks, or the largest. It is not
+    // finite if an element is not.
+    double (*measure)(const float *x, size_t n);
+    double (*scale_of)(double measure, size_t n);
+    terse_combination combination;
     // Fields of the elements [from, to), which all have this scale (more than 0), or this unit where units are given;
     // x[0] and field 0 are those of the whole vector.
     void (*quantise)(uint8_t *fields, const float *x, const terse_codec_options *o, float scale, size_t from, size_t to);
@@ -47,6 +51,7 @@ static inline uint8_t *terse_levels_fields(uint8_t *wire, size_t n, const terse_
 
 size_t terse_levels_wire_bytes(size_t n, const terse_codec_options *o);
 terse_codec_status terse_levels_check(size_t n, const terse_codec_options *o);
+size_t terse_levels_prepare_measured(const terse_levels_codec *codec, uint8_t *wire, const float *x, size_t n, const double *measures);
 size_t terse_levels_scales(const terse_levels_codec *codec, uint8_t *scales, const float *x, size_t n, const terse_codec_options *o);
 size_t terse_levels_prepare(const terse_levels_codec *codec, uint8_t *wire, const float *x, size_t n, const terse_codec_options *o);
 size_t terse_levels_encode_at_once(const terse_levels_codec *codec, uint8_t *wire, const float *x, size_t n, const terse_codec_options *o);
@@ -72,6 +77,14 @@ int terse_levels_scales_are_good(double reach, const uint8_t *wire, size_t n, co
     static size_t encode_at_once(uint8_t *wire, const float *x, size_t n, const terse_codec_options *o) {                                    \
         return terse_levels_encode_at_once(&(codec), wire, x, n, o);                                                                         \
     }                                                                                                                                        \
+    static double measure_chunk(uint8_t *wire, const float *x, size_t n, const terse_codec_options *o, size_t begin, size_t end) {           \
+        (void)wire, (void)n, (void)o;                                                                                                        \
+        return (codec).measure(x + begin, end - begin);                                                                                      \
+    }                                                                                                                                        \
+    static size_t prepare_measured(uint8_t *wire, const float *x, size_t n, const terse_codec_options *o, const double *measures) {          \
+        (void)o;                                                                                                                             \
+        return terse_levels_prepare_measured(&(codec), wire, x, n, measures);                                                                \
+    }                                                                                                                                        \
     static int is_good(const uint8_t *wire, size_t n, const terse_codec_options *o, size_t begin, size_t end) {                              \
         return terse_levels_scales_are_good((codec).reach, wire, n, o, begin, end);                                                         \
     }                                                                                                                                        \
@@ -82,6 +95,7 @@ int terse_levels_scales_are_good(double reach, const uint8_t *wire, size_t n, co
         .name = #named, .implementation = #by, .takes = (flags), .check = terse_levels_check, .wire_bytes = terse_levels_wire_bytes,         \
         .prepare = prepare, .encode = encode, .is_good = is_good, .decode_add = decode_add, .scales = scales_of,                             \
         .encode_at_once = encode_at_once, .blocks_in_encode = TERSE_BLOCK_IN_ENCODE,                                                         \
+        .measure = measure_chunk, .prepare_measured = prepare_measured,                                                                      \
     };
 
 #endif

@@ -24,6 +24,19 @@ typedef struct terse_reductions {
 
 extern const terse_reductions terse_reductions_scalar, terse_reductions_avx2, terse_reductions_avx512, terse_reductions_neon;
 
+// How the reductions of chunks become that of all.
+typedef enum terse_combination { TERSE_SUM, TERSE_LARGEST } terse_combination;
+
+// The reduction of n elements from those of their chunks. Not finite if one of them is not.
+static inline double terse_reductions_combine(const double *of_chunks, size_t n, terse_combination how) {
+    double all = 0;
+    for (size_t c = 0; c * TERSE_REDUCTION_CHUNK < n; c++) {
+        if (how == TERSE_SUM) all += of_chunks[c];
+        else if (all - all == 0 && !(of_chunks[c] <= all)) all = of_chunks[c];
+    }
+    return all;
+}
+
 // Where the signs of x are written; NULL: nowhere.
 typedef struct terse_signs {
     uint8_t *bytes;
