@@ -149,12 +149,14 @@ typedef struct decoding {
 static void decode_part(void *context, size_t begin, size_t end) {
     decoding *d = context;
     const size_t piece = d->clears ? CUT : end - begin;
-    for (size_t at = begin, to; at < end; at = to) {
+    size_t at = begin, to;
+    do {  // of an empty range too: the scales of empty segments are checked
         to = end - at < piece ? end : at + piece;
-        if (d->clears) memset(d->sum + at, 0, (to - at) * sizeof *d->sum);
+        if (d->clears && at < to) memset(d->sum + at, 0, (to - at) * sizeof *d->sum);
         const terse_codec_status status = d->codec->decode_add(d->sum, d->wire, d->n, d->options, at, to);
         if (status != TERSE_CODEC_OK) atomic_store(&d->status, status);
-    }
+        at = to;
+    } while (at < end);
 }
 
 static void check_part_of_wire(void *context, size_t begin, size_t end) {

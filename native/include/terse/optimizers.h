@@ -177,6 +177,9 @@ typedef struct terse_reductions {
 enum { TERSE_REDUCTION_CHUNK = 1 << 16 };
 double terse_sum_of_squares(const terse_reductions *reductions, const float *x, size_t n);
 
+// difference = a - b; returns its sum of squares, in the same pass.
+double terse_difference(const terse_reductions *reductions, float *difference, const float *a, const float *b, size_t n);
+
 // A 64-bit hash of the bits of x and their order, the same on every machine. Ranks compare their parameters by it.
 uint64_t terse_fingerprint(const float *x, size_t n);
 

@@ -6,6 +6,8 @@ enum { BATCH = 256 };  // chunks summed at a time
 typedef struct batch {
     const terse_reductions *reductions;
     const float *x;
+    float *difference;  // of a and b, where x begins; NULL: x is there
+    const float *a, *b;
     size_t n;
     double sums[BATCH];
 } batch;
@@ -18,17 +20,25 @@ static void sum_part(void *context, size_t begin, size_t end) {
     batch *b = context;
     for (size_t chunk = begin / TERSE_REDUCTION_CHUNK; chunk * TERSE_REDUCTION_CHUNK < end; chunk++) {
         const size_t from = chunk * TERSE_REDUCTION_CHUNK;
+        for (size_t i = from; b->difference && i < end_of(b, chunk); i++) b->difference[i] = b->a[i] - b->b[i];
         b->sums[chunk] = b->reductions->sum_of_squares(b->x + from, end_of(b, chunk) - from);
     }
 }
 
-double terse_sum_of_squares(const terse_reductions *reductions, const float *x, size_t n) {
+static double sum_in_chunks(const terse_reductions *reductions, const float *x, float *difference, const float *a, const float *b, size_t n) {
     double sum = 0;
     for (size_t at = 0; at < n; at += (size_t)BATCH * TERSE_REDUCTION_CHUNK) {
         const size_t left = n - at, most = (size_t)BATCH * TERSE_REDUCTION_CHUNK;
-        batch b = {reductions, x + at, left < most ? left : most, {0}};
-        terse_parallel(b.n, TERSE_REDUCTION_CHUNK, sum_part, &b);
-        for (size_t chunk = 0; chunk * TERSE_REDUCTION_CHUNK < b.n; chunk++) sum += b.sums[chunk];
+        batch next = {.reductions = reductions, .x = x + at, .n = left < most ? left : most};
+        if (difference) next.difference = difference + at, next.a = a + at, next.b = b + at;
+        terse_parallel(next.n, TERSE_REDUCTION_CHUNK, sum_part, &next);
+        for (size_t chunk = 0; chunk * TERSE_REDUCTION_CHUNK < next.n; chunk++) sum += next.sums[chunk];
     }
     return sum;
+}
+
+double terse_sum_of_squares(const terse_reductions *reductions, const float *x, size_t n) { return sum_in_chunks(reductions, x, NULL, NULL, NULL, n); }
+
+double terse_difference(const terse_reductions *reductions, float *difference, const float *a, const float *b, size_t n) {
+    return sum_in_chunks(reductions, difference, difference, a, b, n);
 }

@@ -259,6 +259,13 @@ export function sumOfSquares(x: BufferLike): number {
 }
 
 /**
+ * d ← a − b, and returns Σ d², as `sumOfSquares` adds it: in one pass over d, a and b, which are on the CPU.
+ */
+export function difference(d: BufferLike, a: BufferLike, b: BufferLike): number {
+  return reductions(d).difference!(d, a, b);
+}
+
+/**
  * A 64-bit hash of the elements' bits and their order, the same on every machine. Ranks compare it to check that their
  * parameters are equal. It is not safe against an adversary.
  */

@@ -154,6 +154,8 @@ export interface LowRankKernels {
 export interface ReductionKernels {
   readonly implementation: string;
   sumOfSquares(x: BufferLike): number;
+  /** GPUs have no such kernel. */
+  difference?(d: BufferLike, a: BufferLike, b: BufferLike): number;
 }
 
 /** The kernels of `terse/optimizers_cuda.h`: floats are on a GPU, packed signs in typed arrays. */

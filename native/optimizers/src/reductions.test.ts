@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { open, type ReductionKernels } from "./kernels.ts";
-import { anyFloats, lengths } from "./testing/inputs.ts";
+import { anyFloats, bits, lengths } from "./testing/inputs.ts";
 
 describe.each(open().reductions())("reductions $implementation", (reductions: ReductionKernels) => {
   it("sums squares exactly where fp64 is exact", () => {
@@ -20,6 +20,17 @@ describe.each(open().reductions())("reductions $implementation", (reductions: Re
     const shifted = new Float32Array(8003);
     shifted.set(x, 3);
     expect(reductions.sumOfSquares(shifted.subarray(3))).toBe(sum);
+  });
+
+  it("sums the squares of a difference in the order of other sums, and writes nothing else", () => {
+    for (const n of [...lengths, 65_536, 65_537, 200_003]) {
+      const [a, b, d] = [anyFloats(n, 1), anyFloats(n, 2), new Float32Array(n + 2).fill(-77.5)];
+      const expected = a.map((value, i) => value - b[i]!);
+      const sum = reductions.difference!(d.subarray(1, n + 1), a, b);
+      expect(sum).toBe(reductions.sumOfSquares(expected));
+      expect(bits(d.subarray(1, n + 1))).toEqual(bits(expected));
+      expect([d[0], d[n + 1]]).toEqual([-77.5, -77.5]);
+    }
   });
 
   it("does not overflow or underflow like fp32", () => {

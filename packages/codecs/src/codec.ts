@@ -220,25 +220,20 @@ export function codec<Call extends EncodeCall>(definition: Definition, checked: 
     return definition.wireBytes(n, parameters);
   };
 
-  const decode = (
-    method: "decodeAdd" | "decode",
-    what: string,
-    to: Floats,
-    wire: Uint8Array,
-    { scale = 1, hold, units }: DecodeOptions = {},
-  ): void => {
-    const where = `${name}.${method}`;
-    checkFloats(where, what, to);
-    checkBytes(where, "wire", wire, wireBytes(to.length), `${to.length} floats`);
-    checkHold(where, takes, hold, to.length);
-    checkUnits(where, takes, units, to.length, parameters);
-    refuseOverlap(where, what, to, { wire, hold, units });
-    checkFactor(where, "scale", scale);
-    const native = kernel();
-    if (method === "decode" && !native.decode) floats(to).fill(0);
-    const run = (method === "decode" && native.decode) || native.decodeAdd;
-    if (!run(to, wire, parameters, { scale, hold, units })) throw badWire(where, parameters);
-  };
+  const decodeBy =
+    (method: "decodeAdd" | "decode", what: string): Codec["decodeAdd"] =>
+    (to, wire, { scale = 1, hold, units } = {}) => {
+      const where = `${name}.${method}`;
+      checkFloats(where, what, to);
+      checkBytes(where, "wire", wire, wireBytes(to.length), `${to.length} floats`);
+      checkHold(where, takes, hold, to.length);
+      checkUnits(where, takes, units, to.length, parameters);
+      refuseOverlap(where, what, to, { wire, hold, units });
+      checkFactor(where, "scale", scale);
+      const { [method]: run, decodeAdd } = kernel();
+      if (!run) floats(to).fill(0);
+      if (!(run ?? decodeAdd)(to, wire, parameters, { scale, hold, units })) throw badWire(where, parameters);
+    };
 
   const self: Codec<Call> = {
     name,
@@ -305,13 +300,8 @@ export function codec<Call extends EncodeCall>(definition: Definition, checked: 
       accept(where, accepted, error, undefined, "the sum");
     },
 
-    decodeAdd(sum, wire, options) {
-      decode("decodeAdd", "sum", sum, wire, options);
-    },
-
-    decode(x, wire, options) {
-      decode("decode", "x", x, wire, options);
-    },
+    decodeAdd: decodeBy("decodeAdd", "sum"),
+    decode: decodeBy("decode", "x"),
 
     scales(x, into) {
       const where = `${name}.scales`;
@@ -415,7 +405,7 @@ export function withFeedback(
   const accepted = kernel.encode(wire, sum, parameters, call);
   if (accepted < x.length) return accepted;
   error.set(sum);
-  kernel.decodeAdd(error, wire, parameters, { scale: -1, hold: call.hold, units: call.units });
+  kernel.decodeAdd(error, wire, parameters, { ...call, scale: -1 });
   return accepted;
 }
 
@@ -432,11 +422,10 @@ export function sumWithFeedback(
   call: EncodeCall & DecodeCall,
 ): number {
   const decay = Math.fround(call.decay ?? 1);
-  const { scale, hold, units } = call;
   for (const [i, value] of error.entries()) error[i] = decay * value;
-  for (const one of wires) if (!kernel.decodeAdd(error, one, parameters, { scale, hold, units })) return -1;
+  for (const one of wires) if (!kernel.decodeAdd(error, one, parameters, call)) return -1;
   const accepted = kernel.encode(wire, error, parameters, call);
-  if (accepted === error.length) kernel.decodeAdd(error, wire, parameters, { scale: -1, hold, units });
+  if (accepted === error.length) kernel.decodeAdd(error, wire, parameters, { ...call, scale: -1 });
   return accepted;
 }
 

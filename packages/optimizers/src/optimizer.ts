@@ -79,6 +79,12 @@ export interface OptimizerOptions {
   compareEvery?: number;
 }
 
+/** What the caller of a step knows of it. */
+interface Known {
+  readonly refusal?: RefusalReason | undefined;
+  readonly norm?: number | undefined;
+}
+
 interface OpenStep {
   readonly step: Step;
   readonly before: { readonly bytes: number; readonly messages: number }; // sent until then
@@ -185,11 +191,12 @@ export class Optimizer implements TrainingOptimizer {
    * All ranks take the step, or none does. `loss` is this rank's, if it wants the others to stop when it is not finite.
    * Throws StepRefusedError on every rank when a loss or a gradient is not finite, or a gradient so large that its
    * square is not: no parameter has changed then, but momenta may have, so a run goes on from its last save. After
-   * `begin`, lr and loss are those it was given. `refusal`: why this rank refuses the step in any case.
+   * `begin`, lr and loss are those it was given. `refusal`: why this rank refuses the step in any case. `norm`: that of
+   * this rank's gradients, where the caller knows it; without a clip they are then not read for it.
    */
-  async step({ lr, loss = 0, refusal }: { lr: number; loss?: number; refusal?: RefusalReason }): Promise<StepReport> {
+  async step({ lr, loss = 0, ...known }: { lr: number; loss?: number } & Known): Promise<StepReport> {
     const enough = this.#size?.end();
-    const underWay = this.#underWay ?? (await this.#open(lr, loss, refusal));
+    const underWay = this.#underWay ?? (await this.#open(lr, loss, known));
     this.#underWay?.stop();
     this.#underWay = undefined;
     let exposedSeconds: number;
@@ -223,7 +230,7 @@ export class Optimizer implements TrainingOptimizer {
   }
 
   /** A step that has not sent anything yet. */
-  async #open(lr: number, loss: number, refusal?: RefusalReason): Promise<OpenStep> {
+  async #open(lr: number, loss: number, { refusal, norm }: Known = {}): Promise<OpenStep> {
     if ((atWork.get(this.#group) ?? this) !== this)
       throw new Error(
         "another optimizer's step is under way on this group, and ranks could take one's messages for the other's: end it first, or give one of them a group of its own, group.split(0)",
@@ -250,7 +257,7 @@ export class Optimizer implements TrainingOptimizer {
       memory: this.#flat.gradients,
       schemes: this.schemes,
       clipping: this.#clipping,
-      norms: new GradientNorms(this.#clipping, this.#spans, this.#buckets, this.steps),
+      norms: new GradientNorms(this.#clipping, this.#spans, this.#buckets, this.steps, norm),
       watch: this.watch,
     });
     return { step, before: await this.#sent() };

@@ -15,19 +15,21 @@ export class GradientNorms implements BucketNorms {
   readonly #spans: readonly Span[];
   readonly #buckets: readonly Bucket[];
   readonly #step: number;
+  readonly #known: number | undefined; // of the rank's gradients, where nothing is clipped
   readonly #own = new Map<Bucket, number>();
   readonly #means = new Map<Bucket, number[]>(); // sums of squares of the mean gradients that have come
   readonly #atOwners = new Map<Bucket, number>(); // the same of those that have come to this rank alone, together
   #wholeOwn: number | undefined;
   #refused = false;
 
-  /** The spans leave in these buckets. */
-  constructor(clipping: Clipping, spans: readonly Span[], buckets: readonly Bucket[], step: number) {
+  /** The spans leave in these buckets. `known`: the norm of this rank's gradients, where the caller knows it. */
+  constructor(clipping: Clipping, spans: readonly Span[], buckets: readonly Bucket[], step: number, known?: number) {
     this.#clipping = clipping;
     this.#way = clipping.way(buckets);
     this.#spans = spans;
     this.#buckets = buckets;
     this.#step = step;
+    this.#known = clipping.limit === 0 ? known : undefined;
   }
 
   /** Whether own gradients must all be there before the first bucket leaves. */
@@ -41,6 +43,7 @@ export class GradientNorms implements BucketNorms {
    * finite), or come to one rank. Of dense means all ranks see by themselves whether they are finite.
    */
   acceptOwn(bucket: Bucket): boolean {
+    if (this.#known !== undefined) return isUsable(this.#known);
     const own = this.#ownOf(bucket.spans);
     if (own.length === 0 && !bucket.spans.some((span) => this.#compresses(span) || this.#atOwner(span))) return true;
     const norm = normOf(own);
@@ -59,10 +62,10 @@ export class GradientNorms implements BucketNorms {
 
   /**
    * Counts the norm of a mean that this rank has put together from compressed messages; `agree` throws where it is not
-   * finite.
+   * finite. Where nobody asks for the norm it is not taken: the mean of gradients that can be used is finite.
    */
   acceptCompressed(bucket: Bucket, g: Tensor): void {
-    if (!this.acceptMean(bucket, g)) this.#refused = true;
+    if (this.#known === undefined && !this.acceptMean(bucket, g)) this.#refused = true;
   }
 
   /**
@@ -134,6 +137,7 @@ export class GradientNorms implements BucketNorms {
    * of its own elsewhere.
    */
   get norm(): number {
+    if (this.#known !== undefined) return this.#known;
     const norms = this.#buckets.flatMap((bucket, place) => (this.#means.has(bucket) ? [this.mean(place)] : []));
     const own = this.#wholeOwn === undefined ? [...this.#own.values()] : [this.#wholeOwn];
     return Math.hypot(...[...own, ...norms].sort((a, b) => a - b)); // not in the order in which they came

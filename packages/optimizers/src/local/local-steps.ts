@@ -197,17 +197,16 @@ export class LocalSteps implements TrainingOptimizer {
     const refusal = this.#refusal;
     this.#left[fragment]!++;
     // A scope of its own: it lasts as long as the round, which may outlive the step that it leaves in.
-    const round = scope(() => this.#carry(fragment, refusal));
+    const round = scope(() => this.#carry(fragment, { refusal, norm: drift }));
     const arrived = Promise.all([round, this.beside?.({ loss, drift })]).then(([report]) => report);
     arrived.catch(() => {}); // `step` throws it
     this.#underWay = { fragment, drift, arrived };
   }
 
   /** θ̄ of the fragment ← the outer step, on all ranks. Without an outer step this rank gets what another has. */
-  #carry(fragment: number, refusal: RefusalReason | undefined): Promise<Sent> {
+  #carry(fragment: number, known: { refusal: RefusalReason | undefined; norm: number }): Promise<Sent> {
     const outer = this.#outers[fragment];
-    const step = async (): Promise<Sent> =>
-      (await outer?.step({ lr: this.#outerLr, ...(refusal && { refusal }) })) ?? refused;
+    const step = async (): Promise<Sent> => (await outer?.step({ lr: this.#outerLr, ...known })) ?? refused;
     return this.#hosts ? handedOut(this.#hosts, this.#copies[fragment]!.parameters, step) : step();
   }
 

@@ -1,4 +1,4 @@
-import { sumOfSquares } from "@terse/native-optimizers";
+import { difference, sumOfSquares } from "@terse/native-optimizers";
 import { call, keep, noGrad, type Segment, scope, type Tensor, zeros } from "@terse/tensor";
 import type { FlatParameters } from "../flat-parameters.ts";
 
@@ -54,12 +54,13 @@ export class SharedCopy implements FlatParameters {
 
   /** Δ ← θ̄ − θ. Returns ‖Δ‖. */
   subtract(): number {
-    noGrad(() =>
-      scope(() => {
-        for (const { own, shared, difference } of this.#runs) call("aten::sub.out", shared, own, 1, difference);
-      }),
+    const isOnHost = this.gradients.device === "cpu";
+    return Math.sqrt(
+      this.#runs.reduce(
+        (sum, run) => sum + (isOnHost ? difference : plainDifference)(run.difference, run.shared, run.own),
+        0,
+      ),
     );
-    return Math.sqrt(sumOfSquares(this.gradients));
   }
 
   /** θ ← α θ + (1 − α) θ̄ */
@@ -71,6 +72,12 @@ export class SharedCopy implements FlatParameters {
       }
     });
   }
+}
+
+/** `difference` on any device, in two passes: d ← a − b, and Σ d². */
+function plainDifference(d: Tensor, a: Tensor, b: Tensor): number {
+  noGrad(() => scope(() => call("aten::sub.out", a, b, 1, d)));
+  return sumOfSquares(d);
 }
 
 /** Where each segment begins, without gaps but for the alignment, and where the last one ends. */
