@@ -67,6 +67,9 @@ describe("the content of a file", () => {
         put("more.zst", whole, "something else"),
         /more\.zst is damaged as zstd, after .*: something else follows/,
       );
+      // A frame whose header names dictionary 7.
+      const named = Buffer.from("28b52ffd23070000000529000068656c6c6f", "hex");
+      await refused(put("named.zst", named), /named\.zst was packed with a dictionary, which is not read; unpack it/);
       const wrong = whole.slice();
       wrong[wrong.length - 100]! ^= 255;
       await refused(put("wrong.zst", wrong), /wrong\.zst is damaged as zstd/);

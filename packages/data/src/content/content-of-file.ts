@@ -73,6 +73,10 @@ function damaged(path: string, packing: string, size: number, { code, message }:
     return new DataError(
       `${path} was packed with a window of more than 128 MiB, which is not read; unpack it with zstd -d --long=31.`,
     );
+  if (code === "ZSTD_error_dictionary_wrong")
+    return new DataError(
+      `${path} was packed with a dictionary, which is not read; unpack it with zstd -d -D DICTIONARY.`,
+    );
   return new DataError(`${path} is damaged as ${packing}${after}: ${message}; fetch it again.`);
 }
 
