@@ -2,6 +2,7 @@
 
 import type { Spread } from "@terse/pictures/spread";
 import type { RecordedLine } from "../recording.ts";
+import { table } from "../table.ts";
 import { type Curve, curvesOf, spreadText } from "./curves.ts";
 
 export interface Expectation {
@@ -50,11 +51,9 @@ export function expectationsTable(lines: readonly RecordedLine[], of = expectati
     if (!curve || !beside) return [];
     const isSearched = ({ settings }: Curve) => settings.warmup !== undefined;
     if (isSearched(curve) !== isSearched(beside))
-      return [`| ${source} | ${words} | ${method} ÷ ${other} | – | one of them waits for its search |`];
+      return [[source, words, `${method} ÷ ${other}`, "–", "one of them waits for its search"]];
     const ratio = spreadText(curve.ratio, curve.seeds);
-    return [`| ${source} | ${words} | ${method} ÷ ${other} | ${ratio} | ${holds(curve.ratio) ? "yes" : "**no**"} |`];
+    return [[source, words, `${method} ÷ ${other}`, ratio, holds(curve.ratio) ? "yes" : "**no**"]];
   });
-  return rows.length === 0
-    ? ""
-    : ["| source | expected | losses | measured | seen here |", "| --- | --- | --- | --- | --- |", ...rows].join("\n");
+  return rows.length === 0 ? "" : table(["source", "expected", "losses", "measured", "seen here"], rows);
 }

@@ -8,6 +8,7 @@ import { bytesText } from "@terse/train/format";
 import { byCase } from "../measurement.ts";
 import type { RecordedLine } from "../recording.ts";
 import { rateText } from "../setting-text.ts";
+import { table } from "../table.ts";
 import { rates, workers } from "./convergence.ts";
 import { type Curve, curvesOf, fastestPeer, reference, type TimeToLoss } from "./curves.ts";
 
@@ -51,19 +52,15 @@ export function readmeTable(lines: readonly RecordedLine[]): string {
     found?.ratio === undefined ? "–" : `${Number(found.ratio.toPrecision(2))} ×${markOf(found)}`;
   const rows = shownCurves(lines).map((curve) => {
     const bits = (8 * curve.bytesPerStep) / parameters;
-    const cells = [
+    return [
       nameOf(curve.method),
       bits.toPrecision(2),
       curve.last.mean.toFixed(2),
       ...rates.map((rate) => times(curve.toLoss(rate))),
     ];
-    return `| ${cells.join(" | ")} |`;
   });
-  return [
-    "| method | bits a parameter and step | loss at the end | sooner at AdamW's loss, 100 Mbit/s | 10 Mbit/s |",
-    "|---|---|---|---|---|",
-    ...rows,
-  ].join("\n");
+  const ends = ["bits a parameter and step", "loss at the end", "sooner at AdamW's loss, 100 Mbit/s", "10 Mbit/s"];
+  return table(["method", ...ends], rows);
 }
 
 /** Every method that reaches AdamW's loss, the soonest on slow links first. */
@@ -76,14 +73,10 @@ export function soonestTable(lines: readonly RecordedLine[]): string {
     .toSorted((a, b) => a.slow.seconds - b.slow.seconds)
     .map((curve) => {
       const sooner = [curve.fast, curve.slow].map((found) => `${found.ratio!.toFixed(1)}${markOf(found)}`);
-      const cells = [curve.method, curve.ratio.mean.toFixed(2), bytesText(curve.bytesPerStep), ...sooner];
-      return `| ${cells.join(" | ")} |`;
+      return [curve.method, curve.ratio.mean.toFixed(2), bytesText(curve.bytesPerStep), ...sooner];
     });
-  return [
-    "| method | loss at the end ÷ AdamW's | a worker sends per step | sooner, 100 Mbit/s | sooner, 10 Mbit/s |",
-    "|---|---|---|---|---|",
-    ...rows,
-  ].join("\n");
+  const ends = ["loss at the end ÷ AdamW's", "a worker sends per step", "sooner, 100 Mbit/s", "sooner, 10 Mbit/s"];
+  return table(["method", ...ends], rows);
 }
 
 const colours = ["#57606a", "#1a7f37", "#0969da", "#8250df", "#9a6700", "#bf3989", "#d1242f", "#1f2328"];

@@ -7,6 +7,7 @@ import { type Recipe, readRecipe } from "@terse/train/recipe";
 import { byCase } from "../measurement.ts";
 import type { Provenance, RecordedLine } from "../recording.ts";
 import { rateText } from "../setting-text.ts";
+import { table } from "../table.ts";
 import { rates, recipe, workers } from "./convergence.ts";
 import { type Curve, curvesOf, fastestPeer, reference, seedsText, spreadText, tolerance } from "./curves.ts";
 import { expectationsTable } from "./expectations.ts";
@@ -53,7 +54,7 @@ export function convergenceReport(lines: readonly RecordedLine[], { machine, whe
   };
   const last = (curve: Curve, rate: string) => curve.secondsAfter(rate, curve.points.at(-1)!.step);
   const rows = curves.map((curve) => {
-    const cells = [
+    return [
       curve.method,
       ...settingsCells(curve),
       spreadText(curve.last, curve.seeds),
@@ -61,7 +62,6 @@ export function convergenceReport(lines: readonly RecordedLine[], { machine, whe
       bytesText(curve.bytesPerStep),
       ...rates.flatMap((rate) => [last(curve, rate)?.toFixed(0) ?? "–", ratio(curve, rate)]),
     ];
-    return `| ${cells.join(" | ")} |`;
   });
   const changes = curves.map(({ method }) => {
     const { changes, hook, lr } = methods[method]!;
@@ -99,9 +99,7 @@ many, each with a schedule of its own and one seed (*). –: not reached, or not
 
 ![Validation loss by steps, by bytes and by seconds on slow links.](convergence.svg)
 
-| method | η | warm-up | β₂ | validation loss, nats per byte | ÷ ${reference} | a worker sends per step | ${heads.join(" | ")} |
-| --- | --- | --- | --- | --- | --- | --- | ${heads.map(() => "---").join(" | ")} |
-${rows.join("\n")}
+${table(["method", "η", "warm-up", "β₂", "validation loss, nats per byte", `÷ ${reference}`, "a worker sends per step", ...heads], rows)}
 ${expected && `\nWhat is expected of them, the ratios of the losses with the same seed, and whether they show it: "as good" is at most 2 % above in the mean, "behind"\nand "better" hold with every seed, "a little" is at most 15 %, "breaks" more than 10 % with every seed.\n\n${expected}\n`}
 What each method changes in the recipe:
 

@@ -1,6 +1,7 @@
 /** Writes docs/results/cost-model.md: predicted and measured times. */
 import type { Measurement } from "../measurement.ts";
 import type { Provenance } from "../recording.ts";
+import { table } from "../table.ts";
 
 export function report(measurements: readonly Measurement[], { machine, when }: Provenance): string {
   const cases = new Map<string, Record<string, number>>();
@@ -12,8 +13,6 @@ export function report(measurements: readonly Measurement[], { machine, when }: 
   const small = Math.min(...exchanges.map(([what]) => elementsOf(what)));
   const number = (value: number | undefined) => String(Number((value ?? 0).toPrecision(3)));
   const percent = (value: number | undefined) => `${(100 * (value ?? 0)).toFixed(1)} %`;
-  const table = (head: readonly string[], lines: readonly (readonly string[])[]) =>
-    [head, head.map(() => "---"), ...lines].map((cells) => `| ${cells.join(" | ")} |`).join("\n");
   return `# Times of exchanges, predicted and measured
 
 Written by \`./terse bench cost-model --record\`. ${machine}. Over \`tcp\` each rank is a process on a host of its

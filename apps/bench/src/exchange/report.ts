@@ -3,6 +3,7 @@ import { byCase, type Measurement, settingsOf, type Values } from "../measuremen
 import { type Panel, panels, timeText } from "../panels.ts";
 import type { Provenance } from "../recording.ts";
 import { settingText } from "../setting-text.ts";
+import { table } from "../table.ts";
 
 const methods = ["1-bit", "pytorch compressed", "f32", "pytorch f32", "gloo f32"];
 const names: Record<string, string> = {
@@ -60,14 +61,13 @@ other. The wire phase is the time in which a message is on the wire. It overlaps
 while other chunks are on the wire, so the phases add up to more than the whole. The last column is the time in which the thread only
 waits for the wire.
 
-| | encode | wire | vote | decode | whole | waiting for the wire |
-|---|---|---|---|---|---|---|
-${phased
-  .map((setting) => {
+${table(
+  ["", "encode", "wire", "vote", "decode", "whole", "waiting for the wire"],
+  phased.map((setting) => {
     const cells = ["encode", "wire", "vote", "decode", "time", "wire_alone"];
-    return `| ${[setting, ...cells.map((metric) => number(of("1-bit", setting, metric), 1))].join(" | ")} |`;
-  })
-  .join("\n")}
+    return [setting, ...cells.map((metric) => number(of("1-bit", setting, metric), 1))];
+  }),
+)}
 
 `;
   const memory = [...values].filter(([, metrics]) => metrics.has("extra_bytes_per_parameter"));
@@ -83,25 +83,18 @@ the formula: \`wrong\` is 0 in all of ${[...values.values()].filter((metrics) =>
 
 16 Mi floats (64 MiB in f32). Link use: the bytes of the busiest rank's link, with packet headers, ÷ the bytes that it could have carried.
 
-| | f32 | 1 bit | f32 ÷ 1 bit | link use, f32 | link use, 1 bit | DeepSpeed's method ÷ ours |
-|---|---|---|---|---|---|---|
-${slow
-  .map((setting) =>
-    [
-      "",
-      setting,
-      timeText(of("f32", setting, "time")!),
-      timeText(of("1-bit", setting, "time")!),
-      `**${number(of("1-bit", setting, "speedup_over_f32"), 1)}**`,
-      number(of("f32", setting, "link_use")),
-      number(of("1-bit", setting, "link_use")),
-      number(of("1-bit", setting, "speedup_over_compressed"), 1),
-      "",
-    ]
-      .join(" | ")
-      .trim(),
-  )
-  .join("\n")}
+${table(
+  ["", "f32", "1 bit", "f32 ÷ 1 bit", "link use, f32", "link use, 1 bit", "DeepSpeed's method ÷ ours"],
+  slow.map((setting) => [
+    setting,
+    timeText(of("f32", setting, "time")!),
+    timeText(of("1-bit", setting, "time")!),
+    `**${number(of("1-bit", setting, "speedup_over_f32"), 1)}**`,
+    number(of("f32", setting, "link_use")),
+    number(of("1-bit", setting, "link_use")),
+    number(of("1-bit", setting, "speedup_over_compressed"), 1),
+  ]),
+)}
 
 ${phases}DeepSpeed's method is its compressed all-reduce, written with the same steps in plain torch on PyTorch's Gloo
 (\`apps/bench/peers/exchange.py\`). It also computes the errors of error feedback, which our vote does not have.
@@ -110,24 +103,17 @@ ${phases}DeepSpeed's method is its compressed all-reduce, written with the same 
 
 All-reduce of f32 over TCP on one machine's loopback, milliseconds and ratios (above 1: ours is faster).
 
-| | ours | Gloo's own ring | PyTorch on Gloo | \`over_gloo\` | \`over_pytorch\` |
-|---|---|---|---|---|---|
-${fast
-  .map((setting) =>
-    [
-      "",
-      setting,
-      number(of("f32", setting, "time")),
-      number(of("gloo f32", setting, "time")),
-      number(of("pytorch f32", setting, "time")),
-      `**${number(of("f32", setting, "over_gloo"))}**`,
-      number(of("f32", setting, "over_pytorch")),
-      "",
-    ]
-      .join(" | ")
-      .trim(),
-  )
-  .join("\n")}
+${table(
+  ["", "ours", "Gloo's own ring", "PyTorch on Gloo", "`over_gloo`", "`over_pytorch`"],
+  fast.map((setting) => [
+    setting,
+    number(of("f32", setting, "time")),
+    number(of("gloo f32", setting, "time")),
+    number(of("pytorch f32", setting, "time")),
+    `**${number(of("f32", setting, "over_gloo"))}**`,
+    number(of("f32", setting, "over_pytorch")),
+  ]),
+)}
 
 ## Memory
 

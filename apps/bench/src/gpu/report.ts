@@ -1,6 +1,7 @@
 /** Writes docs/results/gpu.md: kernels beside a copy and beside PyTorch's, and training beside the CPU's. */
 import { byCase, type Values } from "../measurement.ts";
 import type { Provenance, RecordedLine } from "../recording.ts";
+import { table } from "../table.ts";
 import { valueText } from "../text.ts";
 
 export function gpuReport(lines: readonly RecordedLine[], { machine, when }: Provenance): string {
@@ -33,7 +34,7 @@ A small GPT (the default recipe's, on the documents of this repository) by the s
 on the GPU with the engine nccl, alone in its world: losses on held-out text in nats per byte after so many steps, and
 the median step. A GPU's operators round in another order, so losses are near each other and not equal.
 
-${table(of("training"), (metric) => metric.replace("loss_at_", "").replace("step_ms", "a step"))}
+${tableOf(of("training"), (metric) => metric.replace("loss_at_", "").replace("step_ms", "a step"))}
 
 ## GPT-2's size
 
@@ -41,7 +42,7 @@ Tokens a second in bf16 with AdamW, beside PyTorch's model of the same shape, ea
 fused AdamW. *mfu* is the share of the GPU's peak that the model's own operations take; *over pytorch* and *over
 compile* are PyTorch's time ÷ ours, 1 and more is faster.
 
-${table(of("gpt-124m"), (metric) => metric.replaceAll("_", " "))}
+${tableOf(of("gpt-124m"), (metric) => metric.replaceAll("_", " "))}
 
 All lines: [gpu.jsonl](gpu.jsonl). Recorded: ${when}.
 `;
@@ -77,17 +78,17 @@ function kernelTable(values: Values): string {
       const value = values.get(`${kernel}, ${size}`)?.get(metric);
       return value === undefined ? "–" : unit === "ratio" ? value.toFixed(2) : valueText(value, unit);
     });
-    return row([kernel, ...cells]);
+    return [kernel, ...cells];
   });
-  return [...head(["", ...columns.map((column) => column.head)]), ...rows].join("\n");
+  return table(["", ...columns.map((column) => column.head)], rows);
 }
 
 /** A row for each case, and a column for each metric. */
-function table(values: Values, titleOf: (metric: string) => string): string {
+function tableOf(values: Values, titleOf: (metric: string) => string): string {
   if (values.size === 0) return "Not recorded yet.";
   const metrics = [...new Set([...values.values()].flatMap((of) => [...of.keys()]))];
-  const rows = [...values].map(([name, of]) => row([name, ...metrics.map((metric) => cell(metric, of.get(metric)))]));
-  return [...head(["", ...metrics.map(titleOf)]), ...rows].join("\n");
+  const rows = [...values].map(([name, of]) => [name, ...metrics.map((metric) => cell(metric, of.get(metric)))]);
+  return table(["", ...metrics.map(titleOf)], rows);
 }
 
 function cell(metric: string, value: number | undefined): string {
@@ -96,6 +97,3 @@ function cell(metric: string, value: number | undefined): string {
   if (metric.startsWith("mfu_")) return valueText(value, "fraction");
   return valueText(value, metric === "step_ms" ? "ms" : "");
 }
-
-const row = (cells: readonly string[]) => `| ${cells.join(" | ")} |`;
-const head = (cells: readonly string[]) => [row(cells), `|${" --- |".repeat(cells.length)}`];

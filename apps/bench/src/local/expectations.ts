@@ -3,6 +3,7 @@ import { asGood, better, type Expectation, expectationsTable, little, worse } fr
 import { byCase } from "../measurement.ts";
 import { recordedLines } from "../papers/recorded.ts";
 import type { RecordedLine } from "../recording.ts";
+import { table } from "../table.ts";
 
 // biome-ignore format: a table
 export const expectations: readonly Expectation[] = [
@@ -56,7 +57,7 @@ const asked: readonly Asked[] = [
 ];
 
 export function expectationsText(lines: readonly RecordedLine[]): string {
-  const table = expectationsTable([...recordedLines("convergence"), ...lines], expectations);
+  const expected = expectationsTable([...recordedLines("convergence"), ...lines], expectations);
   const values = [...byCase(lines)];
   const rows = asked.flatMap(({ words, case: name, metric, limit: [side, limit] }) => {
     const found = values.flatMap(([of, metrics]) => {
@@ -66,8 +67,8 @@ export function expectationsText(lines: readonly RecordedLine[]): string {
     const [best] = found.toSorted((a, b) => (side === "at least" ? b.value - a.value : a.value - b.value));
     if (!best) return [];
     const holds = side === "at least" ? best.value >= limit : best.value <= limit;
-    return [`| ${words} | ${side} ${limit} | ${best.value.toFixed(2)}, ${best.of} | ${holds ? "yes" : "**no**"} |`];
+    return [[words, `${side} ${limit}`, `${best.value.toFixed(2)}, ${best.of}`, holds ? "yes" : "**no**"]];
   });
-  const limits = ["| asked | | measured, the best | seen here |", "| --- | --- | --- | --- |", ...rows].join("\n");
-  return [table, rows.length > 0 ? limits : ""].filter(Boolean).join("\n\n");
+  const limits = rows.length > 0 && table(["asked", "", "measured, the best", "seen here"], rows);
+  return [expected, limits].filter(Boolean).join("\n\n");
 }

@@ -4,6 +4,7 @@ import { workers as four } from "../convergence/convergence.ts";
 import { type Curve, spreadText, tolerance } from "../convergence/curves.ts";
 import { byCase, type Values } from "../measurement.ts";
 import type { Provenance, RecordedLine } from "../recording.ts";
+import { table } from "../table.ts";
 import { expectationsText } from "./expectations.ts";
 import { budget } from "./local.ts";
 import { methods } from "./methods.ts";
@@ -12,9 +13,6 @@ import { bitsOf, curvesBeside } from "./pictures.ts";
 /** Methods of `bench convergence` that stand beside those with local steps. */
 const beside = ["adamw", "muon", "adamw-terngrad", "lion-cub-beta-0.95", "signum"];
 const rates = { "10mbit": "10 Mbit/s", "20mbit": "20 Mbit/s", "100mbit": "100 Mbit/s" };
-
-const table = (head: readonly string[], rows: readonly (readonly string[])[]): string =>
-  [head, head.map(() => "---"), ...rows].map((cells) => `| ${cells.join(" | ")} |`).join("\n");
 
 export function localReport(lines: readonly RecordedLine[], { machine, when }: Provenance): string {
   const curves = curvesBeside(lines);

@@ -8,6 +8,7 @@ import { readRecipe } from "@terse/train/recipe";
 import { spreadText } from "../convergence/curves.ts";
 import { byCase, type Values } from "../measurement.ts";
 import type { Provenance, RecordedLine } from "../recording.ts";
+import { table } from "../table.ts";
 import { valueText } from "../text.ts";
 import { ranks, runs, settingOf } from "./runs.ts";
 import { methods, type Task, tasks } from "./tasks.ts";
@@ -66,10 +67,9 @@ function tableOf(lines: readonly RecordedLine[]): string {
       const line = of.find((one) => one.metric === metric);
       return line ? valueText(line.value, line.unit) : "–";
     });
-    return `| ${[name, ...cells].join(" | ")} |`;
+    return [name, ...cells];
   });
-  const head = ["", ...metrics.map((metric) => metric.replaceAll("_", " "))];
-  return [`| ${head.join(" | ")} |`, `|${" --- |".repeat(head.length)}`, ...rows].join("\n");
+  return table(["", ...metrics.map((metric) => metric.replaceAll("_", " "))], rows);
 }
 
 /** The section of a task; undefined where no method has been recorded. */
@@ -84,7 +84,7 @@ function sectionOf(name: string, task: Task, values: Values): string | undefined
     const { seeds, spread: loss } = over(values, name, method, "validation_loss")!;
     const accuracy = over(values, name, method, "validation_accuracy");
     const sent = sentBy(method)!;
-    const cells = [
+    return [
       method,
       rateText(values, name, method),
       spreadText(loss, seeds),
@@ -92,7 +92,6 @@ function sectionOf(name: string, task: Task, values: Values): string | undefined
       bytesText(sent),
       dense === undefined ? "–" : (sent / dense).toPrecision(2),
     ];
-    return `| ${cells.join(" | ")} |`;
   });
   const head = [
     "method",
@@ -107,9 +106,7 @@ function sectionOf(name: string, task: Task, values: Values): string | undefined
 \`TERSE_DATA=FOLDER ./terse bench models --settings ${settingOf(name, recorded[0]!)} --record\`: \`apps/bench/src/models/recipes/${name}.yaml\`, ${steps} steps, batch
 ${data.batchSize} on each of ${ranks} processes.
 
-| ${head.join(" | ")} |
-|${" --- |".repeat(head.length)}
-${rows.join("\n")}`;
+${table(head, rows)}`;
 }
 
 /** The learning rate, and whether no better one may have been tried: it lies at an end of the search. */

@@ -1,5 +1,6 @@
 /** Writes docs/results/optimizers.md: the local work of a step, beside PyTorch's and beside the speed of memory. */
 import type { Provenance, RecordedLine } from "../recording.ts";
+import { table } from "../table.ts";
 import { valueText } from "../text.ts";
 
 const metrics = {
@@ -15,9 +16,8 @@ export function optimizersReport(lines: readonly RecordedLine[], { machine, when
       const line = of.find((one) => one.metric === metric);
       return line ? valueText(line.value, line.unit) : "–";
     });
-    return `| ${[name.replace(/, 64 Mi parameters$/, ""), ...cells].join(" | ")} |`;
+    return [name.replace(/, 64 Mi parameters$/, ""), ...cells];
   });
-  const head = ["", ...Object.values(metrics)];
   return `# Optimizers: the local work of a step
 
 Written by \`./terse bench optimizers --record\`. ${machine}. 64 Mi parameters in 16 square matrices, one thread, medians of rounds in which the
@@ -29,9 +29,7 @@ PyTorch's hook computes between its messages. *Share of streaming* is the bytes 
 every time that the method has to, ÷ the time, ÷ the speed of the better of two plain in-place loops; 1 is as fast as memory. Methods that
 compress run on two ranks in one thread, and count half, with the copies that carry their messages.
 
-| ${head.join(" | ")} |
-|${" --- |".repeat(head.length)}
-${rows.join("\n")}
+${table(["", ...Object.values(metrics)], rows)}
 
 All lines: [optimizers.jsonl](optimizers.jsonl). Recorded: ${when}.
 `;

@@ -1,6 +1,7 @@
 /** Writes docs/results/papers.md: a row for each figure and table of the papers. */
 import { byCase } from "../measurement.ts";
 import type { Provenance, RecordedLine } from "../recording.ts";
+import { table } from "../table.ts";
 import { isMeasurable, type MeasurableItem, type OtherItem, Readings } from "./item.ts";
 import { papers } from "./papers.ts";
 import { papersPictures } from "./pictures.ts";
@@ -29,7 +30,7 @@ export function papersReport(lines: readonly RecordedLine[], { machine, when }: 
       const rule = isMeasurable(item) ? item.rule : "–";
       const said = verdict === "no" ? "**no**" : verdict;
       const cells = [item.what, item.claim, measured, rule, said, minutes, `\`${setting}\``];
-      return `| ${cells.map((cell) => cell.replaceAll("|", "\\|")).join(" | ")} |`;
+      return cells.map((cell) => cell.replaceAll("|", "\\|"));
     });
     const drawn = own.filter(({ setting }) => papersPictures[setting]?.(lines) !== undefined);
     const pictures = drawn.map(({ setting, item }) => `![${item.what}: ${item.claim}](papers-${setting}.svg)\n\n`);
@@ -38,9 +39,7 @@ export function papersReport(lines: readonly RecordedLine[], { machine, when }: 
 
 ${source}
 
-| item | claim | measured here | counts as seen if | seen | minutes | row |
-| --- | --- | --- | --- | --- | --- | --- |
-${cells.join("\n")}
+${table(["item", "claim", "measured here", "counts as seen if", "seen", "minutes", "row"], cells)}
 
 ${[...pictures, ...others].join("").trimEnd()}
 `;

@@ -6,6 +6,7 @@ import { byBytes, bySteps, lossCurves } from "../convergence/loss-curves.ts";
 import { overridesText } from "../convergence/overrides-text.ts";
 import { finalOf, settingsCells } from "../convergence/report.ts";
 import type { Provenance, RecordedLine } from "../recording.ts";
+import { table } from "../table.ts";
 import { budget, longerSuffix, methods, workers } from "./recipe.ts";
 
 const reference = "adamw";
@@ -63,9 +64,9 @@ function tableOf(curves: readonly Curve[], reference: string): string {
     const part = dense ? dense.bytesPerStep / bytesPerStep : 1;
     const settings = settingsCells(curve).slice(0, 2);
     const cells = [method, ...settings, spreadText(last, seeds), spreadText(ratio, seeds), bytesText(bytesPerStep)];
-    return `| ${[...cells, part < 1.05 ? "1" : `1/${Math.round(part)}`].join(" | ")} |`;
+    return [...cells, part < 1.05 ? "1" : `1/${Math.round(part)}`];
   });
-  return `| method | η | warm-up | validation loss, nats per byte | ÷ ${reference} | a worker sends per step | ÷ ${reference} |
-| --- | --- | --- | --- | --- | --- | --- |
-${rows.join("\n")}`;
+  const over = `÷ ${reference}`;
+  const head = ["method", "η", "warm-up", "validation loss, nats per byte", over, "a worker sends per step", over];
+  return table(head, rows);
 }

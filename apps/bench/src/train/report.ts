@@ -3,6 +3,7 @@ import { byCase, type Measurement, settingsOf } from "../measurement.ts";
 import { type Panel, panels, timeText } from "../panels.ts";
 import type { Provenance } from "../recording.ts";
 import { settingText } from "../setting-text.ts";
+import { table } from "../table.ts";
 import { links, projectedSuffix } from "./projection.ts";
 import { hooks, ours, oursOfMethods, peers, peersOfMethods, powersgdOf } from "./sides.ts";
 
@@ -68,22 +69,23 @@ function labelOf(side: string): string {
 export function trainReport(measurements: readonly Measurement[], { machine, when }: Provenance): string {
   const values = byCase(measuredOf(measurements));
   const number = (value: number | undefined, digits: number) => (value === undefined ? "–" : value.toFixed(digits));
-  const table = (setting: string) => {
+  const tableOf = (setting: string) => {
     const rows = sides.flatMap((side) => {
       const metrics = values.get(`${side} ${setting}`);
       if (!metrics) return [];
       const percent = (value: number | undefined) => (value === undefined ? "–" : `${(100 * value).toFixed(0)} %`);
       const bytes = metrics.get("link_bytes") ?? metrics.get("sent_bytes");
-      const cells = [
-        side,
-        number(metrics.get("step_ms"), 0),
-        `${number(metrics.get("step_ms_min"), 0)}–${number(metrics.get("step_ms_max"), 0)}`,
-        percent(metrics.get("exposed_fraction")),
-        percent(metrics.get("exposed_fraction_least")),
-        bytes === undefined ? "–" : (bytes / 1e6).toFixed(2),
-        number(metrics.get("loss"), 3),
+      return [
+        [
+          side,
+          number(metrics.get("step_ms"), 0),
+          `${number(metrics.get("step_ms_min"), 0)}–${number(metrics.get("step_ms_max"), 0)}`,
+          percent(metrics.get("exposed_fraction")),
+          percent(metrics.get("exposed_fraction_least")),
+          bytes === undefined ? "–" : (bytes / 1e6).toFixed(2),
+          number(metrics.get("loss"), 3),
+        ],
       ];
-      return [`| ${cells.join(" | ")} |`];
     });
     const ratio = (overlap: string, metric: string) =>
       number(values.get(`lion-cub 1-bit ${overlap} ${setting}`)?.get(metric), 2);
@@ -91,9 +93,7 @@ export function trainReport(measurements: readonly Measurement[], { machine, whe
     const steps = number([...values].find(([name]) => name.endsWith(` ${setting}`))?.[1].get("steps"), 0);
     return `### ${settingText(setting)}: ${steps} steps
 
-| | step, ms | least–most | waiting, share of the step | on the rank that waits least | MB a rank and step | loss |
-|---|---|---|---|---|---|---|
-${rows.join("\n")}
+${table(["", "step, ms", "least–most", "waiting, share of the step", "on the rank that waits least", "MB a rank and step", "loss"], rows)}
 
 ${values.has(`lion fp32 with-overlap ${setting}`) ? oneBit() : (overFp16() ?? `As fast as PyTorch's DDP with its PowerSGD hook, of the same rank where ours has one: ${overPowersgd()}.`)}
 `;
@@ -132,7 +132,7 @@ same batches, and run alternately. A step takes as long as on its slowest rank; 
 
 ![Time of a step for each side.](train.svg)
 
-${settingsOf(values, sides).map(table).join("\n")}
+${settingsOf(values, sides).map(tableOf).join("\n")}
 ${projectionText(measurements.filter(isProjected))}All lines: [train.jsonl](train.jsonl). Recorded: ${when}.
 `;
 }
@@ -157,7 +157,7 @@ function projectionText(measurements: readonly Measurement[]): string {
         const [dense, step, over, messages] = ["dense_step_ms", "step_ms", "speedup_over_dense", "messages_over_dense"];
         return `${text(metrics.get(dense!)!)} → ${text(metrics.get(step!)!)}, **${metrics.get(over!)!.toFixed(1)} ×**, ${metrics.get(messages!)!.toFixed(0)} ×`;
       });
-      return `| ${[side, ranks, text(row), text(alone.get("update_ms")!), ...cells].join(" | ")} |`;
+      return [side, String(ranks), text(row), text(alone.get("update_ms")!), ...cells];
     });
   });
   const heads = Object.keys(links).map((rate) => rate.replace(/(m|g)bit/, (_, of) => ` ${of.toUpperCase()}bit/s`));
@@ -169,9 +169,7 @@ codecs. **Said**: the link, and 50 µs of latency. **Predicted**: a step's messa
 [cost-model.md](cost-model.md). Each cell: a step of AdamW with gradients in 32 bits → a step of the method, how many times as fast, and how many times as fast its
 messages alone are, which is the limit on processors that compute in no time. 1-bit LAMB is after its warm-up.
 
-| model, method | ranks | a row | update | ${heads.join(" | ")} |
-|---|---|---|---|${heads.map(() => "---|").join("")}
-${rows.join("\n")}
+${table(["model, method", "ranks", "a row", "update", ...heads], rows)}
 
 `;
 }
