@@ -5,7 +5,7 @@ export { enterQueue } from "./collective-queue.ts";
 export { headerBytes } from "./cost.ts";
 export { bestBuckets } from "./cost-model/bucket.ts";
 export type { Choice } from "./cost-model/choose-vote.ts";
-export { type CodecCost, type LinkCost, type Measured, measureLink } from "./cost-model/measure-link.ts";
+export { type CodecCost, type LinkCost, type Measured, measureLink, noComputing } from "./cost-model/measure-link.ts";
 export { type Prediction, predictedVotes, predictMean, predictVote, predictVoteOfHosts } from "./cost-model/predict.ts";
 export { predictRound, returningShare } from "./cost-model/predict-round.ts";
 export {

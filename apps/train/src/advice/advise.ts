@@ -9,13 +9,12 @@
  *                beside backward and other ranks
  *   exposed      predicted from α and β of the run's network, and from when buckets leave (dry-run/step-time.ts)
  */
-import type { Measured } from "@terse/exchange";
+import { type Measured, noComputing } from "@terse/exchange";
 import { linesOfError, OptionsError } from "@terse/options";
 import { numThreads, withDevice } from "@terse/tensor";
 import { buildModel } from "../build.ts";
 import { absentRanks } from "../dry-run/absent-ranks.ts";
 import { lastSteps, meanOf } from "../dry-run/last-steps.ts";
-import { noTime } from "../dry-run/measured-of.ts";
 import { shapesOf } from "../dry-run/plan.ts";
 import { timeOf } from "../dry-run/step-time.ts";
 import { parts } from "../measures/step-parts.ts";
@@ -128,7 +127,7 @@ async function predictCandidate(
   const chosen = recipeOfCandidate({ ...recipe, device: "cpu" }, candidate);
   const { optimizer, model } = shapesOf(chosen, absentRanks(ranks), network);
   const steps = lastSteps(optimizer, chosen);
-  const measured = { ...network, codec: noTime }; // codecs are local work
+  const measured = { ...network, codec: noComputing }; // codecs are local work
   const how = { ranks, measured, computing, backward };
   const exposed = meanOf(steps, (step) => timeOf(step, optimizer, chosen, how).exposed);
   const bytes = meanOf(steps, ({ bytes }) => bytes);

@@ -2,6 +2,7 @@
 import { existsSync } from "node:fs";
 import { linkText, parseLink } from "@terse/collectives";
 import { DataError, datasets } from "@terse/data";
+import { noComputing } from "@terse/exchange";
 import { OptionsError, print } from "@terse/options";
 import { scope, withDevice } from "@terse/tensor";
 import { checkAdapter } from "../adapter/adapter-folder.ts";
@@ -19,7 +20,6 @@ import { isSavedHere, recipeFor } from "../recipe-for.ts";
 import { readInitialWeights } from "../saves/initial-weights.ts";
 import { checkShapes, modelFolderOf } from "../saves/model-of-run.ts";
 import { absentRanks } from "./absent-ranks.ts";
-import { noTime } from "./measured-of.ts";
 import { type MethodPlan, type Methods, methodsOf } from "./methods.ts";
 import { type Plan, planOf, type Speed, shapesOf } from "./plan.ts";
 import { type StepTime, timeOf } from "./step-time.ts";
@@ -88,7 +88,7 @@ export function withoutCodecs(plan: Plan, ranks: number): Plan {
   if (!measured) return plan;
   return scope(() => {
     const { optimizer } = shapesOf(recipe, absentRanks(ranks), measured);
-    const how = { ranks, measured: { ...measured, codec: noTime } };
+    const how = { ranks, measured: { ...measured, codec: noComputing } };
     const phases = plan.phases.map(({ time, ...phase }) => {
       if (time === undefined) return phase;
       const step = { step: phase.from, bytes: phase.bytes };

@@ -7,20 +7,6 @@ export async function measuredOf({ bitsPerSecond, latency: alpha }: Link): Promi
   return { link, codec: await codecCost() };
 }
 
-/** Codecs that take no time. */
-export const noTime: CodecCost = {
-  encode: 0,
-  decode: 0,
-  vote: 0,
-  setField: 0,
-  compareField: 0,
-  encodeHalf: 0,
-  decodeHalf: 0,
-  encodeInt8: 0,
-  sumInt8: 0,
-  decodeInt8: 0,
-};
-
 let measuring: Promise<CodecCost> | undefined;
 
 /** The codecs' speed on this machine, measured once in a process. */

@@ -1,11 +1,11 @@
 /** What other methods would need in the place of a recipe's own: memory, bytes, and on a link the time of a step. */
+import { noComputing } from "@terse/exchange";
 import { linesOfError, OptionsError } from "@terse/options";
 import { scope } from "@terse/tensor";
 import { candidates, recipeOfCandidate } from "../advice/candidates.ts";
 import type { Recipe } from "../recipe.ts";
 import { absentRanks } from "./absent-ranks.ts";
 import { lastSteps, meanOf } from "./last-steps.ts";
-import { noTime } from "./measured-of.ts";
 import { memoryOf, type Plan, shapesOf } from "./plan.ts";
 import { timeOf } from "./step-time.ts";
 
@@ -44,7 +44,7 @@ export async function methodsOf(
     };
     if (!measured || computing === undefined) return row;
     // The time of codecs is known for some methods only, so none has it.
-    const how = { ranks, measured: { ...measured, codec: noTime }, computing };
+    const how = { ranks, measured: { ...measured, codec: noComputing }, computing };
     const exposed = meanOf(last, (step) => timeOf(step, optimizer, recipe, how).exposed);
     return { ...row, time: { step: computing + exposed, exposed } };
   };

@@ -60,6 +60,20 @@ export interface CodecCost {
   readonly decodeInt8: number;
 }
 
+/** Codecs that take no time: predictions then show the network alone. */
+export const noComputing: CodecCost = {
+  encode: 0,
+  decode: 0,
+  vote: 0,
+  setField: 0,
+  compareField: 0,
+  encodeHalf: 0,
+  decodeHalf: 0,
+  encodeInt8: 0,
+  sumInt8: 0,
+  decodeInt8: 0,
+};
+
 /** What `measureLink` measures: the network, and the codecs on this machine. */
 export interface Measured {
   readonly link: LinkCost;

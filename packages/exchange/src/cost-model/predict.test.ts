@@ -1,8 +1,7 @@
 import { loopback } from "@terse/collectives";
 import { describe, expect, it } from "vitest";
 import { meanIn } from "../testing/alone.ts";
-import { noComputing } from "../testing/on-ranks.ts";
-import type { Measured } from "./measure-link.ts";
+import { type Measured, noComputing } from "./measure-link.ts";
 import { predictedVotes, predictMean, predictVote, predictVoteOfHosts } from "./predict.ts";
 
 // Times of different sizes, so that a sum shows its terms: α 1, a long message 2, a further message 0.01, a byte 10⁻⁶,

@@ -1,10 +1,9 @@
 import { sign } from "@terse/codecs";
 import { loopback } from "@terse/collectives";
 import { describe, expect, it } from "vitest";
-import { type Measured, measureLink } from "../cost-model/measure-link.ts";
+import { type Measured, measureLink, noComputing } from "../cost-model/measure-link.ts";
 import { allToAll, PackedBits } from "../index.ts";
 import { vote } from "../testing/alone.ts";
-import { noComputing } from "../testing/on-ranks.ts";
 import { voteContract } from "../testing/vote-contract.ts";
 import { type AutoVoteScheme, auto } from "./auto.ts";
 
