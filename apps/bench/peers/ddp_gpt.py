@@ -16,6 +16,7 @@ import gpt_ddp
 import numpy
 import torch
 import torch.distributed as dist
+from lion_step import lion_step
 from torch.distributed.algorithms.ddp_comm_hooks import default_hooks
 
 task = json.loads(sys.argv[1])
@@ -29,9 +30,8 @@ class Side:
     def __init__(self, peer):
         self.model = gpt_ddp.gpt_of(task)
         self.parameters = list(self.model.parameters())
-        self.momenta = [torch.zeros_like(p) for p in self.parameters]
-        # Reused: new ones would cost page faults in every step.
-        self.scratch = [torch.empty_like(p) for p in self.parameters]
+        lion = task["lion"]
+        self.lion = lion_step(self.parameters, lion["lr"], lion["beta1"], lion["beta2"], lion["weightDecay"])
         self.taken = 0
         self.ready = 0.0  # time of the last gradient: autograd calls this hook before DDP's, which sends the gradient
         for p in self.parameters:
@@ -53,17 +53,6 @@ class Side:
 
     def loss(self, tokens, following):
         return (self.ddp if hasattr(self, "ddp") else self.model.loss)(tokens, following)
-
-    @torch.no_grad()
-    def lion(self):
-        lr, beta1, beta2, decay = (task["lion"][name] for name in ("lr", "beta1", "beta2", "weightDecay"))
-        gradients = [p.grad for p in self.parameters]
-        torch._foreach_copy_(self.scratch, self.momenta)
-        torch._foreach_lerp_(self.scratch, gradients, 1 - beta1)
-        torch._foreach_sign_(self.scratch)
-        torch._foreach_lerp_(self.momenta, gradients, 1 - beta2)
-        torch._foreach_mul_(self.parameters, 1 - lr * decay)
-        torch._foreach_add_(self.parameters, self.scratch, alpha=-lr)
 
     def step(self):
         tokens = rows[self.taken]

@@ -14,6 +14,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).parents[3] / "packages/models/src/
 
 import torch
 from gpt import Gpt
+from lion_step import lion_step
 
 shape, batch, threads = json.loads(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
 torch.set_num_threads(threads)
@@ -24,21 +25,13 @@ with torch.no_grad():
     for p in parameters:
         if p.dim() > 1:
             p.normal_(0, 0.02)
-momenta = [torch.zeros_like(p) for p in parameters]
-scratch = [torch.empty_like(p) for p in parameters]  # reused: new ones would cost page faults in every step
-lr, beta1, beta2, decay, clip = 1e-3, 0.9, 0.99, 0.1, 1.0
+clip = 1.0
+update = lion_step(parameters, lr=1e-3)
 
 
-@torch.no_grad()
 def lion():
     torch.nn.utils.clip_grad_norm_(parameters, clip, foreach=True)
-    gradients = [p.grad for p in parameters]
-    torch._foreach_copy_(scratch, momenta)
-    torch._foreach_lerp_(scratch, gradients, 1 - beta1)
-    torch._foreach_sign_(scratch)
-    torch._foreach_lerp_(momenta, gradients, 1 - beta2)
-    torch._foreach_mul_(parameters, 1 - lr * decay)
-    torch._foreach_add_(parameters, scratch, alpha=-lr)
+    update()
 
 
 def step(loss_of, lion):

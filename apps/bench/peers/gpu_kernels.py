@@ -24,6 +24,12 @@ def torch_optim(create):
     return create([parameter]).step
 
 
+def lion():
+    parameter = floats()
+    parameter.grad = floats()
+    return lion_step([parameter], lr)
+
+
 def low_rank():
     side = math.isqrt(n)
     x, p, q = floats(side * side).view(side, side), floats(side * 64).view(side, 64), floats(side * 64).view(side, 64)
@@ -58,7 +64,7 @@ def sum_of_squares():
 work = {
     "adamw": lambda: torch_optim(lambda theta: torch.optim.AdamW(theta, lr=lr, fused=True)),
     "sgd": lambda: torch_optim(lambda theta: torch.optim.SGD(theta, lr=lr, momentum=0.9, fused=True)),
-    "lion": lambda: lion_step([floats()], [floats()], lr),
+    "lion": lion,
     "low-rank": low_rank,
     "sum-of-squares": sum_of_squares,
     "bf16": lambda: converted(torch.bfloat16),

@@ -96,7 +96,7 @@ work = {
     "sgd": lambda: torch_optim(lambda: torch.optim.SGD(parameters, lr=lr, momentum=0.9, fused=True)),
     "adamw": lambda: torch_optim(lambda: torch.optim.AdamW(parameters, lr=lr, fused=True)),
     "muon": lambda: torch_optim(lambda: torch.optim.Muon(parameters, lr=lr)),
-    "lion": lambda: lion_step(parameters, gradients, lr),
+    "lion": lambda: lion_step(parameters, lr),
     "lamb": lamb,
     "dion": dion,
     "powersgd": powersgd,
