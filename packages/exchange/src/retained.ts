@@ -16,5 +16,6 @@ export function retained<X, O extends object, R>(
   if (memory === "own") return use(vector, given);
   const body = (x: BufferLike, options: O) => use(x as X, options);
   if (memory === "stays") return retaining(vector as BufferLike, given, body);
-  return retainingOnHost(vector as BufferLike, given, body, memory === "replaced" && !("into" in given));
+  const isReplaced = memory === "replaced" && (given as { into?: unknown }).into === undefined;
+  return retainingOnHost(vector as BufferLike, given, body, isReplaced);
 }

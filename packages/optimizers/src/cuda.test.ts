@@ -1,4 +1,6 @@
-import { Arena, scope } from "@terse/tensor";
+import { topK } from "@terse/codecs";
+import { openExchange } from "@terse/exchange";
+import { Arena, fromTypedArray, scope } from "@terse/tensor";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { type Algorithm, algorithms, Optimizer } from "./index.ts";
 import { Chain, input } from "./testing/chain.ts";
@@ -77,4 +79,16 @@ describe("a step on a GPU", () => {
       expect(await emulated.run(() => trainOverlapped(create, gpu))).toEqual(expected);
     },
   );
+
+  it("replaces a gradient by its compressed mean, also where `into` is given as undefined", async () => {
+    const means = (device: string) =>
+      onRanks(2, async (group) => {
+        const g = fromTypedArray(Float32Array.of(1, -2, 3, -4)).to({ device });
+        await openExchange(group).sparse(g, { codec: topK({ k: 2 }), into: undefined });
+        return [...((await g.toTypedArray()) as Float32Array)];
+      });
+    const expected = [0, 0, 3, -4];
+    expect(await means("cpu")).toEqual([expected, expected]);
+    expect(await emulated.run(() => means(gpu))).toEqual([expected, expected]);
+  });
 });
