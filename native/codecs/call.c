@@ -379,8 +379,8 @@ static size_t own_piece(const terse_codec *codec, const terse_codec_options *o) 
 }
 
 // If a piece shares no scale with another one, it is added, encoded and subtracted at once. If all elements share one
-// scale, it is computed between the addition and the rest, from what was measured of each piece that was added. Returns n, or the first refused element, after which the
-// changes are undone, but for a sum's.
+// scale, it is computed between the addition and the rest, from what was measured of each piece that was added.
+// Returns n, or the first refused element, after which the changes are undone, but for a sum's.
 static size_t feed_back(feedback *f) {
     const terse_codec *codec = f->codec;
     const terse_codec_options *o = f->options;

@@ -57,8 +57,8 @@ export interface FieldsRequest {
 }
 
 /**
- * into += scale · Σ x, or x ← it. RangeError if no field can hold the sum of this many ranks. All ranks throw a StepRefusedError,
- * before any level is sent, if one rank has a NaN or if the sum may exceed fp32.
+ * into += scale · Σ x, or x ← it. RangeError if no field can hold the sum of this many ranks. All ranks throw a
+ * StepRefusedError, before any level is sent, if one rank has a NaN or if the sum may exceed fp32.
  */
 export const sumOfFields: Kind<Floats, SumOfFieldsOptions, FieldsRequest, void, CodecMessage<"sumOfFields">> = {
   name: "sumOfFields",

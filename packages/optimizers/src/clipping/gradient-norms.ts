@@ -133,8 +133,8 @@ export class GradientNorms implements BucketNorms {
   }
 
   /**
-   * The norm of the whole gradient before clipping: of the means where gradients are averaged and this rank knows them,
-   * of its own elsewhere.
+   * The norm of the whole gradient before clipping: that which the caller knows; else of the means where gradients are
+   * averaged and this rank knows them, and of its own elsewhere.
    */
   get norm(): number {
     if (this.#known !== undefined) return this.#known;
