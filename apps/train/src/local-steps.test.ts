@@ -31,6 +31,33 @@ describe("a recipe with local steps", () => {
     expect(methodName(recipeOf(...local, ...codec))).toBe("adamw, every 10 steps sgd, codec");
   });
 
+  it("takes whole numbers of Lion's steps where every step moves an element by one learning rate", () => {
+    const lion = [
+      "optimizer.name=lion",
+      "optimizer.lr=0.001",
+      "optimizer.weightDecay=0",
+      "schedule.name=constant",
+      "schedule.warmup=0",
+    ];
+    const gradient = ["exchange.gradient.name=lion-steps", "exchange.gradient.lr=0.001", "exchange.gradient.steps=10"];
+    const all = [...local, ...lion, ...gradient];
+    expect(recipeOf(...all).exchange.gradient).toMatchObject({ name: "lion-steps", lr: 0.001, steps: 10 });
+    for (const [changes, message] of [
+      [
+        ["local=null"],
+        /exchange\.gradient\.name: lion-steps sends what local steps of Lion have moved, .* take local\.syncEvery/,
+      ],
+      [["optimizer.name=adamw"], /optimizer\.name: .* take lion/],
+      [["optimizer.weightDecay=0.1"], /optimizer\.weightDecay: .* set it to 0/],
+      [["schedule.name=cosine"], /schedule: cosine, .* take --schedule\.name=constant/],
+      [["schedule.warmup=5"], /schedule: constant with a warm-up, and/],
+      [["exchange.gradient.lr=0.002"], /exchange\.gradient\.lr: 0\.002, and optimizer\.lr is 0\.001; take the same/],
+      [["exchange.gradient.steps=9"], /exchange\.gradient\.steps: 9, and local\.syncEvery is 10; take as many/],
+      [["local.alpha=0.5"], /local\.alpha: 0\.5, .* set it to 0/],
+    ] as const)
+      expect(() => recipeOf(...all, ...changes), String(changes)).toThrow(message);
+  });
+
   it.each([
     [["local.fragments=3"], /local\.syncEvery: 10 is no multiple of local\.fragments, 3; take 9 or 12/],
     [["local.delay=10"], /local\.delay: a round leaves every 10 steps, .* from 0 to 9, got 10/],

@@ -7,8 +7,8 @@ import type { Recipe } from "./recipe-schema.ts";
 /** Where local steps do not fit the rest of a recipe, a line each. */
 export function problemsOfLocal(recipe: Recipe): string[] {
   const { local, steps, overlap, parallel, exchange } = recipe;
-  if (!local) return [];
-  const problems: string[] = [];
+  const problems = problemsOfWholeSteps(recipe);
+  if (!local) return problems;
   try {
     new RoundSchedule(local);
   } catch (error) {
@@ -53,6 +53,33 @@ export function problemsOfLocal(recipe: Recipe): string[] {
       );
   }
   return problems;
+}
+
+/** Where the steps between two rounds are no whole numbers of one learning rate, a line each. */
+function problemsOfWholeSteps(recipe: Recipe): string[] {
+  const { local, schedule, optimizer, exchange } = recipe;
+  const gradient = exchange.gradient as { name: string; lr: number; steps: number } | undefined;
+  if (gradient?.name !== "lion-steps") return [];
+  const key = "exchange.gradient";
+  if (!local)
+    return [
+      `${key}.name: lion-steps sends what local steps of Lion have moved, and there are none; take local.syncEvery, or another compression`,
+    ];
+  const whole = "moves each element by its learning rate";
+  const { lr, weightDecay = 0 } = optimizer as { lr: number; weightDecay?: number };
+  return [
+    optimizer.name !== "lion" && `optimizer.name: with ${key}.name: lion-steps a step ${whole}, as lion's; take lion`,
+    (optimizer.groups ?? []).length > 0 && `optimizer.groups: with lion-steps every step ${whole}; leave them out`,
+    weightDecay > 0 &&
+      `optimizer.weightDecay: with lion-steps every step ${whole}, and decay moves it further; set it to 0`,
+    ((schedule.name as string) !== "constant" || schedule.warmup > 0) &&
+      `schedule: ${schedule.name}${schedule.warmup > 0 ? " with a warm-up" : ""}, and with lion-steps all steps have one learning rate; take --schedule.name=constant --schedule.warmup=0`,
+    gradient.lr !== lr && `${key}.lr: ${gradient.lr}, and optimizer.lr is ${lr}; take the same`,
+    gradient.steps < local.syncEvery &&
+      `${key}.steps: ${gradient.steps}, and local.syncEvery is ${local.syncEvery}; take as many`,
+    local.alpha > 0 &&
+      `local.alpha: ${local.alpha}, and with lion-steps a rank goes on from what all have; set it to 0`,
+  ].filter((problem) => problem !== false);
 }
 
 /** What local steps do that one may not expect, a line each. */

@@ -36,7 +36,7 @@ import { signOfLevels } from "./kinds/sign-of-levels.ts";
 import { type SparseOptions, sparse } from "./kinds/sparse.ts";
 import { type SumOptions, sum } from "./kinds/sum.ts";
 import { type SumOfFieldsOptions, sumOfFields } from "./kinds/sum-of-fields.ts";
-import { sumOfLevels } from "./kinds/sum-of-levels.ts";
+import { type SumByOwnersOptions, sumOfLevels } from "./kinds/sum-of-levels.ts";
 import { sumOfLevelsDirect } from "./kinds/sum-of-levels-direct.ts";
 import { vote } from "./kinds/vote.ts";
 import type { PackedBits, Tally, Ternary } from "./packed-bits.ts";
@@ -87,8 +87,8 @@ export interface Exchange {
   /** into += scale · Σ x, or x ← it, encoded once with units that the ranks agree on first, and added exactly. */
   sumOfFields(x: Floats, options: SumOfFieldsOptions): Promise<void>;
 
-  /** into += scale · Σ q, the levels of l1 or linf, or signs with exact zeros, as whole numbers, exactly. */
-  sumOfLevels(x: Floats, options: SumOfLevelsOptions): Promise<void>;
+  /** into += scale · Σ q, or x ← it, the levels of l1 or linf, or signs with exact zeros, as whole numbers, exactly. */
+  sumOfLevels(x: Floats, options: SumByOwnersOptions): Promise<void>;
 
   /** `sumOfLevels` by one summing all-reduce of fields that are wide enough for the sum. */
   sumOfLevelsDirect(x: Floats, options: SumOfLevelsOptions): Promise<void>;

@@ -9,12 +9,20 @@ import { addLevels, levelSumsCost } from "./level-sums.ts";
 import { levelSums, levelsOf, type SumOfLevelsOptions, sendsSigns } from "./levels.ts";
 import { viaOwners } from "./via-owners.ts";
 
+export interface SumByOwnersOptions extends Omit<SumOfLevelsOptions, "into"> {
+  /** Σ q, times `scale`, is added to these n floats; it replaces x unless they are given. */
+  readonly into?: Floats | undefined;
+  /** The value of a level of l1, the same on every rank; each rank's own scale gives it unless given. */
+  readonly unit?: number | undefined;
+}
+
 /**
- * into += scale · Σ q. RangeError if the sum exceeds the fields on the way down: 8 bits, or f16's whole numbers up to
- * 2048.
+ * into += scale · Σ q, or x ← it. RangeError if the sum exceeds the fields on the way down: 8 bits, or f16's whole
+ * numbers up to 2048.
  */
-export const sumOfLevels: Kind<Floats, SumOfLevelsOptions, OwnerScheme, void, CodecMessage<"sumOfLevels">> = {
+export const sumOfLevels: Kind<Floats, SumByOwnersOptions, OwnerScheme, void, CodecMessage<"sumOfLevels">> = {
   ...viaOwners,
+  memory: "replaced",
   name: "sumOfLevels",
   ask: (x, options, { group }) => scheme(group, x, options),
   result: nothing,
@@ -22,18 +30,19 @@ export const sumOfLevels: Kind<Floats, SumOfLevelsOptions, OwnerScheme, void, Co
     messages.map(({ n, codec }) => levelSumsCost(levelSums(codec, n, ranks, wholeNumbers(codec, ranks)), rank)),
 };
 
-function scheme(group: Group, x: Floats, options: SumOfLevelsOptions): OwnerScheme {
-  const { codec, into, scale = 1 } = options;
-  checkLength("sumOfLevels", "into", into, x.length, "as x has");
+function scheme(group: Group, x: Floats, options: SumByOwnersOptions): OwnerScheme {
+  const { codec, into, scale = 1, unit } = options;
+  if (into) checkLength("sumOfLevels", "into", into, x.length, "as x has");
   checkOptions("levels", codec, x.length, options);
   const down = wholeNumbers(codec, group.size);
   const sums = levelSums(codec, x.length, group.size, down);
   const { starts } = sums.chunks;
   return {
-    ...addLevels(group, x, options, sums),
+    ...addLevels(group, x, options, sums, unit === undefined ? undefined : Float32Array.of(unit)),
     handOut(results) {
       for (const [r, wire] of results.entries())
-        if (wire.length > 0) down.decodeAdd(sliceOf(into, starts[r]!, starts[r + 1]!), wire, { scale });
+        if (wire.length > 0)
+          down[into ? "decodeAdd" : "decode"](sliceOf(into ?? x, starts[r]!, starts[r + 1]!), wire, { scale });
     },
   };
 }

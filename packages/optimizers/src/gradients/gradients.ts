@@ -2,6 +2,7 @@ import { anyCodec } from "./any-codec.ts";
 import { dgc } from "./dgc.ts";
 import { efSignsgd } from "./ef-signsgd.ts";
 import { graddrop } from "./graddrop.ts";
+import { lionSteps } from "./lion-steps.ts";
 import { powersgd } from "./powersgd.ts";
 import { qsgd } from "./qsgd.ts";
 import { terngrad } from "./terngrad.ts";
@@ -15,4 +16,5 @@ export const gradientCompressions = {
   graddrop,
   dgc,
   powersgd,
+  "lion-steps": lionSteps,
 } as const;

@@ -19,6 +19,7 @@ import {
   lambBasicOneBit,
   lion,
   lionCub,
+  lionSteps,
   muon,
   oneBitAdam,
   oneBitLamb,
@@ -105,6 +106,7 @@ const listedCompressions: Record<string, () => GradientCompression> = {
   graddrop: () => graddrop({ ratio: 0.1 }),
   dgc: () => dgc({ ratio: 0.1 }),
   powersgd: () => powersgd({ minCompressionRate: 1 }),
+  "lion-steps": () => lionSteps({ lr: 0.01, steps: 10 }),
 };
 
 /** All of the registry, on single layers. */
