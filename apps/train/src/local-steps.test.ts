@@ -39,20 +39,27 @@ describe("a recipe with local steps", () => {
       "schedule.name=constant",
       "schedule.warmup=0",
     ];
-    const gradient = ["exchange.gradient.name=lion-steps", "exchange.gradient.lr=0.001", "exchange.gradient.steps=10"];
-    const all = [...local, ...lion, ...gradient];
+    const all = [...local, ...lion, "exchange.gradient.name=lion-steps"];
+    // The unit is the run's learning rate, and the steps are those between two rounds.
     expect(recipeOf(...all).exchange.gradient).toMatchObject({ name: "lion-steps", lr: 0.001, steps: 10 });
     for (const [changes, message] of [
       [
         ["local=null"],
         /exchange\.gradient\.name: lion-steps sends what local steps of Lion have moved, .* take local\.syncEvery/,
       ],
-      [["optimizer.name=adamw"], /optimizer\.name: .* take lion/],
-      [["optimizer.weightDecay=0.1"], /optimizer\.weightDecay: .* set it to 0/],
+      [["optimizer.name=adamw"], /optimizer\.name: .* and adamw does not; take lion/],
+      [
+        ["optimizer.weightDecay=0.1"],
+        /optimizer\.weightDecay: .* set it to 0, and let a round decay as much: local\.optimizer\.weightDecay=0\.001/,
+      ],
       [["schedule.name=cosine"], /schedule: cosine, .* take --schedule\.name=constant/],
       [["schedule.warmup=5"], /schedule: constant with a warm-up, and/],
-      [["exchange.gradient.lr=0.002"], /exchange\.gradient\.lr: 0\.002, and optimizer\.lr is 0\.001; take the same/],
-      [["exchange.gradient.steps=9"], /exchange\.gradient\.steps: 9, and local\.syncEvery is 10; take as many/],
+      [["exchange.gradient.lr=0.002"], /exchange\.gradient\.lr: 0\.002, and optimizer\.lr is 0\.001; leave it out/],
+      [["exchange.gradient.steps=9"], /exchange\.gradient\.steps: 9, and local\.syncEvery is 10; leave it out/],
+      [
+        ["local.syncEvery=200"],
+        /local\.syncEvery: lion-steps has whole numbers for up to 127 steps, got 200; take fewer/,
+      ],
       [["local.alpha=0.5"], /local\.alpha: 0\.5, .* set it to 0/],
     ] as const)
       expect(() => recipeOf(...all, ...changes), String(changes)).toThrow(message);

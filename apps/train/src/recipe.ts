@@ -5,7 +5,7 @@ import { algorithms, gradientCompressions } from "@terse/optimizers";
 import { lineOf, nearest, OptionsError, parseOptions } from "@terse/options";
 import { problemsOfAdapter } from "./adapter/problems.ts";
 import { problemsOfStop } from "./best-so-far.ts";
-import { problemsOfLocal, remarksOnLocal } from "./local-steps.ts";
+import { problemsOfLocal, remarksOnLocal, withWholeSteps } from "./local-steps.ts";
 import { methodsInRun } from "./methods-in-run.ts";
 import { checkGradients, problemsOfOptimizers } from "./parameter-groups.ts";
 import { type Recipe, recipeSchema, standardOuter } from "./recipe-schema.ts";
@@ -115,7 +115,8 @@ function problemsOfSections(tree: unknown): string[] {
  * A recipe whose shares of the run have become steps. Throws `OptionsError` where keys of two sections contradict each
  * other.
  */
-export function checkedRecipe(read: Recipe): Recipe {
+export function checkedRecipe(given: Recipe): Recipe {
+  const read = withWholeSteps(given);
   const { sections, problems } = methodsInRun(read);
   const all = [
     ...problemsOfOptimizers(read),

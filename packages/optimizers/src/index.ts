@@ -28,7 +28,7 @@ export { efSignsgd } from "./gradients/ef-signsgd.ts";
 export { graddrop } from "./gradients/graddrop.ts";
 export type { GradientCompression } from "./gradients/gradient-compression.ts";
 export { gradientCompressions } from "./gradients/gradients.ts";
-export { lionSteps } from "./gradients/lion-steps.ts";
+export { lionSteps, mostLionSteps } from "./gradients/lion-steps.ts";
 export { powersgd } from "./gradients/powersgd.ts";
 export { qsgd } from "./gradients/qsgd.ts";
 export { terngrad } from "./gradients/terngrad.ts";

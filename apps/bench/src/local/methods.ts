@@ -57,6 +57,15 @@ const adamw = (syncEvery: number, more: Partial<LocalMethod>): LocalMethod => ({
   search: ["lr"],
   ...more,
 });
+/** Lion with steps of one length, so that they are whole numbers of it. */
+const lion = (more: Partial<LocalMethod>): LocalMethod => ({
+  inside: "lion",
+  syncEvery: 10,
+  outer: mean,
+  search: ["lr"],
+  ...more,
+  changes: ["optimizer.weightDecay=0", "schedule.name=constant", "schedule.warmup=0", ...(more.changes ?? [])],
+});
 /** As DiLoCo and SparseLoCo have it: the momentum of the outer step is theirs, and its rate is searched. */
 const ofPaper = ["lr", "outer_lr"] as const;
 const diloco = { outer: { lr: 0.7, momentum: 0.9 }, search: ofPaper };
@@ -86,6 +95,8 @@ export const methods: Readonly<Record<string, LocalMethod>> = {
   "diloco-5": adamw(5, diloco),
   "diloco-10": adamw(10, diloco),
   "sparse-loco-10": adamw(10, { changes: sparse, search: ofPaper }),
+  "lion-10-f32": lion({}),
+  "lion-10-whole-numbers": lion({ changes: ["exchange.gradient.name=lion-steps"], search: "lion-10-f32" }),
   "muon-2000-steps": { inside: "muon", outer: mean, changes: [], search: [], steps: 2000 },
   "muon-5-8-bits-2000-steps": muon(5, "8-bits", { steps: 2000 }),
   "muon-20-8-bits-2000-steps": muon(20, "8-bits", { steps: 2000 }),

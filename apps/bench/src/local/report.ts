@@ -88,6 +88,8 @@ const sentences: readonly (readonly [names: RegExp, sentence: string])[] = [
     "Rows of 8 bits, f32 and means of 4 bits, and variants, take the settings of 4 bits.",
   ],
   [/^(diloco|sparse)/, "DiLoCo and SparseLoCo keep the momentum of their papers."],
+  [/^lion-/, "lion: plain means, and steps of one rate without weight decay, which are whole numbers of it."],
+  [/-whole-numbers/, "Whole numbers: lion-steps, which loses nothing, with the settings of f32."],
   [/^adamw-/, "adamw: plain means, without momentum."],
 ];
 

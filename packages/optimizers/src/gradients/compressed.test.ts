@@ -21,7 +21,6 @@ import {
   efSignsgd,
   type GradientCompression,
   graddrop,
-  gradientCompressions,
   lionCub,
   muon,
   Optimizer,
@@ -31,6 +30,7 @@ import {
   terngrad,
 } from "../index.ts";
 import { Chain, layers } from "../testing/chain.ts";
+import { compressions } from "../testing/methods.ts";
 import { onRanks } from "../testing/on-ranks.ts";
 import { until } from "../testing/until.ts";
 
@@ -178,9 +178,7 @@ describe("an algorithm whose gradients are compressed", () => {
   });
 
   it("frees every tensor that a step makes, under every compression", async () => {
-    const options: Record<string, object> = { codec: { codec: "scaled-sign" }, powersgd: { minCompressionRate: 1 } };
-    for (const [name, create] of Object.entries(gradientCompressions)) {
-      const compression = () => (create as (options: object) => GradientCompression)(options[name] ?? {});
+    for (const [name, compression] of Object.entries(compressions)) {
       const [tensors] = await onRanks(1, async (group) => {
         const arena = new Arena(new Chain());
         await using optimizer = new Optimizer(arena, group, { algorithm: compressed(sgd(), compression()) });

@@ -67,5 +67,7 @@ describe("whole numbers of Lion's steps", () => {
   it("refuses more steps than a level has bits for", () => {
     for (const steps of [0, 128, 1.5]) expect(() => lionSteps({ lr: 0.1, steps })).toThrow(/lion-steps\.steps/);
     expect(() => lionSteps({ lr: 0, steps: 10 })).toThrow(/lion-steps\.lr/);
+    expect(() => lionSteps({ steps: 10 })).toThrow(/lion-steps\.lr: lion-steps needs it; give Lion's learning rate/);
+    expect(() => lionSteps({ lr: 0.1 })).toThrow(/lion-steps\.steps: lion-steps needs it; give the steps/);
   });
 });

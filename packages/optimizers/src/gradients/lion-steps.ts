@@ -13,23 +13,37 @@
  * Sent per step: 1 message, ⌈log₂(2 H + 1)⌉ bits an element up, and up to 8, or 16, that hold P H down: `sumOfLevels`.
  */
 import { type Codec, l1 } from "@terse/codecs";
-import { positiveFloat, v } from "@terse/options";
+import { type Conflict, positiveFloat, positiveInteger, v } from "@terse/options";
 import { define } from "../define.ts";
 import type { CompressionRules } from "./gradient-compression.ts";
 
+/** Levels of 8 bits, the most that `l1` writes. */
+export const mostLionSteps = 127;
+
 const options = v.object({
-  lr: positiveFloat, // η of Lion, the same in all steps
-  steps: v.pipe(v.number(), v.safeInteger(), v.minValue(1), v.maxValue(127)), // H, the most between two rounds
+  lr: v.optional(positiveFloat), // η of Lion, the same in all steps
+  steps: v.optional(v.pipe(positiveInteger, v.maxValue(mostLionSteps))), // H, the most between two rounds
+});
+
+type Options = v.InferOutput<typeof options>;
+
+/** A recipe takes them from its other sections. */
+const needed = (option: keyof Options, remedy: string): Conflict<Options> => ({
+  option,
+  when: (given) => given[option] === undefined,
+  because: () => "lion-steps needs it",
+  remedy,
 });
 
 /** What local steps of Lion have moved, as whole numbers of learning rates. Chen et al. 2023, Algorithm 2. */
 export const lionSteps = define({
   name: "lion-steps",
   options,
+  conflicts: [needed("lr", "give Lion's learning rate"), needed("steps", "give the steps between two rounds")],
 
-  create({ lr, steps }): CompressionRules {
-    const bits = Math.max(2, Math.ceil(Math.log2(2 * steps + 1)));
-    const codec = l1({ bits, side: steps, unscaled: true }) as Codec;
+  create(given): CompressionRules {
+    const { lr, steps } = given as Required<Options>;
+    const codec = l1({ bits: Math.ceil(Math.log2(2 * steps + 1)), side: steps, unscaled: true }) as Codec;
     return {
       splits: "anywhere",
 
