@@ -8,19 +8,11 @@ import {
   type Parameters,
   refuseGone,
 } from "@terse/native-codecs";
+import { BadWireError, type Codec, type Takes } from "./codec.ts";
 import { widthOf } from "./shared/fields/fields.ts";
+import { refuseOverlap } from "./shared/overlap.ts";
 import { largestFloat } from "./shared/rounding.ts";
 import { scaleGroupCount } from "./shared/scale-groups/scale-groups.ts";
-
-/** Which options a codec's `encode` takes beside the floats. */
-export interface Takes {
-  readonly zero?: boolean;
-  readonly hold?: boolean;
-  /** seed and step, and perhaps index. */
-  readonly random?: boolean;
-  /** units, if the parameters say unscaled. */
-  readonly units?: boolean;
-}
 
 export function checkBytes(where: string, what: string, bytes: Uint8Array, expected: number, holds: string): void {
   if (!(bytes instanceof Uint8Array)) throw new TypeError(`${where}: ${what} must be a Uint8Array.`);
@@ -129,3 +121,40 @@ export function checkUnits(
       `${where}: unit ${bad} is ${units[bad]}, and must be 0 or more, and times ${2 ** widthOf(of) - 1} finite in fp32.`,
     );
 }
+
+type Wires = Pick<Codec, "takes" | "parameters" | "wireBytes">;
+
+export function checkEncoding(
+  { takes, parameters, wireBytes }: Wires,
+  where: string,
+  wire: Uint8Array,
+  x: Floats,
+  call: EncodeCall,
+  what = "x",
+): void {
+  checkFloats(where, what, x);
+  checkBytes(where, "wire", wire, wireBytes(x.length), `${x.length} floats`);
+  checkCall(where, takes, call, x.length);
+  checkUnits(where, takes, call.units, x.length, parameters);
+  refuseOverlap(where, "wire", wire, { [what]: x, hold: call.hold, units: call.units });
+}
+
+/** Other ranks' wires, whose sum is added to `error`. */
+export function checkWires(
+  { wireBytes }: Wires,
+  where: string,
+  wire: Uint8Array,
+  wires: readonly Uint8Array[],
+  error: Floats,
+): void {
+  for (const [r, one] of wires.entries()) {
+    checkBytes(where, `wires[${r}]`, one, wireBytes(error.length), `${error.length} floats`);
+    refuseOverlap(where, "wire", wire, { [`wires[${r}]`]: one });
+    refuseOverlap(where, "error", error, { [`wires[${r}]`]: one });
+  }
+}
+
+export const badWire = (where: string, parameters: Parameters): BadWireError =>
+  new BadWireError(
+    `${where}: no encoder writes such a wire: it was damaged, or written with other parameters than ${JSON.stringify(parameters)}.`,
+  );

@@ -1,31 +1,7 @@
-import {
-  type CodecKernel,
-  type DecodeCall,
-  type EncodeCall,
-  type Floats,
-  codecs as nativeCodecs,
-  levels as nativeLevels,
-  type Parameters,
-  refuseGone,
-  type Sign,
-} from "@terse/native-codecs";
-import {
-  accept,
-  checkBytes,
-  checkCall,
-  checkedDecay,
-  checkFactor,
-  checkFloats,
-  checkHold,
-  checkUnits,
-  type Takes,
-} from "./arguments.ts";
-import { choose, implementations } from "./implementation.ts";
+/** What a codec is, and what defines one. */
+import type { CodecKernel, EncodeCall, Floats, Parameters, Sign } from "@terse/native-codecs";
 import type { KeptElements } from "./shared/indices/indices.ts";
-import { refuseOverlap } from "./shared/overlap.ts";
-import { checkWhole } from "./shared/parameters.ts";
 import type { RandomStream } from "./shared/random/random.ts";
-import { scaleGroupCount, segmentsWithin } from "./shared/scale-groups/scale-groups.ts";
 
 /**
  * A wire format for vectors of floats. Wires are little-endian, least significant bit first, pad bits 0.
@@ -98,6 +74,16 @@ export interface Codec<Call extends EncodeCall = EncodeCall> {
    * the codec cannot compute scales apart from encoding.
    */
   scales(x: Floats, into?: Float32Array): Float32Array;
+}
+
+/** Which options a codec's `encode` takes beside the floats. */
+export interface Takes {
+  readonly zero?: boolean;
+  readonly hold?: boolean;
+  /** seed and step, and perhaps index. */
+  readonly random?: boolean;
+  /** units, if the parameters say unscaled. */
+  readonly units?: boolean;
 }
 
 // biome-ignore lint/complexity/noBannedTypes: "every option may be left out" is exactly what {} asks.
@@ -204,240 +190,4 @@ export interface Definition extends CodecKernel {
 /** No encoder writes such a wire: it was damaged, or written with other parameters. */
 export class BadWireError extends RangeError {
   override name = "BadWireError";
-}
-
-/**
- * The public object of a codec: it checks arguments and runs the best implementation. `checked`: parameters that the
- * factory has checked.
- */
-// @__NO_SIDE_EFFECTS__
-export function codec<Call extends EncodeCall>(definition: Definition, checked: Parameters = {}): Codec<Call> {
-  const parameters = kept(checked);
-  const kernel = kernelOf(definition);
-  const { name, takes } = definition;
-  const wireBytes = (n: number): number => {
-    checkWhole(`${name}.wireBytes`, "n", n, 0);
-    return definition.wireBytes(n, parameters);
-  };
-
-  const decodeBy =
-    (method: "decodeAdd" | "decode", what: string): Codec["decodeAdd"] =>
-    (to, wire, { scale = 1, hold, units } = {}) => {
-      const where = `${name}.${method}`;
-      checkFloats(where, what, to);
-      checkBytes(where, "wire", wire, wireBytes(to.length), `${to.length} floats`);
-      checkHold(where, takes, hold, to.length);
-      checkUnits(where, takes, units, to.length, parameters);
-      refuseOverlap(where, what, to, { wire, hold, units });
-      checkFactor(where, "scale", scale);
-      const { [method]: run, decodeAdd } = kernel();
-      if (!run) floats(to).fill(0);
-      if (!(run ?? decodeAdd)(to, wire, parameters, { scale, hold, units })) throw badWire(where, parameters);
-    };
-
-  const self: Codec<Call> = {
-    name,
-    parameters,
-    takes,
-    layout: definition.layout?.(parameters),
-    alignment: leastCommonMultiple(
-      takes.random ? 64 : 8,
-      definition.blockLength?.(parameters) ?? parameters.block ?? 1,
-    ),
-    get summable() {
-      return definition.summable?.(parameters);
-    },
-    kept: definition.kept && ((n) => definition.kept!(n, parameters)),
-    get implementation() {
-      return kernel().implementation;
-    },
-    kernels: () => implementations(definition, nativeCodecs).kernels,
-    forPart(begin, end, n) {
-      const part = (definition.partParameters ?? segmentsCut)(parameters, begin, end, n);
-      return part === parameters ? self : codec(definition, part);
-    },
-    wireBytes,
-
-    encode(wire, x, given: EncodeCall = {}) {
-      const where = `${name}.encode`;
-      const call = { ...given }; // copied before any length is read: a getter could change an array
-      checkEncoding(self, where, wire, x, call);
-      accept(where, kernel().encode(wire, x, parameters, call), x);
-    },
-
-    encodeWithFeedback(wire, x, error, given: EncodeCall = {}) {
-      const where = `${name}.encodeWithFeedback`;
-      const call = { ...given };
-      checkEncoding(self, where, wire, x, call);
-      checkFloats(where, "error", error);
-      if (error.length !== x.length)
-        throw new RangeError(
-          `${where}: error has ${error.length} floats, and x has ${x.length}; give it as many, zeros at first.`,
-        );
-      refuseOverlap(where, "error", error, { x, wire, hold: call.hold, units: call.units });
-      const decay = checkedDecay(where, call.decay);
-      const native = kernel();
-      const accepted = native.encodeWithFeedback
-        ? native.encodeWithFeedback(wire, x, error, parameters, call)
-        : withFeedback(native, wire, floats(x), floats(error), parameters, call);
-      accept(where, accepted, x, { error, decay });
-    },
-
-    encodeSumWithFeedback(wire, wires, error, given: EncodeCall & { scale?: number | undefined } = {}) {
-      const where = `${name}.encodeSumWithFeedback`;
-      const call = { ...given, scale: given.scale ?? 1 };
-      const all = [...wires];
-      checkEncoding(self, where, wire, error, call, "error");
-      checkWires(self, where, wire, all, error);
-      refuseOverlap(where, "error", error, { hold: call.hold, units: call.units });
-      checkedDecay(where, call.decay);
-      checkFactor(where, "scale", call.scale);
-      const native = kernel();
-      const accepted = native.encodeSumWithFeedback
-        ? native.encodeSumWithFeedback(wire, all, error, parameters, call)
-        : sumWithFeedback(native, wire, all, floats(error), parameters, call);
-      if (accepted < 0) throw badWire(where, parameters);
-      accept(where, accepted, error, undefined, "the sum");
-    },
-
-    decodeAdd: decodeBy("decodeAdd", "sum"),
-    decode: decodeBy("decode", "x"),
-
-    scales(x, into) {
-      const where = `${name}.scales`;
-      checkFloats(where, "x", x);
-      const compute = kernel().scales;
-      if (!compute) throw new TypeError(`${where}: this codec computes no scales apart from encoding; call encode.`);
-      const groups = scaleGroupCount(x.length, parameters);
-      const scales = into ?? new Float32Array(groups);
-      if (!(scales instanceof Float32Array)) throw new TypeError(`${where}: into must be a Float32Array.`);
-      refuseGone(where, "into", scales);
-      if (scales.length !== groups)
-        throw new RangeError(
-          `${where}: into has ${scales.length} elements, and ${x.length} floats have ${groups} scale groups; give one for each.`,
-        );
-      refuseOverlap(where, "into", scales, { x });
-      accept(where, compute(scales, x, parameters), x);
-      return scales;
-    },
-  };
-  return self;
-}
-
-/** Chooses at the first call, so that a program may say before which implementation it wants. */
-// @__NO_SIDE_EFFECTS__
-export function kernelOf(definition: Definition): () => CodecKernel {
-  let chosen: CodecKernel | undefined;
-  return () => (chosen ??= choose(implementations(definition, nativeCodecs), nativeLevels));
-}
-
-type Wires = Pick<Codec, "takes" | "parameters" | "wireBytes">;
-
-export function checkEncoding(
-  { takes, parameters, wireBytes }: Wires,
-  where: string,
-  wire: Uint8Array,
-  x: Floats,
-  call: EncodeCall,
-  what = "x",
-): void {
-  checkFloats(where, what, x);
-  checkBytes(where, "wire", wire, wireBytes(x.length), `${x.length} floats`);
-  checkCall(where, takes, call, x.length);
-  checkUnits(where, takes, call.units, x.length, parameters);
-  refuseOverlap(where, "wire", wire, { [what]: x, hold: call.hold, units: call.units });
-}
-
-/** Other ranks' wires, whose sum is added to `error`. */
-export function checkWires(
-  { wireBytes }: Wires,
-  where: string,
-  wire: Uint8Array,
-  wires: readonly Uint8Array[],
-  error: Floats,
-): void {
-  for (const [r, one] of wires.entries()) {
-    checkBytes(where, `wires[${r}]`, one, wireBytes(error.length), `${error.length} floats`);
-    refuseOverlap(where, "wire", wire, { [`wires[${r}]`]: one });
-    refuseOverlap(where, "error", error, { [`wires[${r}]`]: one });
-  }
-}
-
-export const badWire = (where: string, parameters: Parameters): BadWireError =>
-  new BadWireError(
-    `${where}: no encoder writes such a wire: it was damaged, or written with other parameters than ${JSON.stringify(parameters)}.`,
-  );
-
-function segmentsCut(parameters: Parameters, begin: number, end: number): Parameters {
-  const { segments } = parameters;
-  if (!segments) return parameters;
-  return { ...parameters, segments: segmentsWithin(segments, begin, end).map(({ length }) => length) };
-}
-
-/** The least common multiple of a power of two and a whole number. */
-function leastCommonMultiple(power: number, of: number): number {
-  let multiple = of;
-  while (multiple % power !== 0) multiple *= 2;
-  return multiple;
-}
-
-/** A frozen copy, which the caller cannot change. */
-function kept({ segments, ...others }: Parameters): Parameters {
-  return Object.freeze({ ...others, ...(segments && { segments: Object.freeze([...segments]) }) });
-}
-
-/**
- * error = decay · error + x, wire = encode(error), error −= decode(wire), in three passes. As
- * terse_codec_encode_with_feedback.
- */
-export function withFeedback(
-  kernel: CodecKernel,
-  wire: Uint8Array,
-  x: Float32Array,
-  error: Float32Array,
-  parameters: Parameters,
-  call: EncodeCall,
-): number {
-  const bad = x.findIndex((value) => !Number.isFinite(value));
-  if (bad >= 0) return bad;
-  const decay = Math.fround(call.decay ?? 1);
-  const sum = error.map((value, i) => Math.fround(decay * value) + x[i]!);
-  const accepted = kernel.encode(wire, sum, parameters, call);
-  if (accepted < x.length) return accepted;
-  error.set(sum);
-  kernel.decodeAdd(error, wire, parameters, { ...call, scale: -1 });
-  return accepted;
-}
-
-/**
- * error = decay · error + scale Σ decode(wires), wire = encode(error), error −= decode(wire), one after the other. As
- * terse_codec_encode_sum_with_feedback; −1 is a bad wire.
- */
-export function sumWithFeedback(
-  kernel: CodecKernel,
-  wire: Uint8Array,
-  wires: readonly Uint8Array[],
-  error: Float32Array,
-  parameters: Parameters,
-  call: EncodeCall & DecodeCall,
-): number {
-  const decay = Math.fround(call.decay ?? 1);
-  for (const [i, value] of error.entries()) error[i] = decay * value;
-  for (const one of wires) if (!kernel.decodeAdd(error, one, parameters, call)) return -1;
-  const accepted = kernel.encode(wire, error, parameters, call);
-  if (accepted === error.length) kernel.decodeAdd(error, wire, parameters, { ...call, scale: -1 });
-  return accepted;
-}
-
-/** Floats as the TypeScript definitions read them: no pointers, and fewer than 2³¹, because they shift indices. */
-export function floats(x: Floats): Float32Array {
-  if (!(x instanceof Float32Array))
-    throw new TypeError(
-      "the TypeScript implementation reads Float32Array only, not memory behind a pointer: build the native addon with `./terse setup`, or copy to a Float32Array.",
-    );
-  if (x.length >= 2 ** 31)
-    throw new RangeError(
-      `the TypeScript implementation takes at most ${2 ** 31 - 1} floats, got ${x.length}: build the native addon with \`./terse setup\`, or encode parts.`,
-    );
-  return x;
 }

@@ -1,7 +1,8 @@
 /** A codec of one magnitude, with the passes of 1-bit Adam and 1-bit LAMB that compensate errors while they encode. */
 import type { EncodeCall, Floats } from "@terse/native-codecs";
-import { accept, checkFactor, checkFloats } from "./arguments.ts";
-import { badWire, type Codec, checkEncoding, checkWires, type Definition, kernelOf } from "./codec.ts";
+import { accept, badWire, checkEncoding, checkFactor, checkFloats, checkWires } from "./arguments.ts";
+import { kernelOf } from "./checked-codec.ts";
+import type { Codec, Definition } from "./codec.ts";
 import { refuseOverlap } from "./shared/overlap.ts";
 
 export interface Compensating {

@@ -6,7 +6,6 @@ export {
   type Sign,
   type Vote,
 } from "@terse/native-codecs";
-export type { Takes } from "./arguments.ts";
 export {
   BadWireError,
   type ChosenParameter,
@@ -16,6 +15,7 @@ export {
   type Layout,
   type OfGradients,
   type Summable,
+  type Takes,
   type Units,
   type Zeros,
 } from "./codec.ts";

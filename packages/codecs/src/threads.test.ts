@@ -1,12 +1,13 @@
 import type { EncodeCall, Parameters } from "@terse/native-codecs";
 import { NotFiniteError } from "@terse/native-codecs";
 import { afterEach, describe, expect, it } from "vitest";
-import { type Codec, withFeedback } from "./codec.ts";
+import type { Codec } from "./codec.ts";
 import { definition as dctTopK } from "./codecs/dct-top-k/dct-top-k.ts";
 import { definition as f16 } from "./codecs/f16/f16.ts";
 import { definition as l1 } from "./codecs/l1/l1.ts";
 import { definition as qsgd } from "./codecs/qsgd/qsgd.ts";
 import { codecNamed, codecs } from "./codecs.ts";
+import { withFeedback } from "./plain-feedback.ts";
 import { goldenFrames } from "./testing/golden-frames.ts";
 import { gradients } from "./testing/inputs.ts";
 import { useThreads } from "./threads.ts";

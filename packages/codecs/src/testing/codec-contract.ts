@@ -11,9 +11,10 @@ import {
   type Parameters,
 } from "@terse/native-codecs";
 import { describe, expect, it } from "vitest";
-import { type Definition, sumWithFeedback, withFeedback } from "../codec.ts";
+import type { Definition } from "../codec.ts";
 import { codecNamed } from "../codecs.ts";
 import { implementations } from "../implementation.ts";
+import { sumWithFeedback, withFeedback } from "../plain-feedback.ts";
 import { scaleGroupsWithin } from "../shared/scale-groups/scale-groups.ts";
 import { fromHex, toHex } from "./hex.ts";
 import { anyBytes, anyFloats } from "./inputs.ts";

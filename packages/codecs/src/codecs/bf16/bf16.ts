@@ -4,7 +4,7 @@
  *
  * This file is the definition, with shared/half-floats/half-floats.ts: bf16.c, bf16_avx2.c, … write the same bytes.
  */
-import { codec } from "../../codec.ts";
+import { codec } from "../../checked-codec.ts";
 import { halves } from "../../shared/half-floats/half-floats.ts";
 
 export const definition = halves({ name: "bf16", fraction: 7, least: -126 });

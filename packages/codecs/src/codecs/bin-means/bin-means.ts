@@ -13,8 +13,10 @@
  * Quantization in PCM". This file is the definition: bin_means.c, bin_means_avx2.c, … write the same bytes.
  */
 import type { Parameters } from "@terse/native-codecs";
-import { codec, type Definition, floats } from "../../codec.ts";
+import { codec } from "../../checked-codec.ts";
+import type { Definition } from "../../codec.ts";
 import { field, fieldBytes, setField } from "../../shared/fields/fields.ts";
+import { floats } from "../../shared/floats.ts";
 import { meansOfBins } from "../../shared/means-of-bins/means-of-bins.ts";
 import { checkNames, checkScaleGroups, checkWhole } from "../../shared/parameters.ts";
 import { firstNotFinite, sumOfSquares } from "../../shared/reductions/reductions.ts";

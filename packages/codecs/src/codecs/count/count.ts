@@ -11,8 +11,10 @@
  * into the next. This file is the definition: count.c, count_avx2.c, … write the same bytes.
  */
 import type { Parameters } from "@terse/native-codecs";
-import { type Codec, codec, type Definition, floats, type Zeros } from "../../codec.ts";
+import { codec } from "../../checked-codec.ts";
+import type { Codec, Definition, Zeros } from "../../codec.ts";
 import { checkedFields, field, fieldBytes, setField, widthOf } from "../../shared/fields/fields.ts";
+import { floats } from "../../shared/floats.ts";
 import { checkNames, checkWhole } from "../../shared/parameters.ts";
 
 export const definition: Definition = {

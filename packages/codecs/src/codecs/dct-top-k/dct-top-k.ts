@@ -10,7 +10,9 @@
  * This file is the definition: dct_top_k.c, dct_top_k_avx2.c, … write the same bytes.
  */
 import type { Parameters } from "@terse/native-codecs";
-import { type Codec, codec, type Definition, floats } from "../../codec.ts";
+import { codec } from "../../checked-codec.ts";
+import type { Codec, Definition } from "../../codec.ts";
+import { floats } from "../../shared/floats.ts";
 import { indexBytes, largest, readChosen, writeChosen } from "../../shared/indices/indices.ts";
 import { checkNames, checkWhole } from "../../shared/parameters.ts";
 import { dct, inverseDct } from "./dct.ts";

@@ -3,7 +3,7 @@
  *
  * This file is the definition, with shared/half-floats/half-floats.ts: f16.c, f16_avx2.c, … write the same bytes.
  */
-import { codec } from "../../codec.ts";
+import { codec } from "../../checked-codec.ts";
 import { halves } from "../../shared/half-floats/half-floats.ts";
 
 export const definition = halves({ name: "f16", fraction: 10, least: -14 });

@@ -8,7 +8,9 @@
  * The wire: scales, one fp32 per scale group, then a byte per float in two's complement. Scaling is in fp64.
  * This file is the definition: int8.c, int8_avx2.c, … write the same bytes.
  */
-import { codec, type Definition, floats } from "../../codec.ts";
+import { codec } from "../../checked-codec.ts";
+import type { Definition } from "../../codec.ts";
+import { floats } from "../../shared/floats.ts";
 import { summableLevels } from "../../shared/levels/levels.ts";
 import { checkNames, checkScaleGroups } from "../../shared/parameters.ts";
 import { firstNotFinite, largest } from "../../shared/reductions/reductions.ts";

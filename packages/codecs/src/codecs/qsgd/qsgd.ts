@@ -10,7 +10,9 @@
  *
  * This file is the definition: qsgd.c, qsgd_avx2.c, … write the same bytes.
  */
-import { type Codec, codec } from "../../codec.ts";
+
+import { codec } from "../../checked-codec.ts";
+import type { Codec } from "../../codec.ts";
 import { checkedLevels, levels, summableLevels } from "../../shared/levels/levels.ts";
 import { evenly, stochastic } from "../../shared/levels/stochastic.ts";
 import type { RandomStream } from "../../shared/random/random.ts";

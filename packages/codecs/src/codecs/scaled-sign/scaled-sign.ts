@@ -12,8 +12,10 @@
  * scaled_sign_avx2.c, … write the same bytes.
  */
 import type { SumCall } from "@terse/native-codecs";
-import { BadWireError, codec, type Definition, floats, type Zeros } from "../../codec.ts";
+import { codec } from "../../checked-codec.ts";
+import { BadWireError, type Definition, type Zeros } from "../../codec.ts";
 import { compensating } from "../../compensating.ts";
+import { floats } from "../../shared/floats.ts";
 import { checkNames, checkScaleGroups } from "../../shared/parameters.ts";
 import { firstNotFinite, sumOfSquares } from "../../shared/reductions/reductions.ts";
 import { fma } from "../../shared/rounding.ts";

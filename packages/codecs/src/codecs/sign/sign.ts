@@ -7,7 +7,9 @@
  * A masked element (bit 1 in `hold`, packed the same way) is written as 0 and decodes to nothing.
  * This file is the definition: sign.c, sign_avx2.c, … write the same bytes.
  */
-import { codec, type Definition, floats, type Zeros } from "../../codec.ts";
+import { codec } from "../../checked-codec.ts";
+import type { Definition, Zeros } from "../../codec.ts";
+import { floats } from "../../shared/floats.ts";
 
 export const definition: Definition = {
   name: "sign",

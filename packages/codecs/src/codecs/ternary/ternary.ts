@@ -8,7 +8,9 @@
  * The planes are those of majorityOrZero. This file is the definition: ternary.c, ternary_avx2.c, … write the same
  * bytes.
  */
-import { codec, type Definition, floats } from "../../codec.ts";
+import { codec } from "../../checked-codec.ts";
+import type { Definition } from "../../codec.ts";
+import { floats } from "../../shared/floats.ts";
 
 export const definition: Definition = {
   name: "ternary",

@@ -15,7 +15,9 @@
  * If all elements of a scale group are equal, σ = 0 and the group is not clipped. Scaling and drawing are in fp64.
  * This file is the definition: terngrad.c, terngrad_avx2.c, … write the same bytes.
  */
-import { codec, type Definition, floats } from "../../codec.ts";
+import { codec } from "../../checked-codec.ts";
+import type { Definition } from "../../codec.ts";
+import { floats } from "../../shared/floats.ts";
 import { checkNames, checkScaleGroups, ParameterError } from "../../shared/parameters.ts";
 import { draws, type RandomStream } from "../../shared/random/random.ts";
 import { deviation, firstNotFinite, largest } from "../../shared/reductions/reductions.ts";

@@ -1,8 +1,8 @@
 import { codecs as nativeCodecs, type Parameters } from "@terse/native-codecs";
 import { describe, expect, it } from "vitest";
-import { withFeedback } from "../../codec.ts";
 import { codecNamed } from "../../codecs.ts";
 import { implementations } from "../../implementation.ts";
+import { withFeedback } from "../../plain-feedback.ts";
 import { indexCodings } from "../../shared/indices/indices.ts";
 import { codecContract, vectorsBeside } from "../../testing/codec-contract.ts";
 import { toHex } from "../../testing/hex.ts";

@@ -9,7 +9,9 @@
  * kept-values.ts: top_k.c, top_k_avx2.c, … write the same bytes.
  */
 import type { Parameters } from "@terse/native-codecs";
-import { type Codec, codec, type Definition, floats } from "../../codec.ts";
+import { codec } from "../../checked-codec.ts";
+import type { Codec, Definition } from "../../codec.ts";
+import { floats } from "../../shared/floats.ts";
 import {
   type Indices,
   indexBytes,

@@ -8,7 +8,8 @@
  * bf16 and f16 differ only in p and the least exponent. Numbers that would round to infinity are refused, and so is a
  * wire with infinity or NaN.
  */
-import { type Definition, floats } from "../../codec.ts";
+import type { Definition } from "../../codec.ts";
+import { floats } from "../floats.ts";
 import { roundHalfEven } from "../rounding.ts";
 
 export interface HalfFormat {

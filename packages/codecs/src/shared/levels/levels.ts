@@ -10,9 +10,9 @@
  * to fp32((Σ q) · unit); 0 where the unit is 0.
  */
 import type { EncodeCall, Parameters } from "@terse/native-codecs";
-import type { Takes } from "../../arguments.ts";
-import { type Codec, type Definition, floats, type OfGradients, type Summable } from "../../codec.ts";
+import type { Codec, Definition, OfGradients, Summable, Takes } from "../../codec.ts";
 import { checkedFields, field, fieldBytes, setField, widthOf } from "../fields/fields.ts";
+import { floats } from "../floats.ts";
 import { checkNames, checkScaleGroups, checkWhole } from "../parameters.ts";
 import { firstNotFinite, largest } from "../reductions/reductions.ts";
 import { largestFloat } from "../rounding.ts";

@@ -1,0 +1,171 @@
+/** From a definition to the codec that users have. */
+import {
+  type CodecKernel,
+  type EncodeCall,
+  codecs as nativeCodecs,
+  levels as nativeLevels,
+  type Parameters,
+  refuseGone,
+} from "@terse/native-codecs";
+import {
+  accept,
+  badWire,
+  checkBytes,
+  checkEncoding,
+  checkedDecay,
+  checkFactor,
+  checkFloats,
+  checkHold,
+  checkUnits,
+  checkWires,
+} from "./arguments.ts";
+import type { Codec, Definition } from "./codec.ts";
+import { choose, implementations } from "./implementation.ts";
+import { sumWithFeedback, withFeedback } from "./plain-feedback.ts";
+import { floats } from "./shared/floats.ts";
+import { refuseOverlap } from "./shared/overlap.ts";
+import { checkWhole } from "./shared/parameters.ts";
+import { scaleGroupCount, segmentsWithin } from "./shared/scale-groups/scale-groups.ts";
+
+/**
+ * The codec of a definition: it checks its arguments, and runs the best implementation. `checked`: parameters that the
+ * caller has checked.
+ */
+// @__NO_SIDE_EFFECTS__
+export function codec<Call extends EncodeCall>(definition: Definition, checked: Parameters = {}): Codec<Call> {
+  const parameters = kept(checked);
+  const kernel = kernelOf(definition);
+  const { name, takes } = definition;
+  const wireBytes = (n: number): number => {
+    checkWhole(`${name}.wireBytes`, "n", n, 0);
+    return definition.wireBytes(n, parameters);
+  };
+
+  const decodeBy =
+    (method: "decodeAdd" | "decode", what: string): Codec["decodeAdd"] =>
+    (to, wire, { scale = 1, hold, units } = {}) => {
+      const where = `${name}.${method}`;
+      checkFloats(where, what, to);
+      checkBytes(where, "wire", wire, wireBytes(to.length), `${to.length} floats`);
+      checkHold(where, takes, hold, to.length);
+      checkUnits(where, takes, units, to.length, parameters);
+      refuseOverlap(where, what, to, { wire, hold, units });
+      checkFactor(where, "scale", scale);
+      const { [method]: run, decodeAdd } = kernel();
+      if (!run) floats(to).fill(0);
+      if (!(run ?? decodeAdd)(to, wire, parameters, { scale, hold, units })) throw badWire(where, parameters);
+    };
+
+  const self: Codec<Call> = {
+    name,
+    parameters,
+    takes,
+    layout: definition.layout?.(parameters),
+    alignment: leastCommonMultiple(
+      takes.random ? 64 : 8,
+      definition.blockLength?.(parameters) ?? parameters.block ?? 1,
+    ),
+    get summable() {
+      return definition.summable?.(parameters);
+    },
+    kept: definition.kept && ((n) => definition.kept!(n, parameters)),
+    get implementation() {
+      return kernel().implementation;
+    },
+    kernels: () => implementations(definition, nativeCodecs).kernels,
+    forPart(begin, end, n) {
+      const part = (definition.partParameters ?? segmentsCut)(parameters, begin, end, n);
+      return part === parameters ? self : codec(definition, part);
+    },
+    wireBytes,
+
+    encode(wire, x, given: EncodeCall = {}) {
+      const where = `${name}.encode`;
+      const call = { ...given }; // copied before any length is read: a getter could change an array
+      checkEncoding(self, where, wire, x, call);
+      accept(where, kernel().encode(wire, x, parameters, call), x);
+    },
+
+    encodeWithFeedback(wire, x, error, given: EncodeCall = {}) {
+      const where = `${name}.encodeWithFeedback`;
+      const call = { ...given };
+      checkEncoding(self, where, wire, x, call);
+      checkFloats(where, "error", error);
+      if (error.length !== x.length)
+        throw new RangeError(
+          `${where}: error has ${error.length} floats, and x has ${x.length}; give it as many, zeros at first.`,
+        );
+      refuseOverlap(where, "error", error, { x, wire, hold: call.hold, units: call.units });
+      const decay = checkedDecay(where, call.decay);
+      const native = kernel();
+      const accepted = native.encodeWithFeedback
+        ? native.encodeWithFeedback(wire, x, error, parameters, call)
+        : withFeedback(native, wire, floats(x), floats(error), parameters, call);
+      accept(where, accepted, x, { error, decay });
+    },
+
+    encodeSumWithFeedback(wire, wires, error, given: EncodeCall & { scale?: number | undefined } = {}) {
+      const where = `${name}.encodeSumWithFeedback`;
+      const call = { ...given, scale: given.scale ?? 1 };
+      const all = [...wires];
+      checkEncoding(self, where, wire, error, call, "error");
+      checkWires(self, where, wire, all, error);
+      refuseOverlap(where, "error", error, { hold: call.hold, units: call.units });
+      checkedDecay(where, call.decay);
+      checkFactor(where, "scale", call.scale);
+      const native = kernel();
+      const accepted = native.encodeSumWithFeedback
+        ? native.encodeSumWithFeedback(wire, all, error, parameters, call)
+        : sumWithFeedback(native, wire, all, floats(error), parameters, call);
+      if (accepted < 0) throw badWire(where, parameters);
+      accept(where, accepted, error, undefined, "the sum");
+    },
+
+    decodeAdd: decodeBy("decodeAdd", "sum"),
+    decode: decodeBy("decode", "x"),
+
+    scales(x, into) {
+      const where = `${name}.scales`;
+      checkFloats(where, "x", x);
+      const compute = kernel().scales;
+      if (!compute) throw new TypeError(`${where}: this codec computes no scales apart from encoding; call encode.`);
+      const groups = scaleGroupCount(x.length, parameters);
+      const scales = into ?? new Float32Array(groups);
+      if (!(scales instanceof Float32Array)) throw new TypeError(`${where}: into must be a Float32Array.`);
+      refuseGone(where, "into", scales);
+      if (scales.length !== groups)
+        throw new RangeError(
+          `${where}: into has ${scales.length} elements, and ${x.length} floats have ${groups} scale groups; give one for each.`,
+        );
+      refuseOverlap(where, "into", scales, { x });
+      accept(where, compute(scales, x, parameters), x);
+      return scales;
+    },
+  };
+  return self;
+}
+
+/** Chooses at the first call, so that a program may say before which implementation it wants. */
+// @__NO_SIDE_EFFECTS__
+export function kernelOf(definition: Definition): () => CodecKernel {
+  let chosen: CodecKernel | undefined;
+  return () => (chosen ??= choose(implementations(definition, nativeCodecs), nativeLevels));
+}
+
+function segmentsCut(parameters: Parameters, begin: number, end: number): Parameters {
+  const { segments } = parameters;
+  if (!segments) return parameters;
+  return { ...parameters, segments: segmentsWithin(segments, begin, end).map(({ length }) => length) };
+}
+
+/** The least common multiple of a power of two and a whole number. */
+function leastCommonMultiple(power: number, of: number): number {
+  let multiple = of;
+  while (multiple % power !== 0) multiple *= 2;
+  return multiple;
+}
+
+/** A frozen copy, which the caller cannot change. */
+function kept({ segments, ...others }: Parameters): Parameters {
+  return Object.freeze({ ...others, ...(segments && { segments: Object.freeze([...segments]) }) });
+}
