@@ -53,6 +53,15 @@ describe("documents", () => {
     expect(await textsOf(put("d.jsonl", '{"body": "x", "id": 1}'), "body")).toEqual(["x"]);
   });
 
+  it.each([
+    { messages: [] },
+    { id: 1, conversations: [] },
+    { prompt: "a", completion: "b" },
+    { instruction: "a", output: "b" },
+  ])("names what reads rows with a conversation: %j", async (row) => {
+    await refused(put("chat.jsonl", JSON.stringify(row)), /no text in text, only .*; read .* with data\.name=chat, or/);
+  });
+
   it("of tsv are the cells of a column", async () => {
     expect(await textsOf(put("a.tsv", 'index\tsentence\tlabel\n0\ta "quote\t1\n1\tb\t0\n'), "sentence")).toEqual([
       'a "quote',

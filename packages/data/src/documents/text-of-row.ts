@@ -34,15 +34,24 @@ export function columnsOf(row: Values): string[] {
   );
 }
 
+/** The keys of rows that hold a conversation, or a question and its answer: what `data.name: chat` reads. */
+export const keysOfChats = [
+  ["messages"],
+  ["conversations"],
+  ["prompt", "completion"],
+  ["instruction", "output"],
+] as const;
+
 /** The text of a row that JSON or parquet gives. `where` names the row in a message. Throws `DataError`. */
 export function textOfRow(row: unknown, column: string, where: string): string {
   if (!isObject(row)) throw new DataError(`${where} is ${kindOf(row)} and no object with keys; remove or correct it.`);
   const text = valueIn(row, column);
   if (typeof text === "string") return text;
-  if (text === undefined)
-    throw new DataError(
-      `${where} has no text in ${column}, only ${someNames(columnsOf(row))}; name the text's key with data.column.`,
-    );
+  if (text === undefined) {
+    const isChat = keysOfChats.some((keys) => keys.every((key) => Object.hasOwn(row, key)));
+    const remedy = `${isChat ? "read conversations and answers with data.name=chat, or " : ""}name the text's key with data.column`;
+    throw new DataError(`${where} has no text in ${column}, only ${someNames(columnsOf(row))}; ${remedy}.`);
+  }
   const inner = isObject(text) ? `, with ${someNames(columnsOf({ [column]: text }))}` : "";
   throw new DataError(
     `${where} has ${kindOf(text)} in ${column}${inner}, and no text; remove the row, or name another column with data.column.`,
