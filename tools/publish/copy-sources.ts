@@ -25,7 +25,7 @@ const sources = globSync(
   [
     `native/${name}/**/*.{c,cc,cmake,h,in,txt}`,
     "native/include/**/*.h",
-    "native/cmake/*.cmake",
+    "native/cmake/*.{cmake,h}",
     "native/*.cc",
     ...words.filter((word) => !word.startsWith("--")),
   ],

@@ -15,10 +15,19 @@
 extern "C" {
 #endif
 
-#define TERSE_OPTIMIZERS_ABI 6
+#if defined(__GNUC__)
+#define TERSE_OPTIMIZERS_API __attribute__((visibility("default")))
+#else
+#define TERSE_OPTIMIZERS_API
+#endif
+
+#define TERSE_OPTIMIZERS_ABI 7
 
 // The TERSE_OPTIMIZERS_ABI that the library was built with.
-uint32_t terse_optimizers_abi(void);
+TERSE_OPTIMIZERS_API uint32_t terse_optimizers_abi(void);
+
+// How many threads share a call, where it says so; 1 at the start.
+TERSE_OPTIMIZERS_API void terse_optimizers_use_threads(unsigned threads);
 
 typedef enum terse_optimizer_status {
     TERSE_OPTIMIZER_OK = 0,
@@ -65,6 +74,11 @@ typedef struct terse_lion {
     // theta = theta keep + ((2 c - ranks) / ranks) scale
     terse_optimizer_status (*apply_tally)(float *theta, const uint8_t *const *planes, size_t ranks, size_t n, float keep, float scale);
 } terse_lion;
+
+// The same functions of `lion`, on threads. Their results do not depend on the number of threads.
+TERSE_OPTIMIZERS_API size_t terse_lion_vote(const terse_lion *lion, uint8_t *wire, float *m, const float *g, size_t n, const terse_lion_options *options);
+TERSE_OPTIMIZERS_API void terse_lion_mix(const terse_lion *lion, float *c, float *m, const float *g, size_t n, const terse_lion_options *options);
+TERSE_OPTIMIZERS_API void terse_lion_apply_signs(const terse_lion *lion, float *theta, const uint8_t *wire, size_t n, float keep, float scale);
 
 typedef struct terse_adamw_options {
     double lr, beta1, beta2, eps, weight_decay;
@@ -185,7 +199,7 @@ uint64_t terse_fingerprint(const float *x, size_t n);
 
 // The implementation of this name; with NULL, the one that the environment variable TERSE_IMPLEMENTATION names, else
 // the best that this machine can run. The pointer is set only on TERSE_OPTIMIZER_OK.
-terse_optimizer_status terse_lion_find(const terse_lion **lion, const char *implementation);
+TERSE_OPTIMIZERS_API terse_optimizer_status terse_lion_find(const terse_lion **lion, const char *implementation);
 terse_optimizer_status terse_adamw_find(const terse_adamw **adamw, const char *implementation);
 terse_optimizer_status terse_sgd_find(const terse_sgd **sgd, const char *implementation);
 terse_optimizer_status terse_moments_find(const terse_moments **moments, const char *implementation);
@@ -193,7 +207,7 @@ terse_optimizer_status terse_low_rank_find(const terse_low_rank **low_rank, cons
 terse_optimizer_status terse_reductions_find(const terse_reductions **reductions, const char *implementation);
 
 // Implementation i of those that this machine can run, best first. NULL past the end.
-const terse_lion *terse_lion_at(size_t i);
+TERSE_OPTIMIZERS_API const terse_lion *terse_lion_at(size_t i);
 const terse_adamw *terse_adamw_at(size_t i);
 const terse_sgd *terse_sgd_at(size_t i);
 const terse_moments *terse_moments_at(size_t i);

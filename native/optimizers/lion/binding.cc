@@ -8,8 +8,7 @@ Napi::Value vote(const Napi::CallbackInfo& info) {
     const float* g = floats_of(info[2], "g", n);
     uint8_t* wire = packed_signs_of(info[0], "wire", n);
     const terse_lion_options options = lion_vote_options_of(options_of(info, 3));
-    const terse_lion& lion = table_of<terse_lion>(info);
-    return accepted(info, accepted_in_parallel(n, [&](size_t i, size_t count) { return lion.vote(wire + i / 8, m + i, g + i, count, &options); }));
+    return accepted(info, terse_lion_vote(&table_of<terse_lion>(info), wire, m, g, n, &options));
 }
 
 void mix(const Napi::CallbackInfo& info) {
@@ -18,8 +17,7 @@ void mix(const Napi::CallbackInfo& info) {
     float* m = floats_of(info[1], "m", n);
     const float* g = floats_of(info[2], "g", n);
     const terse_lion_options options = lion_mix_options_of(options_of(info, 3));
-    const terse_lion& lion = table_of<terse_lion>(info);
-    in_parallel(n, [&](size_t i, size_t end) { lion.mix(c + i, m + i, g + i, end - i, &options); });
+    terse_lion_mix(&table_of<terse_lion>(info), c, m, g, n, &options);
 }
 
 Napi::Value step(const Napi::CallbackInfo& info) {
@@ -37,8 +35,7 @@ void apply_signs(const Napi::CallbackInfo& info) {
     float* theta = first_floats_of(info[0], "θ", n);
     const uint8_t* wire = packed_signs_of(info[1], "wire", n);
     const Change change(options_of(info, 2));
-    const terse_lion& lion = table_of<terse_lion>(info);
-    in_parallel(n, [&](size_t i, size_t end) { lion.apply_signs(theta + i, wire + i / 8, end - i, change.keep, change.scale); });
+    terse_lion_apply_signs(&table_of<terse_lion>(info), theta, wire, n, change.keep, change.scale);
 }
 
 void apply_ternary(const Napi::CallbackInfo& info) {

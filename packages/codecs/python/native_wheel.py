@@ -22,6 +22,7 @@ from setuptools.command.sdist import sdist
 REPOSITORY = os.path.normpath(os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../.."))
 FOR_ALL = ["native/include", "native/loops", "native/cmake"]
 CODECS = {"package": "terse_codecs", "target": "terse_codecs", "cmake": "native/codecs", "also": ["packages/codecs/src"]}
+LION = {"package": "terse_torch", "target": "terse_lion", "cmake": "native/optimizers", "also": []}
 
 
 def setup_with_libraries(here, packages, libraries):

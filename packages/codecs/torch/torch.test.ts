@@ -7,7 +7,11 @@ import { python } from "../src/testing/python.ts";
 import { buildWheel, well } from "../src/testing/python-wheel.ts";
 
 const here = import.meta.dirname;
-const built = join(here, "../../../native/codecs/build/libterse_codecs.a");
+const native = join(here, "../../../native");
+const built = {
+  TERSE_CODECS_LIBRARY: join(native, "codecs/build/libterse_codecs.a"),
+  TERSE_LION_LIBRARY: join(native, "optimizers/build/liboptimizers_kernels.a"),
+};
 const why = python ? "" : " (skipped: TERSE_PYTHON does not name a Python with torch)";
 const scratch = mkdtempSync(join(tmpdir(), "terse-torch-"));
 afterAll(() => rmSync(scratch, { recursive: true, force: true }));
@@ -33,15 +37,18 @@ const feedback = [...named, ["linf", { bits: 2 }] as const].map(([name, paramete
 
 describe.skipIf(!python)(`the Python package terse_torch${why}`, () => {
   it("passes its own tests", { timeout: 1_200_000 }, (context) => {
-    if (!existsSync(built)) context.skip("the native codecs are not built: `./terse setup`");
-    const library = join(scratch, "libterse_codecs.so");
-    const whole = ["-Wl,--whole-archive", built, "-Wl,--no-whole-archive", "-lm"];
-    well(process.env["CC"] ?? "cc", ["-shared", "-o", library, ...whole], scratch);
+    const libraries: NodeJS.ProcessEnv = {};
+    for (const [name, archive] of Object.entries(built)) {
+      if (!existsSync(archive)) context.skip("the native code is not built: `./terse setup`");
+      libraries[name] = join(scratch, `${name}.so`);
+      const whole = ["-Wl,--whole-archive", archive, "-Wl,--no-whole-archive", "-lm"];
+      well(process.env["CC"] ?? "cc", ["-shared", "-o", libraries[name], ...whole], scratch);
+    }
     const modules = globSync("tests/test_*.py", { cwd: here }).map((file) => basename(file, ".py"));
     well(python!, ["-m", "unittest", "-v", ...modules.sort()], scratch, {
       PYTHONPATH: [here, join(here, "tests"), join(here, "../python"), join(here, "../python/tests")].join(":"),
       PYTHONDONTWRITEBYTECODE: "", // of what stays in its place; vitest.config.ts says where it goes
-      TERSE_CODECS_LIBRARY: library,
+      ...libraries,
       TERSE_CODEC_LAYOUTS: JSON.stringify(layouts),
       TERSE_CODEC_FEEDBACK: JSON.stringify(feedback),
     });
@@ -65,11 +72,15 @@ describe.skipIf(!python)(`the Python package terse_torch${why}`, () => {
 
     const page = readFileSync(join(here, "../../../docs/how-to/from-pytorch.md"), "utf8");
     const [, program, printed] = page.match(/```python\n([\s\S]*?)```\s*```text\n([\s\S]*?)```/)!;
-    const whose = 'import os, terse_codecs\nif os.environ["RANK"] == "0":\n    print(terse_codecs.library_path())\n';
+    const whose = `import os, terse_codecs, terse_torch._lion_library
+if os.environ["RANK"] == "0":
+    print(terse_codecs.library_path(), terse_torch._lion_library.loaded().path)
+`;
     writeFileSync(join(scratch, "train.py"), `${whose}${program}`);
     const torchrun = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", "train.py"];
     const loopback = process.platform === "darwin" ? "lo0" : "lo";
     const output = well(fresh, torchrun, scratch, { OMP_NUM_THREADS: "1", GLOO_SOCKET_IFNAME: loopback });
-    expect(output).toBe(`${join(packages, "terse_codecs/libterse_codecs.so")}\n${printed}`);
+    const files = ["terse_codecs/libterse_codecs.so", "terse_torch/libterse_lion.so"];
+    expect(output).toBe(`${files.map((file) => join(packages, file)).join(" ")}\n${printed}`);
   });
 });

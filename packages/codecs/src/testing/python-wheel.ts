@@ -34,7 +34,8 @@ export function buildWheel(folder: string, scratch: string, skip: (why: string) 
 
   // A copy, because setuptools writes beside what it builds.
   const repository = join(scratch, "repository");
-  for (const part of ["native/codecs", "native/include", "native/loops", "native/cmake", "packages/codecs"]) {
+  const shared = ["native/include", "native/loops", "native/cmake"];
+  for (const part of ["native/codecs", "native/optimizers", ...shared, "packages/codecs"]) {
     const filter = (path: string) => !/\/(build|dist|node_modules)$/.test(path);
     cpSync(join(root, part), join(repository, part), { recursive: true, dereference: true, filter });
   }

@@ -1,8 +1,8 @@
-"""Lion Cub: packages/optimizers/src/algorithms/lion-cub.ts and lion-cub-levels.ts, in PyTorch's operators."""
+"""Lion Cub: packages/optimizers/src/algorithms/lion-cub.ts and lion-cub-levels.ts, in Python."""
 from __future__ import annotations
 
 import contextlib
-from typing import Any, Callable, Dict, Iterable, List, Optional, Tuple
+from typing import Any, Callable, Dict, Iterable, List, NamedTuple, Optional, Tuple
 
 import terse_codecs
 import torch
@@ -10,8 +10,21 @@ import torch.distributed as dist
 
 from ._agreement import agree, layout_of, refuse_kinds
 from ._by_owners import packed
+from ._lion import Mixing, apply, apply_signs, mix, vote
 from ._messages import SKIPPED, Messages, StepSkippedError, own_group
 from ._vote import by_levels, by_signs, check_vote
+
+
+class Work(NamedTuple):
+    """What a step does with one parameter."""
+
+    name: str
+    parameter: torch.Tensor
+    momentum: torch.Tensor
+    gradient: torch.Tensor
+    mixing: Mixing
+    lr: float
+    weight_decay: float
 
 
 class LionCub(torch.optim.Optimizer):
@@ -70,7 +83,10 @@ class LionCub(torch.optim.Optimizer):
 
     @torch.no_grad()
     def step(self, closure: Optional[Callable[[], Any]] = None) -> Any:
-        """StepRefusedError on all ranks where a gradient is not finite: then go on from a save."""
+        """
+        StepRefusedError on all ranks where a gradient is not finite: then go on from a save, because momenta have
+        changed.
+        """
         loss = None
         if closure is not None:
             with self._messages.ending_all(), torch.enable_grad():
@@ -80,59 +96,51 @@ class LionCub(torch.optim.Optimizer):
         return loss
 
     def _step(self, number: int) -> None:
-        names, work, mixed = self._mixed(number)
+        work = self._work(number)
+        names = [each.name for each in work]
         if self._bits == 1:
-            tie, zero = (terse_codecs.sign_at(policy, number) for policy in (self._tie, self._zero))
 
             def write(i: int, wire: torch.Tensor) -> None:
-                terse_codecs.sign.encode(mixed[i], zero=zero, out=wire)
+                vote(wire, work[i].momentum, work[i].gradient, work[i].mixing)
 
-            lengths = [each.numel() for each in mixed]
-            voted = by_signs(self._messages, number, names, lengths, tie, write)
-            votes = [terse_codecs.sign.decode(signs, n) for signs, n in zip(voted, lengths)]
+            tie = terse_codecs.sign_at(self._tie, number)
+            lengths = [each.parameter.numel() for each in work]
+            for each, signs in zip(work, by_signs(self._messages, number, names, lengths, tie, write)):
+                apply_signs(each.parameter, signs, each.lr, each.weight_decay)
         else:
+            mixed = [mix(each.momentum, each.gradient, each.mixing).cpu() for each in work]
             votes = [torch.zeros_like(each) for each in mixed]
             by_levels(self._messages, number, names, self._bits, mixed, votes)
-        for (group, parameter), vote in zip(work, votes):
-            change = vote.view(parameter.shape).to(parameter)
-            parameter.mul_(1 - group["lr"] * group["weight_decay"]).add_(change, alpha=-group["lr"])
+            for each, voted in zip(work, votes):
+                apply(each.parameter, voted, each.lr, each.weight_decay)
         for group in self.param_groups:
             group["step"] += 1
 
-    def _mixed(self, number: int) -> Tuple[List[str], List[Tuple[Dict[str, Any], torch.Tensor]], List[torch.Tensor]]:
-        """Of each parameter that some rank has a gradient of: b1 m + (1 - b1) g, on the CPU; m is updated."""
+    def _work(self, number: int) -> List[Work]:
+        """The parameters that some rank has a gradient of."""
         owners = [group for group in self.param_groups for _ in group["params"]]
         named = self._named()
         note = SKIPPED if float(getattr(self, "found_inf", 0)) else 0
-        scale = float(getattr(self, "grad_scale", None) or 1)
-        for place, (name, parameter) in enumerate(named):
-            if parameter.grad is None:
-                continue
-            if parameter.grad.is_sparse:
+        inverse_scale = 1 / float(getattr(self, "grad_scale", None) or 1)
+        for name, parameter in named:
+            if parameter.grad is not None and parameter.grad.is_sparse:
                 raise NotImplementedError(f"LionCub: the gradient of {name} is sparse: build it with sparse=False.")
-            if not note and not bool(torch.isfinite(parameter.grad).all()):
-                note = 1 + place
         absent = packed([parameter.grad is None for _, parameter in named])
         ranks = self._messages.ranks
         everyones = torch.stack(self._messages.exchange([absent] * ranks, [absent.numel()] * ranks, number, note))
-        names: List[str] = []
-        work: List[Tuple[Dict[str, Any], torch.Tensor]] = []
-        mixed: List[torch.Tensor] = []
+        zero = terse_codecs.sign_at(self._zero, number)
+        work = []
         for place, ((name, parameter), group) in enumerate(zip(named, owners)):
             if bool((everyones[:, place // 8] >> (place % 8) & 1).all()):
                 continue
-            beta1, beta2 = group["betas"]
             state = self.state[parameter]
             if not state:
                 state["momentum"] = torch.zeros(parameter.shape, dtype=torch.float32, device=parameter.device)
             m = state["momentum"]
-            g = torch.zeros_like(m) if parameter.grad is None else parameter.grad.to(torch.float32)
-            g = g if scale == 1 else g / scale
-            names.append(name)
-            work.append((group, parameter))
-            mixed.append((m * beta1 + g * (1 - beta1)).reshape(-1).cpu())
-            m.mul_(beta2).add_(g * (1 - beta2))
-        return names, work, mixed
+            g = torch.zeros_like(m) if parameter.grad is None else parameter.grad
+            mixing = Mixing(*group["betas"], inverse_scale, zero)
+            work.append(Work(name, parameter, m, g, mixing, float(group["lr"]), float(group["weight_decay"])))
+        return work
 
     def _named(self) -> List[Tuple[str, torch.Tensor]]:
         found = []

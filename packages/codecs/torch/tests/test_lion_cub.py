@@ -1,5 +1,6 @@
 """LionCub beside the paper's lines in NumPy, on 2 and 3 ranks."""
 import unittest
+from unittest import mock
 
 import numpy as np
 from ranks import on_ranks, raised
@@ -39,6 +40,18 @@ def stepped(named, optimizer, rank, step):
         given = gradient(rank, step, name)
         parameter.grad = None if given is None else torch.from_numpy(given)
     optimizer.step()
+
+
+def without_kernels():
+    """PyTorch's operators alone."""
+    from terse_torch import _lion
+
+    return mock.patch.object(_lion, "library", lambda *_: None)
+
+
+def by_operators(rank, ranks):
+    with without_kernels():
+        return trajectories(rank, ranks)
 
 
 def trajectories(rank, ranks):
@@ -156,10 +169,68 @@ class LionCubs(unittest.TestCase):
                 for name in SHAPES:
                     np.testing.assert_allclose(found[bits][name], expected[name], rtol=1e-5, atol=1e-6, err_msg=name)
 
+    def test_go_the_same_way_with_kernels_and_with_pytorchs_operators(self):
+        for with_kernels, without in zip(on_ranks(2, trajectories), on_ranks(2, by_operators)):
+            for bits in (1, 3):
+                for step in range(STEPS):
+                    for name in SHAPES:
+                        mine, theirs = with_kernels[bits, step][name], without[bits, step][name]
+                        self.assertEqual(mine.tobytes(), theirs.tobytes(), f"{bits} bits, step {step}, {name}")
+
     def test_refuse_parameters_that_fsdp_has_sharded(self):
         for refusals in on_ranks(2, sharded):
             for refusal in refusals:
                 self.assertIn("is sharded, as by FSDP", refusal)
+
+
+class Kernels(unittest.TestCase):
+    def test_give_the_bits_of_pytorchs_operators(self):
+        import torch
+        from terse_torch._lion import Mixing
+        from terse_torch._lion_library import loaded
+
+        self.assertIsNotNone(loaded(), "TERSE_LION_LIBRARY names no library")
+        special = np.array([0, -0.0, 1e-42, -1e-42, 1e30, -1e30, 1, -1], np.float32)
+        for n in [*range(71), 1021, 70_001]:
+            for zero, scale in [("plus", 1.0), ("minus", 1 / 3)]:
+                x = draws(n).standard_normal((3, n)).astype(np.float32)
+                chosen = draws(n, 1).random((3, n)) < 0.3
+                x[chosen] = draws(n, 2).choice(special, (3, n))[chosen]
+                by = Mixing(0.9, 0.99, scale, zero)
+                with self.subTest(n=n, zero=zero):
+                    torch.set_num_threads(2)
+                    kernels = self.bits_of(x, by)
+                    with without_kernels():
+                        self.assertEqual(kernels, self.bits_of(x, by))
+
+    def bits_of(self, x, by):
+        import torch
+        from terse_torch._lion import apply_signs, mix, vote
+
+        p, m, g = (torch.from_numpy(each.copy()) for each in x)
+        wire = torch.zeros(-(-p.numel() // 8), dtype=torch.uint8)
+        vote(wire, m, g, by)
+        c = mix(m, g, by)
+        version = p._version
+        apply_signs(p, wire, 0.01, 0.1)
+        self.assertGreater(p._version, version)
+        return [each.numpy().tobytes() for each in (wire, c, m, p)]
+
+    def test_refuse_what_is_not_finite_as_pytorchs_operators_do(self):
+        import terse_codecs
+        import torch
+        from terse_torch._lion import Mixing, vote
+
+        def refused():
+            g = torch.ones(100)
+            g[70] = float("nan")
+            with self.assertRaises(terse_codecs.NotFiniteError) as caught:
+                vote(torch.zeros(13, dtype=torch.uint8), torch.zeros(100), g, Mixing(0.9, 0.99, 1.0, "plus"))
+            return caught.exception.index
+
+        self.assertEqual(refused(), 70)
+        with without_kernels():
+            self.assertEqual(refused(), 70)
 
 
 if __name__ == "__main__":
