@@ -1,5 +1,5 @@
-// The list of implementations of a family, in its find.c: X(kernels, implementation, whether this machine can run it), the
-// best first.
+// For the find.c of a family, which lists its implementations, the best first: X(kernels, implementation, whether this
+// machine can run it).
 #ifndef TERSE_FIND_H
 #define TERSE_FIND_H
 #include <stdlib.h>
