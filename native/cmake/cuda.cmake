@@ -6,6 +6,8 @@
 # Where there is none, RESULT is empty and HOW says why. CMake's own CUDA support is not used: it needs a whole toolkit,
 # and pip's packages are only a part of one.
 
+include(${CMAKE_CURRENT_LIST_DIR}/toolchain.cmake)
+
 function(terse_find_nvcc result how)
   set(${result} "" PARENT_SCOPE)
   set(passed_over "")
@@ -35,13 +37,7 @@ function(terse_find_nvcc result how)
     endforeach()
   endif()
 
-  if(DEFINED ENV{TERSE_TOOLCHAIN} AND NOT "$ENV{TERSE_TOOLCHAIN}" STREQUAL "")
-    set(toolchain "$ENV{TERSE_TOOLCHAIN}")
-  elseif(DEFINED ENV{XDG_CACHE_HOME} AND NOT "$ENV{XDG_CACHE_HOME}" STREQUAL "")
-    set(toolchain "$ENV{XDG_CACHE_HOME}/terse")
-  else()
-    set(toolchain "$ENV{HOME}/.cache/terse")
-  endif()
+  terse_toolchain_folder(toolchain)
   file(GLOB found "${toolchain}/cuda-*/nvidia/cu*/bin/nvcc")
   list(SORT found COMPARE NATURAL ORDER DESCENDING)
   foreach(nvcc ${found})

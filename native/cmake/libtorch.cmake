@@ -6,6 +6,8 @@
 # libtorch is installed too it takes the wrong libc10.so. libtorch_cuda.so is not linked: it is opened at run time, for
 # the first CUDA device.
 
+include(${CMAKE_CURRENT_LIST_DIR}/toolchain.cmake)
+
 function(terse_find_libtorch result how)
   if(DEFINED ENV{LIBTORCH} AND NOT "$ENV{LIBTORCH}" STREQUAL "")
     if(NOT EXISTS "$ENV{LIBTORCH}/lib/libtorch_cpu.so" OR NOT EXISTS "$ENV{LIBTORCH}/include/ATen")
@@ -31,13 +33,7 @@ function(terse_find_libtorch result how)
     endif()
   endif()
 
-  if(DEFINED ENV{TERSE_TOOLCHAIN} AND NOT "$ENV{TERSE_TOOLCHAIN}" STREQUAL "")
-    set(toolchain "$ENV{TERSE_TOOLCHAIN}")
-  elseif(DEFINED ENV{XDG_CACHE_HOME} AND NOT "$ENV{XDG_CACHE_HOME}" STREQUAL "")
-    set(toolchain "$ENV{XDG_CACHE_HOME}/terse")
-  else()
-    set(toolchain "$ENV{HOME}/.cache/terse")
-  endif()
+  terse_toolchain_folder(toolchain)
   file(GLOB roots "${toolchain}/libtorch-*/torch")
   list(SORT roots COMPARE NATURAL ORDER DESCENDING)
   foreach(root ${roots})

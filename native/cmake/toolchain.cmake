@@ -1,0 +1,10 @@
+# terse_toolchain_folder(RESULT): where ./terse installs what it builds with.
+function(terse_toolchain_folder result)
+  if(DEFINED ENV{TERSE_TOOLCHAIN} AND NOT "$ENV{TERSE_TOOLCHAIN}" STREQUAL "")
+    set(${result} "$ENV{TERSE_TOOLCHAIN}" PARENT_SCOPE)
+  elseif(DEFINED ENV{XDG_CACHE_HOME} AND NOT "$ENV{XDG_CACHE_HOME}" STREQUAL "")
+    set(${result} "$ENV{XDG_CACHE_HOME}/terse" PARENT_SCOPE)
+  else()
+    set(${result} "$ENV{HOME}/.cache/terse" PARENT_SCOPE)
+  endif()
+endfunction()
