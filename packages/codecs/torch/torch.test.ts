@@ -1,10 +1,10 @@
-import { existsSync, globSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, globSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { basename, join } from "node:path";
 import { afterAll, describe, expect, it } from "vitest";
 import { codecNamed, codecs, codecsOfGradients } from "../src/index.ts";
 import { python } from "../src/testing/python.ts";
-import { buildWheel, well } from "../src/testing/python-wheel.ts";
+import { buildWheel, run, well } from "../src/testing/python-wheel.ts";
 
 const here = import.meta.dirname;
 const native = join(here, "../../../native");
@@ -35,6 +35,19 @@ const feedback = [...named, ["linf", { bits: 2 }] as const].map(([name, paramete
   return [name, parameters, !of || of.noFeedback?.(parameters) !== undefined] as const;
 });
 
+/** A fresh environment with the wheel, and with a way to PyTorch, which is not installed anew. */
+function environmentWith({ installIn }: ReturnType<typeof buildWheel>) {
+  const environment = join(scratch, "environment");
+  well(python!, ["-m", "venv", "--without-pip", environment], scratch);
+  const fresh = join(environment, "bin/python");
+  const ask = (of: string, question: string) => well(of, ["-c", question], scratch).trim();
+  const packages = ask(fresh, "import sysconfig; print(sysconfig.get_path('purelib'))");
+  installIn(packages);
+  const ofTorch = ask(python!, "import torch, pathlib; print(pathlib.Path(torch.__file__).parent.parent)");
+  writeFileSync(join(packages, "torch.pth"), `${ofTorch}\n`);
+  return { fresh, packages };
+}
+
 describe.skipIf(!python)(`the Python package terse_torch${why}`, () => {
   it("passes its own tests", { timeout: 1_200_000 }, (context) => {
     const libraries: NodeJS.ProcessEnv = {};
@@ -54,21 +67,12 @@ describe.skipIf(!python)(`the Python package terse_torch${why}`, () => {
     });
   });
 
-  it("has a wheel with which the program of its how-to runs in a fresh environment", {
+  it("has a wheel with which the program of its how-to runs in a fresh environment, without terse-codecs beside it", {
     timeout: 1_200_000,
   }, (context) => {
-    const { wheel, installIn } = buildWheel("torch", scratch, context.skip);
-    expect(basename(wheel)).toMatch(/^terse_torch-[\d.]+-py3-none-(?!any)[\w.]+\.whl$/);
-
-    const environment = join(scratch, "environment");
-    well(python!, ["-m", "venv", "--without-pip", environment], scratch);
-    const fresh = join(environment, "bin/python");
-    const ask = (of: string, question: string) => well(of, ["-c", question], scratch).trim();
-    const packages = ask(fresh, "import sysconfig; print(sysconfig.get_path('purelib'))");
-    installIn(packages);
-    // PyTorch itself is not installed anew.
-    const ofTorch = ask(python!, "import torch, pathlib; print(pathlib.Path(torch.__file__).parent.parent)");
-    writeFileSync(join(packages, "torch.pth"), `${ofTorch}\n`);
+    const wheel = buildWheel("torch", scratch, context.skip);
+    expect(basename(wheel.wheel)).toMatch(/^terse_torch-[\d.]+-py3-none-(?!any)[\w.]+\.whl$/);
+    const { fresh, packages } = environmentWith(wheel);
 
     const page = readFileSync(join(here, "../../../docs/how-to/from-pytorch.md"), "utf8");
     const [, program, printed] = page.match(/```python\n([\s\S]*?)```\s*```text\n([\s\S]*?)```/)!;
@@ -82,5 +86,13 @@ if os.environ["RANK"] == "0":
     const output = well(fresh, torchrun, scratch, { OMP_NUM_THREADS: "1", GLOO_SOCKET_IFNAME: loopback });
     const files = ["terse_codecs/libterse_codecs.so", "terse_torch/libterse_lion.so"];
     expect(output).toBe(`${files.map((file) => join(packages, file)).join(" ")}\n${printed}`);
+
+    const beside = join(packages, "terse_codecs-0.0.1.dist-info");
+    mkdirSync(beside);
+    writeFileSync(join(beside, "METADATA"), "Metadata-Version: 2.1\nName: terse-codecs\nVersion: 0.0.1\n");
+    const refusal = () => run(fresh, ["-c", "import terse_torch"], scratch).output;
+    expect(refusal()).toContain("ImportError: terse-torch has terse_codecs in it, and terse-codecs is installed too");
+    for (const removed of [beside, join(packages, "terse_codecs")]) rmSync(removed, { recursive: true });
+    expect(refusal()).toContain("ImportError: terse_codecs, which came with terse-torch, is gone");
   });
 });

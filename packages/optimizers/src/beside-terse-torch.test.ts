@@ -39,13 +39,10 @@ class OneVector extends Module {
   readonly w = new Parameter(fromTypedArray(new Float32Array(n), [n]), { role: "vector" });
 }
 
-/** On one rank of several; its results are f32 in a file for each case. */
+/** Results are f32 in a file for each case, number of ranks and rank. */
 const program = `
-import os, sys, json, numpy, torch, torch.distributed as dist, terse_torch
-rank, ranks, folder = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3]
-torch.set_num_threads(1)
-dist.init_process_group("gloo", init_method=f"file://{folder}/meeting{ranks}", rank=rank, world_size=ranks)
-gradients = numpy.fromfile(f"{folder}/gradients.{rank}", numpy.float32).reshape(-1, ${n})
+import json, sys, numpy, torch, terse_torch
+from ranks import on_ranks
 
 class OneVector(torch.nn.Module):
     def __init__(self):
@@ -54,30 +51,34 @@ class OneVector(torch.nn.Module):
     def forward(self, g):
         return (self.w * g).sum()
 
-def write(name, values):
-    numpy.stack(values).tofile(f"{folder}/{name}.{ranks}.{rank}")
+def all_cases(rank, ranks, folder, hooks, bits_of_lion_cub):
+    gradients = numpy.fromfile(f"{folder}/gradients.{rank}", numpy.float32).reshape(-1, ${n})
+    def write(name, values):
+        numpy.stack(values).tofile(f"{folder}/{name}.{ranks}.{rank}")
+    for i, hook in enumerate(hooks):
+        model = torch.nn.parallel.DistributedDataParallel(OneVector())
+        state = eval("terse_torch." + hook)
+        model.register_comm_hook(state, terse_torch.hook)
+        means = []
+        for g in gradients:
+            model.zero_grad()
+            model(torch.from_numpy(g)).backward()
+            means.append(model.module.w.grad.numpy().copy())
+        write(f"hook{i}", means)
+    for bits in bits_of_lion_cub:
+        w = torch.nn.Parameter(torch.zeros(${n}))
+        optimizer = terse_torch.LionCub([("w", w)], lr=${lr}, weight_decay=0.1, bits=bits)
+        values = []
+        for g in gradients:
+            w.grad = torch.from_numpy(g)
+            optimizer.step()
+            values.append(w.detach().numpy().copy())
+        write(f"lion-cub{bits}", values)
 
-for i, hook in enumerate(json.loads(sys.argv[4])):
-    model = torch.nn.parallel.DistributedDataParallel(OneVector())
-    state = eval("terse_torch." + hook)
-    model.register_comm_hook(state, terse_torch.hook)
-    means = []
-    for g in gradients:
-        model.zero_grad()
-        model(torch.from_numpy(g)).backward()
-        means.append(model.module.w.grad.numpy().copy())
-    write(f"hook{i}", means)
-for bits in json.loads(sys.argv[5]):
-    w = torch.nn.Parameter(torch.zeros(${n}))
-    optimizer = terse_torch.LionCub([("w", w)], lr=${lr}, weight_decay=0.1, bits=bits)
-    values = []
-    for g in gradients:
-        w.grad = torch.from_numpy(g)
-        optimizer.step()
-        values.append(w.detach().numpy().copy())
-    write(f"lion-cub{bits}", values)
-dist.barrier()
-os._exit(0)  # in an orderly exit Gloo's threads sometimes abort
+if __name__ == "__main__":
+    given = json.loads(sys.argv[1])
+    for ranks in given["worlds"]:
+        on_ranks(ranks, all_cases, given["folder"], given["hooks"], given["bits"])
 `;
 
 function run(command: string, args: readonly string[], env: NodeJS.ProcessEnv = {}): void {
@@ -85,34 +86,22 @@ function run(command: string, args: readonly string[], env: NodeJS.ProcessEnv = 
   expect(status, `${stdout}${stderr}`).toBe(0);
 }
 
-/** What Python made of the gradients: files by case, ranks and rank. */
-function inPython(ranks: number): void {
+/** What Python makes of the gradients: files by case, ranks and rank. */
+function inPython(worlds: readonly number[]): void {
+  const whole = ["-Wl,--whole-archive", built, "-Wl,--no-whole-archive", "-lm"];
   const library = join(scratch, "libterse_codecs.so");
-  run(process.env["CC"] ?? "cc", [
-    "-shared",
-    "-o",
-    library,
-    "-Wl,--whole-archive",
-    built,
-    "-Wl,--no-whole-archive",
-    "-lm",
-  ]);
+  run(process.env["CC"] ?? "cc", ["-shared", "-o", library, ...whole]);
   writeFileSync(join(scratch, "beside.py"), program);
-  for (let rank = 0; rank < ranks; rank++)
+  for (let rank = 0; rank < Math.max(...worlds); rank++)
     writeFileSync(
       join(scratch, `gradients.${rank}`),
       Buffer.concat(gradientsOf(rank).map(({ buffer }) => Buffer.from(buffer))),
     );
-  const all =
-    'for rank in $(seq 0 $((RANKS - 1))); do "$@" $rank $RANKS "$FOLDER" "$HOOKS" "$BITS" & jobs="$jobs $!"; done; for job in $jobs; do wait $job || exit 1; done';
-  run("sh", ["-c", all, "sh", python!, join(scratch, "beside.py")], {
-    PYTHONPATH: [join(codecs, "torch"), join(codecs, "python")].join(":"),
+  const bits = Object.keys(lionCubs).map(Number);
+  const given = { worlds, folder: scratch, hooks: Object.keys(hooks), bits };
+  run(python!, [join(scratch, "beside.py"), JSON.stringify(given)], {
+    PYTHONPATH: [join(codecs, "torch"), join(codecs, "python"), join(codecs, "python/tests")].join(":"),
     TERSE_CODECS_LIBRARY: library,
-    GLOO_SOCKET_IFNAME: process.platform === "darwin" ? "lo0" : "lo",
-    RANKS: String(ranks),
-    FOLDER: scratch,
-    HOOKS: JSON.stringify(Object.keys(hooks)),
-    BITS: JSON.stringify(Object.keys(lionCubs).map(Number)),
   });
 }
 
@@ -132,8 +121,9 @@ function expectClose(name: string, ranks: number, rank: number, expected: readon
 describe.skipIf(!python)(`terse_torch on 2 and 3 ranks${needsPython}`, () => {
   it("goes the way of the optimizers here, within rounding", { timeout: 600_000 }, async (context) => {
     if (!existsSync(built)) context.skip("the native codecs are not built: `./terse setup`");
-    for (const ranks of [2, 3]) {
-      inPython(ranks);
+    const worlds = [2, 3];
+    inPython(worlds);
+    for (const ranks of worlds) {
       for (const [i, create] of Object.values(hooks).entries())
         await onRanks(ranks, async (group) => {
           const { means } = await meansOf(group, create(), gradientsOf(group.rank));

@@ -7,7 +7,7 @@ import { python } from "./python.ts";
 const root = join(import.meta.dirname, "../../../..");
 
 // What is set for other tests is not set for a user of the wheel.
-const { TERSE_CODECS_LIBRARY, TERSE_IMPLEMENTATION, PYTHONPATH, ...plain } = process.env;
+const { TERSE_CODECS_LIBRARY, TERSE_LION_LIBRARY, TERSE_IMPLEMENTATION, PYTHONPATH, ...plain } = process.env;
 const quiet = { ...plain, PYTHONDONTWRITEBYTECODE: "1", PIP_DISABLE_PIP_VERSION_CHECK: "1", PIP_NO_INPUT: "1" };
 
 export function run(command: string, args: readonly string[], cwd: string, env: NodeJS.ProcessEnv = {}) {

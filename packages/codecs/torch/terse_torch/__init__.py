@@ -4,6 +4,10 @@ Communication hooks for PyTorch's DistributedDataParallel that send fewer bits, 
     state = terse_torch.CompensatedMean(model)  # model: DistributedDataParallel
     model.register_comm_hook(state, terse_torch.hook)
 """
+from ._one_owner import refuse_second_owner
+
+refuse_second_owner()
+
 from ._compensated_mean import CompensatedMean
 from ._hook import hook
 from ._lion_cub import LionCub

@@ -8,7 +8,8 @@ size_t terse_bf16_wire_bytes(size_t n, const terse_codec_options *options) {
     return 2 * n;
 }
 
-static uint16_t half_of(uint32_t bits) { return (uint16_t)((bits + 0x7fffu + (bits >> 16 & 1)) >> 16); }  // a tie goes up where the half is odd
+// A tie goes up where the half is odd.
+static uint16_t half_of(uint32_t bits) { return (uint16_t)((bits + 0x7fffu + (bits >> 16 & 1)) >> 16); }
 
 static float value_of(uint16_t half) { return float_of((uint32_t)half << 16); }
 
