@@ -226,6 +226,13 @@ static void check_reductions(const terse_reductions *reductions, const terse_red
             fill(n);
             const double sum = reductions->sum_of_squares(mine.g + at[3], n), expected = scalar->sum_of_squares(mine.g + at[3], n);
             expect(!memcmp(&sum, &expected, sizeof sum), "sum_of_squares", by, n, "sum");
+            const float *const a = mine.v + at[2], *const b = mine.g + at[3];
+            float *const difference = mine.m + at[1], *const streamed = mine.theta + at[0];
+            const double of_scalar = scalar->difference(scalars.m + at[1], a, b, n, 0);
+            memcpy(scalars.theta + at[0], scalars.m + at[1], n * sizeof(float));
+            const double of_mine = reductions->difference(difference, a, b, n, 0), of_streamed = reductions->difference(streamed, a, b, n, 1);
+            expect(!memcmp(&of_mine, &of_scalar, sizeof of_mine) && !memcmp(&of_streamed, &of_scalar, sizeof of_mine), "difference", by, n, "sum");
+            expect(same(), "difference", by, n, "results, or memory outside them");
             if (!n) continue;
             mine.g[at[3] + random_word() % n] = worst[trial];
             const double spoiled = reductions->sum_of_squares(mine.g + at[3], n);

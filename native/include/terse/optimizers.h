@@ -184,6 +184,9 @@ typedef struct terse_reductions {
     // each quarter in turn, then the rest in order. A tree then adds the 16 partial sums. The order depends on n alone.
     // NaN and infinities propagate.
     double (*sum_of_squares)(const float *x, size_t n);
+
+    // difference = a - b, and its sum of squares in the same order. `streams`: the difference goes past the caches.
+    double (*difference)(float *difference, const float *a, const float *b, size_t n, int streams);
 } terse_reductions;
 
 // Sum of x[i]^2 in fp64: the sums of chunks of TERSE_REDUCTION_CHUNK elements, added in order. It does not depend on
@@ -191,7 +194,7 @@ typedef struct terse_reductions {
 enum { TERSE_REDUCTION_CHUNK = 1 << 16 };
 double terse_sum_of_squares(const terse_reductions *reductions, const float *x, size_t n);
 
-// difference = a - b; returns its sum of squares, in the same pass.
+// difference = a - b; returns its sum of squares, in the same pass. Past the caches where they cannot hold it.
 double terse_difference(const terse_reductions *reductions, float *difference, const float *a, const float *b, size_t n);
 
 // A 64-bit hash of the bits of x and their order, the same on every machine. Ranks compare their parameters by it.
