@@ -96,6 +96,18 @@ describe("a run with local steps", () => {
     expect(filesOf(out, 18)).toEqual(filesOf(run, 18));
   });
 
+  it("ends with a round after any number of steps, and goes on from there", async () => {
+    const out = join(folder, "short");
+    const short = ["--local.syncEvery=5", "--compareEvery=1", "--evaluate.every=3", ...codec];
+    const first = await terse(train("--steps=7", ...short, "--out", out));
+    expect([first.code, first.err]).toEqual([0, ""]);
+    const steps = () => lines(out).flatMap((line) => ("local/rounds" in line ? [line["step"]] : []));
+    expect(steps()).toEqual([4, 6]);
+    const { code, err } = await terse(["train", "--resume", out, "--steps=11"]);
+    expect([code, err]).toEqual([0, ""]);
+    expect(steps()).toEqual([4, 6, 9, 10]);
+  });
+
   it("keeps its fragments", async () => {
     const { code, err } = await terse(["train", "--resume", run, "--steps=24", "--local.fragments=3"]);
     expect(code).toBe(1);

@@ -168,7 +168,7 @@ export function makeOptimizer(
     const sending = { schemes, ...defined({ bucket, measured: surroundings.measured }) };
     const built =
       local && ofRounds
-        ? localSteps(local, arena, group, {
+        ? localSteps({ ...local, steps: recipe.steps }, arena, group, {
             inner: { ...own!, clip, clipBy, overlap, compareEvery },
             outer: { ...ofRounds, ...sending, compareEvery: Math.ceil(compareEvery / local.syncEvery) },
             hosts: surroundings.stepTogether,
@@ -182,7 +182,7 @@ export function makeOptimizer(
 }
 
 function localSteps(
-  { optimizer, within, ranksPerHost: _, ...options }: NonNullable<Recipe["local"]>,
+  { optimizer, within, ranksPerHost: _, ...options }: NonNullable<Recipe["local"]> & Pick<Recipe, "steps">,
   arena: Arena,
   group: Group,
   methods: { inner: OptimizerOptions; outer: OptimizerOptions; hosts: HostGroups | undefined },

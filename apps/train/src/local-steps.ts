@@ -15,10 +15,11 @@ export function problemsOfLocal(recipe: Recipe): string[] {
     if (!(error instanceof RangeError)) throw error;
     problems.push(error.message);
   }
-  if (steps % local.syncEvery !== 0) {
+  const isShared = steps % local.syncEvery === 0 || (local.fragments === 1 && local.delay === 0);
+  if (!isShared) {
     const below = local.syncEvery * Math.floor(steps / local.syncEvery);
     problems.push(
-      `steps: after ${steps} steps the last ${steps - below} would not have reached the other ranks, because all parameters are shared every ${local.syncEvery} steps (local.syncEvery); take ${below > 0 ? `${below} or ` : ""}${below + local.syncEvery}`,
+      `steps: after ${steps} steps the last ${steps - below} would be in no round, because with ${local.fragments > 1 ? "local.fragments" : "local.delay"} all parameters are shared every ${local.syncEvery} steps (local.syncEvery); take ${below > 0 ? `${below} or ` : ""}${below + local.syncEvery}`,
     );
   }
   if (local.ranksPerHost !== undefined && local.within !== "host")

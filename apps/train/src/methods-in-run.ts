@@ -39,7 +39,7 @@ export function methodsInRun({ optimizer, exchange, local, steps }: Sections & P
   const found = new Map(
     methods.map(({ key, entry, section, every }) => [
       key,
-      { every, ...entry.inRun?.(section, Math.floor(steps / every)) },
+      { every, ...entry.inRun?.(section, Math.ceil(steps / every)) },
     ]),
   );
   const at = (key: string) => (problem: Problem) => ({ ...problem, path: `${key}.${problem.path}` });

@@ -19,3 +19,10 @@ it("says what a rank sends in a step, in the last one, and where steps take turn
   );
   expect(sentText(recipe(), warmsUp, 5000)).toBe("2.00 kB a step"); // no step is left
 });
+
+it("says what a round sends, also the one that ends a short run", () => {
+  const bytesOf = (ends: readonly number[]) => (step: number) => (ends.includes(step + 1) ? 1000 : 0);
+  const local = (...options: string[]) => readRecipe("gpt-small-local-muon", options);
+  expect(sentText(local(), bytesOf([5, 10]), 0)).toBe("1.00 kB in a round, every 5 steps (200 B a step)");
+  expect(sentText(local("steps=2"), bytesOf([2, 5]), 0)).toBe("1.00 kB in a round, every 5 steps (500 B a step)");
+});

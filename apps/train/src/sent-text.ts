@@ -12,7 +12,7 @@ export function sentText(
   bytesOf: (step: number) => number,
   from: number,
 ): string {
-  if (recipe.local) return roundsText(recipe.local, bytesOf, from);
+  if (recipe.local) return roundsText(recipe.local, bytesOf, from, recipe.steps);
   const bytes = [from, ...sampleOf(recipe.steps, methodsInRun(recipe).periods, from)].map(bytesOf);
   const runs = bytes.map(bytesText).filter((text, i, all) => text !== all[i - 1]);
   const [first, last] = [runs[0]!, runs.at(-1)!];
@@ -24,12 +24,13 @@ function roundsText(
   { syncEvery, fragments }: NonNullable<Recipe["local"]>,
   bytesOf: (step: number) => number,
   from: number,
+  steps: number,
 ): string {
-  const all = Array.from({ length: syncEvery }, (_, i) => bytesOf(from + i));
+  const all = Array.from({ length: Math.min(syncEvery, Math.max(1, steps - from)) }, (_, i) => bytesOf(from + i));
   const every = syncEvery / fragments;
   const inside = every > 1 ? Math.min(...all) : 0; // of a host, in every step
   const rounds = all.filter((bytes) => bytes > inside).map((bytes) => bytes - inside);
-  const mean = all.reduce((sum, bytes) => sum + bytes, 0) / syncEvery;
+  const mean = all.reduce((sum, bytes) => sum + bytes, 0) / all.length;
   const [least, most] = [Math.min(...rounds), Math.max(...rounds)].map(bytesText) as [string, string];
   const inHost = inside > 0 ? `${bytesText(inside)} a step on its host, and ` : "";
   const text = rounds.length === 0 ? "nothing" : least === most ? least : `${least} to ${most}`;

@@ -24,9 +24,10 @@ export interface RanksOfRun {
 export async function localWork(recipe: Recipe, run: RanksOfRun): Promise<number> {
   const { local } = recipe;
   if (!local) return await known(recipe, run);
+  const measured = warmUp + steps;
   const every = (syncEvery: number) =>
-    known({ ...recipe, local: { ...local, syncEvery, fragments: 1, delay: 0 } }, run);
-  const own = await every(warmUp + steps + 1); // no round is due
+    known({ ...recipe, steps: measured + 1, local: { ...local, syncEvery, fragments: 1, delay: 0 } }, run);
+  const own = await every(measured + 1); // no round is due
   return own + ((await every(1)) - own) / local.syncEvery;
 }
 

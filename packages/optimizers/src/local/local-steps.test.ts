@@ -3,6 +3,7 @@ import { describe, expect, it } from "vitest";
 import { adamw, anyCodec, compressed, lionCub, muon, powersgd, sgd } from "../index.ts";
 import { savesOf } from "../testing/stored.ts";
 import { type Given, type GradientOf, trainLocally, wandering } from "../testing/train-locally.ts";
+import { RoundSchedule } from "./round-schedule.ts";
 
 const nesterov = { algorithm: sgd({ momentum: 0.9, nesterov: true }), compareEvery: 1 };
 
@@ -144,6 +145,39 @@ describe("a round of local steps", () => {
           const mean = alone.reduce((sum, own) => sum + own[layer]![i]!, 0) / 3;
           expect(value).toBeCloseTo(mean, 5);
         }
+  });
+
+  it("also ends a run whose last steps are fewer than H", async () => {
+    const codec = compressed(sgd({ momentum: 0.9, nesterov: true }), anyCodec({ codec: "scaled-sign" }));
+    const given = { syncEvery: 5, outer: { algorithm: codec, compareEvery: 0 }, outerLr: 0.7 };
+    const [sizes, steps] = [[5, 70], 8];
+    const ranks = await trainLocally(3, { ...given, steps }, wandering, { steps, sizes });
+    for (const { seen } of ranks) {
+      expect(seen.flatMap(({ bytes }, step) => (bytes > 0 ? [step] : []))).toEqual([4, 7]);
+      expect(seen.map(({ closed }) => closed > 0)).toEqual(seen.map(({ bytes }) => bytes > 0)); // headers come on top
+      const { own, shared } = seen.at(-1)!;
+      expect(own).toEqual(shared);
+      expect(shared).toEqual(ranks[0]!.seen.at(-1)!.shared);
+      expect(shared).not.toEqual(seen.at(-2)!.shared);
+    }
+    // A longer run goes on from there: its next round is at a multiple of H again, and its last one at its end.
+    const saves = (rank: number) => savesOf(rank, 3, ranks[rank]!.save);
+    const from = { at: steps, saves, shared: ranks[0]!.seen.at(-1)!.shared };
+    const longer = await trainLocally(3, { ...given, steps: 12 }, wandering, { steps: 12, sizes, from });
+    for (const { seen } of longer) {
+      expect(seen.flatMap(({ bytes }, i) => (bytes > 0 ? [steps + i] : []))).toEqual([9, 11]);
+      expect(seen.map(({ closed }) => closed > 0)).toEqual(seen.map(({ bytes }) => bytes > 0));
+      expect(seen.at(-1)!.own).toEqual(longer[0]!.seen.at(-1)!.shared);
+    }
+  });
+
+  it("has the number that its fragment's rounds before it give it, also behind the end of a shorter run", () => {
+    const numbers = (schedule: RoundSchedule, from: number, to: number) =>
+      Array.from({ length: to - from }, (_, i) => schedule.roundOf(from + i)?.number ?? "–");
+    const [short, longer] = [8, 12].map((steps) => new RoundSchedule({ syncEvery: 5, fragments: 1, delay: 0, steps }));
+    expect(numbers(short!, 0, 8)).toEqual(["–", "–", "–", "–", 0, "–", "–", 1]);
+    longer!.goesOn(8, [2], false);
+    expect(numbers(longer!, 8, 12)).toEqual(["–", 2, "–", 3]);
   });
 
   it("gives every rank θ̄ bit for bit, keeps α of its own, and touches its own fragment alone", async () => {

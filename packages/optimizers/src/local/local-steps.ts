@@ -47,6 +47,8 @@ export interface LocalStepsOptions {
   readonly order?: FragmentOrder; // "strided" unless given
   readonly delay?: number; // τ < E; 0 unless given
   readonly alpha?: number; // α in [0, 1]; 0 unless given
+  /** Of the run: without fragments and delay a round ends it, also fewer than H steps after the one before. */
+  readonly steps?: number;
   /** The ranks of a host take their steps together. They are closed with the optimizer. */
   readonly hosts?: HostGroups | undefined;
 }
@@ -88,7 +90,7 @@ export class LocalSteps implements TrainingOptimizer {
    */
   constructor(flat: FlatParameters, group: Group, options: LocalStepsOptions) {
     const { inner, outer, outerLr, syncEvery, fragments = 1, order = "strided", delay = 0, alpha = 0, hosts } = options;
-    this.#schedule = new RoundSchedule({ syncEvery, fragments, delay });
+    this.#schedule = new RoundSchedule({ syncEvery, fragments, delay, steps: options.steps });
     if (!(alpha >= 0 && alpha <= 1)) throw new RangeError(`local.alpha: expected a number from 0 to 1, got ${alpha}`);
     if (alpha === 1 && (hosts?.layout.hosts ?? group.size) > 1)
       throw new RangeError("local.alpha: with 1 a rank never uses what the others send; take less, 0 for example");
