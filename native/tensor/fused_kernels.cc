@@ -2,7 +2,6 @@
 
 #include <cmath>
 #include <cstring>
-#include <initializer_list>
 
 // Each function is compiled for several instruction sets; the dynamic loader takes the best one that the processor has.
 #if defined(__x86_64__)
@@ -19,7 +18,6 @@ namespace {
 
 constexpr int64_t width = 16;  // SIMD lanes
 typedef float Vector __attribute__((vector_size(4 * width)));
-typedef int32_t IntVector __attribute__((vector_size(4 * width)));
 
 TERSE_INLINE Vector load(const float* from) {
     Vector x;
@@ -48,25 +46,23 @@ TERSE_INLINE float sum(Vector x) {
 
 // e^x = 2ⁿ eʳ, n the nearest integer to x / ln 2. The error of eʳ's Taylor series to r⁷ is below half a unit in the
 // last place for |r| ≤ ln 2 / 2.
-TERSE_INLINE Vector exponential(Vector x) {
-    const Vector least = Vector{} - 87, most = Vector{} + 88;  // outside of them 2ⁿ is not a normal number
-    x = x < least ? least : x;
-    x = x > most ? most : x;
+TERSE_INLINE float exponential(float x) {
+    x = x < -87.0f ? -87.0f : x;  // outside of these 2ⁿ is not a normal number
+    x = x > 88.0f ? 88.0f : x;
     const float round = 12582912.0f;  // 1.5 · 2²³: adding it rounds x to an integer, which is in the last bits of the sum
-    const Vector shifted = x * 1.44269504f + round;
-    const Vector n = shifted - round;
-    const Vector r = (x - n * 0.693359375f) - n * -2.12194440e-4f;  // ln 2 in two parts; n times the first part is exact
-    Vector e = r * (1.0f / 5040) + 1.0f / 720;
-    for (const float coefficient : {1.0f / 120, 1.0f / 24, 1.0f / 6, 1.0f / 2, 1.0f, 1.0f}) e = e * r + coefficient;
-    IntVector exponent;
+    const float shifted = x * 1.44269504f + round;
+    const float n = shifted - round;
+    const float r = (x - n * 0.693359375f) - n * -2.12194440e-4f;  // ln 2 in two parts; n times the first part is exact
+    const float e = ((((((r * (1.0f / 5040) + 1.0f / 720) * r + 1.0f / 120) * r + 1.0f / 24) * r + 1.0f / 6) * r + 1.0f / 2) * r + 1.0f) * r + 1.0f;
+    uint32_t exponent;
     std::memcpy(&exponent, &shifted, sizeof exponent);
     exponent = (exponent - 0x4B400000 + 127) << 23;
-    Vector scale;
+    float scale;
     std::memcpy(&scale, &exponent, sizeof scale);
     return e * scale;
 }
 
-TERSE_INLINE Vector sigmoid(Vector x) { return 1.0f / (1.0f + exponential(-x)); }
+TERSE_INLINE float sigmoid(float x) { return 1.0f / (1.0f + exponential(-x)); }
 
 template <typename Word>
 TERSE_INLINE bool all_finite(const Word* x, int64_t n, Word exponent) {
@@ -127,25 +123,20 @@ void rms_norm_backward_rows(const float* dy, const float* x, const float* γ, co
     }
 }
 
+// Plain loops, which the compiler makes as wide as each processor is. It would compare vectors of 16 one float at a time
+// where registers are shorter.
 TERSE_FOR_EACH_PROCESSOR
-void swiglu_elements(const float* g, const float* u, float* y, int64_t n) {
-    const int64_t whole = n / width * width, rest = n - whole;
-    for (int64_t i = 0; i < whole; i += width) store(y + i, load(g + i) * sigmoid(load(g + i)) * load(u + i));
-    const Vector last = load_some(g + whole, rest);
-    store_some(y + whole, last * sigmoid(last) * load_some(u + whole, rest), rest);
+void swiglu_elements(const float* __restrict g, const float* __restrict u, float* __restrict y, int64_t n) {
+    for (int64_t i = 0; i < n; i++) y[i] = g[i] * sigmoid(g[i]) * u[i];
 }
 
 TERSE_FOR_EACH_PROCESSOR
-void swiglu_backward_elements(const float* dy, const float* g, const float* u, float* dg, float* du, int64_t n) {
-    const int64_t whole = n / width * width, rest = n - whole;
-    for (int64_t i = 0; i < whole; i += width) {
-        const Vector Dy = load(dy + i), G = load(g + i), σ = sigmoid(G);
-        store(du + i, Dy * (G * σ));
-        store(dg + i, Dy * load(u + i) * (σ * (1.0f + G * (1.0f - σ))));
+void swiglu_backward_elements(const float* __restrict dy, const float* __restrict g, const float* __restrict u, float* __restrict dg, float* __restrict du, int64_t n) {
+    for (int64_t i = 0; i < n; i++) {
+        const float σ = sigmoid(g[i]);
+        du[i] = dy[i] * (g[i] * σ);
+        dg[i] = dy[i] * u[i] * (σ * (1.0f + g[i] * (1.0f - σ)));
     }
-    const Vector Dy = load_some(dy + whole, rest), G = load_some(g + whole, rest), σ = sigmoid(G);
-    store_some(du + whole, Dy * (G * σ), rest);
-    store_some(dg + whole, Dy * load_some(u + whole, rest) * (σ * (1.0f + G * (1.0f - σ))), rest);
 }
 
 }  // namespace terse
