@@ -1,12 +1,15 @@
 /** What a method computes by itself in a step, measured on this machine: its arithmetic, and its codecs. */
 import { loopback } from "@terse/collectives";
+import { parseOptions } from "@terse/options";
 import { Arena, Linear, noGrad, numThreads, Sequential, scope, setNumThreads, type Tensor, zeros } from "@terse/tensor";
 import { makeOptimizer } from "../build.ts";
 import { StepMeter } from "../measures/step-meter.ts";
 import type { PartTimes } from "../measures/step-parts.ts";
 import type { Recipe } from "../recipe.ts";
+import { recipeSchema } from "../recipe-schema.ts";
 
 const [layers, width, warmUp, steps] = [2, 512, 3, 7];
+const enough = 0.5; // seconds for the steps of a slow method, of which three are measured all the same
 const mostRanks = 4; // that measure a codec; an owner reads n elements of wires in all, with any number of ranks
 
 const measurements = new Map<string, Promise<number>>();
@@ -24,12 +27,17 @@ export interface RanksOfRun {
 export async function localWork(recipe: Recipe, run: RanksOfRun): Promise<number> {
   const { local } = recipe;
   if (!local) return await known(recipe, run);
-  const measured = warmUp + steps;
-  const every = (syncEvery: number) =>
-    known({ ...recipe, steps: measured + 1, local: { ...local, syncEvery, fragments: 1, delay: 0 } }, run);
-  const own = await every(measured + 1); // no round is due
-  return own + ((await every(1)) - own) / local.syncEvery;
+  const last = warmUp + steps + 1; // of a run that ends with a round, before which it is measured
+  const every = (syncEvery: number, of: Recipe, ranks: number) =>
+    known({ ...of, steps: last, local: { ...local, syncEvery, fragments: 1, delay: 0 } }, { ...run, ranks });
+  // What a round adds is the same after any steps: those of SGD take least, where Muon's would take half a minute.
+  const quick = withSgd(recipe);
+  const round = (await every(1, quick, run.ranks)) - (await every(last, quick, 1));
+  return (await every(last, recipe, 1)) + round / local.syncEvery;
 }
+
+const withSgd = ({ optimizer: { lr }, ...rest }: Recipe): Recipe =>
+  parseOptions(recipeSchema, { ...rest, optimizer: { name: "sgd", lr } }, "");
 
 function known(recipe: Recipe, run: RanksOfRun): Promise<number> {
   const { lr: _, ...method } = recipe.optimizer;
@@ -45,7 +53,8 @@ async function measure(recipe: Recipe, { ranks, threads }: RanksOfRun): Promise<
   try {
     // With other ranks a codec has other work: it adds their wires, and fields are wider. One rank alone measures
     // everything else.
-    const [alone, withOthers] = [await partsOf(recipe, 1), await partsOf(recipe, Math.min(ranks, mostRanks))];
+    const alone = await partsOf(recipe, 1);
+    const withOthers = ranks === 1 ? alone : await partsOf(recipe, Math.min(ranks, mostRanks));
     return alone.update + withOthers.codecs;
   } finally {
     setNumThreads(before);
@@ -69,7 +78,8 @@ async function partsOf(recipe: Recipe, ranks: number): Promise<{ update: number;
     const meter = new StepMeter();
     first.optimizer.watch = meter;
     const seen: PartTimes[] = [];
-    for (let step = 0; step < warmUp + steps; step++) {
+    const end = performance.now() + 1000 * enough;
+    for (let step = 0; step < warmUp + steps && (seen.length < 3 || performance.now() < end); step++) {
       for (const [rank, { arena }] of members.entries()) noGrad(() => arena.gradients.copy_(noise(rank, step)));
       meter.begin(step);
       await Promise.all(members.map(({ optimizer }) => optimizer.step({ lr: 1e-4 })));
