@@ -41,7 +41,7 @@ describe("a recipe with local steps", () => {
     ];
     const all = [...local, ...lion, "exchange.gradient.name=lion-steps"];
     // The unit is the run's learning rate, and the steps are those between two rounds.
-    expect(recipeOf(...all).exchange.gradient).toMatchObject({ name: "lion-steps", lr: 0.001, steps: 10 });
+    expect(recipeOf(...all).exchange.gradient).toMatchObject({ name: "lion-steps", unit: 0.001, steps: 10 });
     for (const [changes, message] of [
       [
         ["local=null"],
@@ -54,7 +54,7 @@ describe("a recipe with local steps", () => {
       ],
       [["schedule.name=cosine"], /schedule: cosine, .* take --schedule\.name=constant/],
       [["schedule.warmup=5"], /schedule: constant with a warm-up, and/],
-      [["exchange.gradient.lr=0.002"], /exchange\.gradient\.lr: 0\.002, and optimizer\.lr is 0\.001; leave it out/],
+      [["exchange.gradient.unit=0.002"], /exchange\.gradient\.unit: 0\.002, and optimizer\.lr is 0\.001; leave it out/],
       [["exchange.gradient.steps=9"], /exchange\.gradient\.steps: 9, and local\.syncEvery is 10; leave it out/],
       [
         ["local.syncEvery=200"],

@@ -58,7 +58,7 @@ export function problemsOfLocal(recipe: Recipe): string[] {
 
 /** Options of lion-steps. */
 interface WholeSteps {
-  readonly lr: number;
+  readonly unit: number;
   readonly steps: number;
 }
 
@@ -67,7 +67,7 @@ export function withWholeSteps(recipe: Recipe): Recipe {
   const { optimizer, local, exchange } = recipe;
   if (exchange.gradient?.name !== "lion-steps") return recipe;
   const given = exchange.gradient as typeof exchange.gradient & Partial<WholeSteps>;
-  const gradient = { ...given, lr: given.lr ?? optimizer.lr, steps: given.steps ?? local?.syncEvery };
+  const gradient = { ...given, unit: given.unit ?? optimizer.lr, steps: given.steps ?? local?.syncEvery };
   return { ...recipe, exchange: { ...exchange, gradient } };
 }
 
@@ -79,7 +79,7 @@ function problemsOfWholeSteps({ local, schedule, optimizer, exchange }: Recipe):
     return [
       `${key}.name: lion-steps sends what local steps of Lion have moved, and there are none; take local.syncEvery, or another compression`,
     ];
-  const { lr, steps } = exchange.gradient as unknown as WholeSteps;
+  const { unit, steps } = exchange.gradient as unknown as WholeSteps;
   const { weightDecay = 0 } = optimizer as { weightDecay?: number };
   const { syncEvery } = local;
   const whole = "with lion-steps each step moves an element by its learning rate";
@@ -92,7 +92,7 @@ function problemsOfWholeSteps({ local, schedule, optimizer, exchange }: Recipe):
       `optimizer.weightDecay: ${whole}, and decay moves it further; set it to 0, and let a round decay as much: local.optimizer.weightDecay=${ofRound}`,
     (String(schedule.name) !== "constant" || schedule.warmup > 0) &&
       `schedule: ${schedule.name}${warmup}, and with lion-steps all steps have one learning rate; take --schedule.name=constant --schedule.warmup=0`,
-    lr !== optimizer.lr && `${key}.lr: ${lr}, and optimizer.lr is ${optimizer.lr}; leave it out`,
+    unit !== optimizer.lr && `${key}.unit: ${unit}, and optimizer.lr is ${optimizer.lr}; leave it out`,
     syncEvery > mostLionSteps
       ? `local.syncEvery: lion-steps has whole numbers for up to ${mostLionSteps} steps, got ${syncEvery}; take fewer`
       : steps < syncEvery && `${key}.steps: ${steps}, and local.syncEvery is ${syncEvery}; leave it out`,

@@ -604,7 +604,7 @@ describe("shell completion", () => {
     ],
     [
       ["train", "--exchange.gradient.name", "="],
-      ["codec", "ef-signsgd", "qsgd", "terngrad", "graddrop", "dgc", "powersgd"],
+      ["codec", "ef-signsgd", "qsgd", "terngrad", "graddrop", "dgc", "powersgd", "lion-steps"],
     ],
     [["train", "--advise", "=", "f"], ["false"]],
     [["train", "--engine", "t"], ["tcp"]],

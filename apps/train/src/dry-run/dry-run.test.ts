@@ -236,7 +236,10 @@ describe("a dry run counts what a training holds and sends, step by step,", () =
     powersgd: ["exchange.gradient.startPowerSGDIter=2", "exchange.gradient.matrixApproximationRank=2"],
   };
 
-  it.each(Object.keys(gradientCompressions))("of gradients that %s compresses", async (name) => {
+  // Whole numbers of Lion's steps are for rounds of local steps alone.
+  const ofSteps = Object.keys(gradientCompressions).filter((name) => name !== "lion-steps");
+
+  it.each(ofSteps)("of gradients that %s compresses", async (name) => {
     const given = [`exchange.gradient.name=${name}`, ...(short[name] ?? [])];
     for (const ranks of [2, 3]) {
       const { sent, parameters } = await compared(ranks, "optimizer.name=sgd", "steps=4", ...given);

@@ -21,7 +21,7 @@ import type { CompressionRules } from "./gradient-compression.ts";
 export const mostLionSteps = 127;
 
 const options = v.object({
-  lr: v.optional(positiveFloat), // η of Lion, the same in all steps
+  unit: v.optional(positiveFloat), // η of Lion, the same in all steps
   steps: v.optional(v.pipe(positiveInteger, v.maxValue(mostLionSteps))), // H, the most between two rounds
 });
 
@@ -39,10 +39,10 @@ const needed = (option: keyof Options, remedy: string): Conflict<Options> => ({
 export const lionSteps = define({
   name: "lion-steps",
   options,
-  conflicts: [needed("lr", "give Lion's learning rate"), needed("steps", "give the steps between two rounds")],
+  conflicts: [needed("unit", "give Lion's learning rate"), needed("steps", "give the steps between two rounds")],
 
   create(given): CompressionRules {
-    const { lr, steps } = given as Required<Options>;
+    const { unit, steps } = given as Required<Options>;
     const codec = l1({ bits: Math.ceil(Math.log2(2 * steps + 1)), side: steps, unscaled: true }) as Codec;
     return {
       splits: "anywhere",
@@ -50,7 +50,7 @@ export const lionSteps = define({
       init: () => ({}),
 
       async mean(g, _, exchange) {
-        await exchange.sumOfLevels(g, { codec, unit: lr, scale: lr / exchange.ranks });
+        await exchange.sumOfLevels(g, { codec, unit, scale: unit / exchange.ranks });
       },
 
       messages: ({ n }) => [{ kind: "sumOfLevels", n, codec }],

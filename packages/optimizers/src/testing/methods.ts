@@ -106,7 +106,7 @@ const listedCompressions: Record<string, () => GradientCompression> = {
   graddrop: () => graddrop({ ratio: 0.1 }),
   dgc: () => dgc({ ratio: 0.1 }),
   powersgd: () => powersgd({ minCompressionRate: 1 }),
-  "lion-steps": () => lionSteps({ lr: 0.01, steps: 10 }),
+  "lion-steps": () => lionSteps({ unit: 0.01, steps: 10 }),
 };
 
 /** All of the registry, on single layers. */

@@ -114,7 +114,7 @@ const chosenOfCompressions: Readonly<Record<string, Cases>> = {
   },
   "ef-signsgd": {},
   qsgd: { bits: [2], bucket: [8], seed: [1] },
-  "lion-steps": { lr: [0.5, { lr: 0.01, steps: 10 }], steps: [3, { lr: 0.01, steps: 10 }] },
+  "lion-steps": { unit: [0.5, { unit: 0.01, steps: 10 }], steps: [3, { unit: 0.01, steps: 10 }] },
   terngrad: { clip: [1], scaler: ["own"], seed: [1] },
   graddrop: { ratio: [0.5], threshold: ["model"] },
   dgc: {
