@@ -19,6 +19,7 @@ import {
   lambBasicOneBit,
   lion,
   lionCub,
+  lionSteps,
   muon,
   oneBitAdam,
   oneBitLamb,
@@ -115,6 +116,7 @@ const compressions: Record<string, [create: () => GradientCompression, ...Phase[
   terngrad: [terngrad, [6, "fields"]],
   "terngrad, own scalers": [() => terngrad({ scaler: "own" }), [2, "sparse"]],
   graddrop: [() => graddrop({ ratio: 0.1 }), [2, "sparse"]],
+  "lion-steps": [() => lionSteps({ unit: 0.01, steps: 10 }), [4, "owners"]],
   dgc: [() => dgc({ ratio: 0.1, warmup: 1 }), [2, "sparse"], [2, "sparse"]],
   // orth(mean(M Q)), mean(Mᵀ P)
   powersgd: [() => powersgd({ startPowerSGDIter: 1 }), [2, "mean"], [6, "owners", "mean"]],

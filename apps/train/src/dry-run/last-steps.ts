@@ -11,7 +11,9 @@ export function lastSteps(
   optimizer: TrainingOptimizer,
   { steps, local }: Pick<Recipe, "steps" | "local">,
 ): { step: number; bytes: number; share: number }[] {
-  const last = Array.from({ length: Math.min(steps, local?.syncEvery ?? stepsAtEnd) }, (_, i) => steps - 1 - i);
+  const every = local?.syncEvery ?? stepsAtEnd;
+  const end = local && steps > every ? steps - (steps % every) : steps; // without the round that ends a run sooner
+  const last = Array.from({ length: Math.min(steps, every) }, (_, i) => end - 1 - i);
   return [...Map.groupBy(last, (step) => optimizer.bytesSent(step))].map(([bytes, [step, ...others]]) => ({
     step: step!,
     bytes,

@@ -54,6 +54,7 @@ export const settings: Readonly<Record<string, object>> = {
   "zero-one-adam": { freeze: 3, kappa: 1, doubling: 1, localSteps: 2 },
   demo: { k: 1, chunk: 3 },
   codec: { codec: "int8" },
+  "lion-steps": { unit: 0.01, steps: 10 },
   dgc: { warmup: 2 },
   powersgd: { startPowerSGDIter: 2 },
 };
