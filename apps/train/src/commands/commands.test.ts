@@ -2,6 +2,7 @@ import { execFileSync, spawnSync } from "node:child_process";
 import { cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { basename, join } from "node:path";
+import { gradientCompressions } from "@terse/optimizers";
 import { listOptions, parseYaml } from "@terse/options";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { parts } from "../measures/step-parts.ts";
@@ -602,10 +603,7 @@ describe("shell completion", () => {
       ["train", "--optimizer.name", "lion"],
       ["lion", "lion-cub"],
     ],
-    [
-      ["train", "--exchange.gradient.name", "="],
-      ["codec", "ef-signsgd", "qsgd", "terngrad", "graddrop", "dgc", "powersgd", "lion-steps"],
-    ],
+    [["train", "--exchange.gradient.name", "="], Object.keys(gradientCompressions)],
     [["train", "--advise", "=", "f"], ["false"]],
     [["train", "--engine", "t"], ["tcp"]],
     [["train", "--steps", "=", ""], []],

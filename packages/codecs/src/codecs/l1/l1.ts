@@ -11,7 +11,6 @@
  * that the ranks agreed on, q = clamp(round half even(x / unit), −s, s), and the sum decodes to (Σ q) · unit. This file
  * is the definition: l1.c, l1_avx2.c, … write the same bytes.
  */
-
 import { codec } from "../../checked-codec.ts";
 import type { Codec, Units } from "../../codec.ts";
 import { checkedLevels, levels, summableLevels } from "../../shared/levels/levels.ts";

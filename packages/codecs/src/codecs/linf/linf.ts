@@ -14,7 +14,6 @@
  * that the ranks agreed on, v = min(|x| · (1 / unit), s), and the sum decodes to (Σ q) · unit. This file is the
  * definition: linf.c, linf_avx2.c, … write the same bytes.
  */
-
 import { codec } from "../../checked-codec.ts";
 import type { Codec, Units } from "../../codec.ts";
 import { checkedLevels, levels, summableLevels } from "../../shared/levels/levels.ts";

@@ -10,7 +10,6 @@
  *
  * This file is the definition: qsgd.c, qsgd_avx2.c, … write the same bytes.
  */
-
 import { codec } from "../../checked-codec.ts";
 import type { Codec } from "../../codec.ts";
 import { checkedLevels, levels, summableLevels } from "../../shared/levels/levels.ts";
