@@ -15,8 +15,8 @@ export { type AdapterParameter, baseStateOf, Lora, type LoraDefaults, loraOf } f
 export { type LoraOptions, loraOptions } from "./lora/options.ts";
 export { peftConfigOf, readPeftConfig } from "./lora/peft-config.ts";
 export { continuesText, type DataFacts, type Model, type ModelEntry, type TextModel } from "./model.ts";
-export { countParameters, type ModelName, models, modelsFor, restoreModel } from "./models.ts";
-export { headOf, withNewHead } from "./new-head.ts";
+export { countParameters, isHeadless, type ModelName, models, modelsFor, restoreModel } from "./models.ts";
+export { headOf, withNewHead, withoutHead } from "./new-head.ts";
 export { type ResNetOptions, type ResNetShape, resnetOptions, resnetPresets } from "./resnet/options.ts";
 export { ResNet } from "./resnet/resnet.ts";
 export { type VitOptions, type VitShape, vitOptions, vitPresets } from "./vit/options.ts";

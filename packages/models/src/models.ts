@@ -46,13 +46,16 @@ export function countParameters(config: Config): number {
  */
 export function modelsFor(config: Config): ModelName[] {
   const same = ofType(config);
-  const isBase = same.some(([, entry]) => isClassOf(config, entry.baseArchitectures));
-  const first = isBase ? [] : [entryOf(config)];
+  const first = isHeadless(config) ? [] : [entryOf(config)];
   const others = same.map(([, entry]) => entry).filter((entry) => !first.includes(entry));
   return [...first, ...others].map(
     (entry) => Object.entries(models).find(([, each]) => each === entry)![0] as ModelName,
   );
 }
+
+/** Whether a `config.json` describes a model without a head. */
+export const isHeadless = (config: Config): boolean =>
+  ofType(config).some(([, entry]) => isClassOf(config, entry.baseArchitectures));
 
 const ofType = ({ model_type: type }: Config) =>
   Object.entries(models).filter(([name, { modelTypes }]) => name === type || modelTypes.some((each) => each === type));

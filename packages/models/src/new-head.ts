@@ -15,6 +15,13 @@ export function withNewHead(model: Model): WeightsOfModel {
   return weightsWithout(model, headNames);
 }
 
+/** How the weights of a model without a head fit one with a head. */
+export function withoutHead(model: Model): WeightsOfModel {
+  const heads = model.namedParameters().filter(([, { role }]) => role === "head");
+  const own = heads.map(([name]) => name.replaceAll(".", "\\.")).join("|") || "(?!)";
+  return weightsWithout(model, model.headNames ?? new RegExp(`^(?:${own})$`));
+}
+
 /** Names and shapes of the head: "fc.weight (10, 512), fc.bias (10)". */
 export const headOf = (model: Model): string =>
   model

@@ -4,6 +4,7 @@ import {
   adapterConfigFile,
   adapterFile,
   CheckpointError,
+  type Config,
   loadConfig,
   loadModel,
   misfits,
@@ -25,13 +26,18 @@ export interface DescribedAdapter {
 export async function describedAdapter(folder: string, moved?: string): Promise<DescribedAdapter> {
   const config = await loadConfig(folder, adapterConfigFile);
   const base = await findBase(folder, config, moved);
-  await using file = await openSafetensors(join(folder, adapterFile));
   try {
-    return { folder, options: readPeftConfig(config, file.tensors.keys()), base };
+    return { folder, options: await optionsOfAdapter(folder, config), base };
   } catch (error) {
     if (!(error instanceof OptionsError)) throw error;
     throw new CheckpointError(`${join(folder, adapterConfigFile)}: ${error.lines.join("; ")}`);
   }
+}
+
+/** Throws `OptionsError` for an adapter that is not computed here. */
+export async function optionsOfAdapter(folder: string, config: Config): Promise<LoraOptions> {
+  await using file = await openSafetensors(join(folder, adapterFile));
+  return readPeftConfig(config, file.tensors.keys());
 }
 
 /** Adds the adapter of a folder to its base, with random values. Throws `CheckpointError` where it does not fit. */

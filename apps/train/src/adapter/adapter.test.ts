@@ -1,13 +1,14 @@
 /** Runs that train an adapter: where they begin, what they save, and how they go on. */
-import { cpSync, mkdirSync, mkdtempSync, readdirSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { cpSync, existsSync, mkdirSync, mkdtempSync, readdirSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { readSafetensors, saveModel, writeSafetensors } from "@terse/checkpoint";
 import { loopback } from "@terse/collectives";
 import { Llama, type LlamaOptions, loraOf, restoreModel } from "@terse/models";
 import { Arena, manualSeed } from "@terse/tensor";
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { buildData, buildModel, buildOptimizer } from "../build.ts";
+import { exportCommand } from "../commands/export.ts";
 import { forwardIn } from "../precision.ts";
 import { readRecipe } from "../recipe.ts";
 import { recipeFor } from "../recipe-for.ts";
@@ -142,6 +143,29 @@ describe("a run with an adapter", () => {
     ["adapter.targets=all-linear", "average.decay=0.5"],
     ["local.syncEvery=2"],
   ];
+  it("is not exported where a tensor of its file is missing or unexpected, and is copied where its base is not there", async () => {
+    await run({ to: 1 });
+    const [from, file] = [join(folder, "run", "step-1"), "adapter_model.safetensors"];
+    cpSync(from, join(folder, "adapter"), { recursive: true });
+    rmSync(join(folder, "adapter", "manifest.json"));
+    const path = join(folder, "adapter", file);
+    const tensors = await readSafetensors(path);
+    const name = "base_model.model.model.layers.1.self_attn.q_proj.lora_B.weight";
+    const renamed = [...tensors].map(([each, tensor]) => [each === name ? "other" : each, tensor] as const);
+    await writeSafetensors(path, renamed);
+    const out = join(folder, "exported");
+    const both = new RegExp(`adapter_model\\.safetensors does not fit .*missing ${name}; unexpected other`);
+    await expect(exportCommand([join(folder, "adapter"), "--out", out])).rejects.toThrow(both);
+    expect(existsSync(out)).toBe(false);
+    rmSync(join(folder, "adapter", "config.json"));
+    await expect(exportCommand([join(folder, "adapter"), "--out", out])).rejects.toThrow(both); // by its base's config
+    renameSync(join(folder, "base"), join(folder, "moved"));
+    vi.spyOn(process.stdout, "write").mockReturnValue(true);
+    await exportCommand([join(folder, "adapter"), "--out", out]);
+    vi.restoreAllMocks();
+    expect(readdirSync(out).sort()).toEqual(["adapter_config.json", file]);
+  });
+
   it.each(cases.map((keys) => [keys]))("goes on as if it had not been cut off: %s", async (keys) => {
     const ranks = keys.includes("adapter.dropout=0.2") ? 1 : 2; // ranks of one process share random numbers
     const whole = await run({ ranks, to: 6, keys, out: "whole" });

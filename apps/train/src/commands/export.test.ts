@@ -12,10 +12,10 @@ import {
 } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { readSafetensors, saveModel } from "@terse/checkpoint";
+import { readSafetensors, saveModel, writeSafetensors } from "@terse/checkpoint";
 import { loopback } from "@terse/collectives";
 import { type DatasetEntry, datasets, openTokenizer } from "@terse/data";
-import { type Bert, type BertClassifier, Gpt2, type ResNet, type Vit } from "@terse/models";
+import { type Bert, type BertClassifier, Gpt2, Llama, type ResNet, type Vit } from "@terse/models";
 import { Arena, fromTypedArray, manualSeed, noGrad, ones, randint, randn, type Tensor } from "@terse/tensor";
 import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from "vitest";
 import { needsModules, relativeError, runPython } from "../../../../packages/tensor/src/testing/python.ts";
@@ -439,6 +439,48 @@ describe("the export of a folder that somebody else made", () => {
     );
     await exportCommand([run, "--out", out]);
     expect(readdirSync(out)).not.toContain("generation_config.json");
+  });
+
+  it("is refused where a tensor is missing, unexpected or of another shape: all are named, and nothing is written", async () => {
+    const from = await foreign("damaged");
+    const out = join(folder, "damaged-model");
+    const path = join(from, "model.safetensors");
+    const stored = await readSafetensors(path);
+    const gone = stored.get("transformer.h.0.mlp.c_fc.weight")!;
+    stored.delete("transformer.h.0.mlp.c_fc.weight");
+    stored.set("transformer.h.0.mlp.c_fx.weight", gone);
+    stored.set("transformer.ln_f.bias", { dtype: "f32", shape: [3], data: new Float32Array(3) });
+    await writeSafetensors(path, stored, {});
+    await expect(exportCommand([from, "--out", out])).rejects.toThrow(
+      /missing transformer\.h\.0\.mlp\.c_fc\.weight; unexpected transformer\.h\.0\.mlp\.c_fx\.weight; .*transformer\.ln_f\.bias is \(3\) in the file and \(16\) in the model/,
+    );
+    expect(existsSync(out)).toBe(false);
+  });
+
+  it.each<[string, (config: object) => object]>([
+    ["a model that is not known here", (config) => ({ ...config, model_type: "mamba", architectures: ["Mamba"] })],
+    ["what is not computed here", (config) => ({ ...config, scale_attn_by_inverse_layer_idx: true })],
+  ])("is a copy of the weights where its config describes %s", async (name, changed) => {
+    const from = await foreign(`unknown ${name}`);
+    const config = join(from, "config.json");
+    writeFileSync(config, JSON.stringify(changed(JSON.parse(readFileSync(config, "utf8")))));
+    await writeSafetensors(join(from, "model.safetensors"), [["w", ones([2])]], {});
+    const out = join(folder, `unknown ${name}-model`);
+    await exportCommand([from, "--out", out]);
+    expect(readdirSync(out).sort()).toEqual(["config.json", "model.safetensors"]);
+  });
+
+  it("lacks a head where its config names a model without one", async () => {
+    const from = join(folder, "headless");
+    const model = new Llama({ vocabulary: 256, context: 16, width: 16, heads: 2, layers: 1, tied: false });
+    const base = model.stateDict().filter(([name]) => !name.startsWith("lm_head"));
+    const save = (architecture: string) =>
+      saveModel(from, base, { model_type: "llama", ...model.config, architectures: [architecture] });
+    await save("LlamaModel");
+    await exportCommand([from, "--out", join(folder, "headless-model")]);
+    expect(readdirSync(join(folder, "headless-model")).sort()).toEqual(["config.json", "model.safetensors"]);
+    await save("LlamaForCausalLM");
+    await expect(exportCommand([from, "--out", join(folder, "no-head")])).rejects.toThrow("missing lm_head.weight");
   });
 
   it("takes the blobs of the cache of Hugging Face", async () => {

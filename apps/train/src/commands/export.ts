@@ -12,7 +12,6 @@ import {
   configFile,
   filesOfWeights,
   makeFolder,
-  openWeights,
   saveModel,
   weightsFile,
   writeSafetensors,
@@ -21,6 +20,7 @@ import { DataError, type DatasetEntry, datasets } from "@terse/data";
 import { loraOf, type Model } from "@terse/models";
 import { OptionsError, parseArguments, print } from "@terse/options";
 import { isAdapterFolder } from "../adapter/base.ts";
+import { checkCopied } from "../saves/check-copied.ts";
 import { copyFiles, initialFiles, keptIn, ofImages, ofModel, ofTokenizer } from "../saves/initial-files.ts";
 import {
   describedModel,
@@ -43,11 +43,13 @@ export async function exportCommand(argv: readonly string[]): Promise<void> {
   const run = words[0] ?? newestRun();
   const from = await modelFolderOf(run);
   checkFlags(run, flags, isAdapterFolder(from));
+  const isCopied = !flags.merge && !flags.ownNames;
+  if (isCopied) await checkCopied(from);
   const out = resolve(flags.out ?? `${basename(resolve(run))}-model`);
   makeFolder(out);
   if (readdirSync(out).length > 0)
     throw new CheckpointError(`${out} is not empty: choose another folder, --out FOLDER`);
-  const whole = flags.merge || flags.ownNames ? await wholeModel(from, flags.base) : undefined;
+  const whole = isCopied ? undefined : await wholeModel(from, flags.base);
   // The weights last: a folder that has them is complete.
   const files =
     whole && flags.ownNames
@@ -111,7 +113,6 @@ async function exportModel(from: string, whole: WholeModel | undefined, out: str
   if (whole) return (await saveModel(out, whole.model.stateDict(), whole.config, whole.model)).map(({ name }) => name);
   const isAdapter = isAdapterFolder(from);
   const weights = isAdapter ? [adapterConfigFile, adapterFile] : await filesOfWeights(from);
-  await (await openWeights(isAdapter ? join(from, adapterFile) : from))[Symbol.asyncDispose](); // throws where they are none
   const files = [...(!isAdapter || existsSync(join(from, configFile)) ? [configFile] : []), ...weights];
   copyFiles(from, out, files);
   return files;

@@ -70,6 +70,12 @@ describe("the content of a file", () => {
       // A frame whose header names dictionary 7.
       const named = Buffer.from("28b52ffd23070000000529000068656c6c6f", "hex");
       await refused(put("named.zst", named), /named\.zst was packed with a dictionary, which is not read; unpack it/);
+      // zstd -D packed "lorem ipsum dolor sit amet, consectetur" with the same text, which has no number.
+      const unnamed = Buffer.from("28b52ffd202735000000010056a980", "hex");
+      await refused(
+        put("unnamed.zst", unnamed),
+        /unnamed\.zst is damaged as zstd: .*; fetch it again, or, if it was packed with a dictionary, unpack it with zstd -d -D DICTIONARY\.$/,
+      );
       const wrong = whole.slice();
       wrong[wrong.length - 100]! ^= 255;
       await refused(put("wrong.zst", wrong), /wrong\.zst is damaged as zstd/);

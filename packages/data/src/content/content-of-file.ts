@@ -77,7 +77,12 @@ function damaged(path: string, packing: string, size: number, { code, message }:
     return new DataError(
       `${path} was packed with a dictionary, which is not read; unpack it with zstd -d -D DICTIONARY.`,
     );
-  return new DataError(`${path} is damaged as ${packing}${after}: ${message}; fetch it again.`);
+  // A dictionary without a number is named in no header.
+  const remedy =
+    code === "ZSTD_error_corruption_detected"
+      ? "fetch it again, or, if it was packed with a dictionary, unpack it with zstd -d -D DICTIONARY"
+      : "fetch it again";
+  return new DataError(`${path} is damaged as ${packing}${after}: ${message}; ${remedy}.`);
 }
 
 const headOf = (file: PositionalFile) => file.read(0, Math.min(headBytes, file.size));
