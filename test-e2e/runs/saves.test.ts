@@ -1,18 +1,15 @@
-/** Runs that are interrupted, resumed, or short of disk space. */
-import { spawnSync } from "node:child_process";
-import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+/** Runs that are interrupted, and resumed. */
+import { cpSync, existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { beforeAll, describe, expect, it } from "vitest";
-import { netlabObstacle } from "../../tools/netlab/netlab.ts";
 import { nodeFlags } from "../../tools/programs.ts";
-import { main, type Outcome, outcomeOf, rankOf, terseIn, tinyTraining, trainingFolder } from "./terse.ts";
+import { lastLine, main, type Outcome, outcomeOf, rankOf, terseIn, tinyTraining, trainingFolder } from "./terse.ts";
 
 const { folder, text } = trainingFolder("saves");
 const terse = (...args: [args: readonly string[], during?: (line: string, pid: number) => void]) =>
   terseIn(folder, ...args);
 const train = (...args: string[]) => [...tinyTraining(text), "--sample.bytes=0", ...args];
 const weights = (run: string, step: number) => readFileSync(join(run, `step-${step}`, "model.safetensors"));
-const lastLine = (printed: string) => printed.trimEnd().split("\n").at(-1);
 const validationLosses = ({ out }: Outcome) =>
   [...out.matchAll(/validation_loss: ([\d.]+)/g)].map((match) => Number(match[1]));
 
@@ -177,137 +174,5 @@ describe("an interrupted run", () => {
     expect(err).toMatch(
       /^error: .*state-rank-0\.safetensors is not what was saved: its checksum is .*use an earlier save\.$/m,
     );
-  });
-});
-
-const canMount = spawnSync("unshare", ["-rm", "mount", "-t", "tmpfs", "none", "/tmp"]).status === 0;
-
-describe.skipIf(!canMount)("a disk that is full (skipped without the right to mount)", () => {
-  /**
-   * Trains on a disk of some megabytes in a mount namespace; `during` gets the disk's path, as this process sees it.
-   */
-  const trainOnDisk = (megabytes: number, args: string[], during: (line: string, disk: string) => void) => {
-    const disk = join(folder, `disk-${megabytes}`);
-    mkdirSync(disk, { recursive: true });
-    const script = `mount -t tmpfs -o size=${megabytes}m none ${disk}; exec "$@"`;
-    const command = [process.execPath, ...nodeFlags, main, ...train(...args, "--out", join(disk, "run"))];
-    const all = ["unshare", "-rm", "sh", "-ec", script, "sh", ...command];
-    return outcomeOf(all, folder, (line, pid) => during(line, `/proc/${pid}/root${disk}`));
-  };
-
-  it("is found before the first step", async () => {
-    const { code, out, err } = await trainOnDisk(3, ["--steps=2"], () => {});
-    expect(code).toBe(1);
-    expect(err).toMatch(/^error: the disk of .*run has \S+ MB for saves, and they will take \S+ MB \(save\.keep: 2/m);
-    expect(out).not.toContain("step:");
-  });
-
-  it("does not end the run: it goes on, tries again, and is complete when there is space", async () => {
-    let names: string[] = [];
-    let filled = false;
-    const given = ["--steps=200", "--save.every=50", "--save.keep=1", "--evaluate.every=0"];
-    const { code, out, err } = await trainOnDisk(8, given, (line, disk) => {
-      if (!filled && existsSync(join(disk, "run", "step-50"))) {
-        filled = true;
-        try {
-          writeFileSync(join(disk, "full"), new Uint8Array(8 << 20));
-        } catch {
-          // it is full now
-        }
-      }
-      if (!/^step 200 could not be saved: .*; tries again in/.test(line)) return;
-      names = readdirSync(join(disk, "run"));
-      rmSync(join(disk, "full"), { force: true });
-    });
-    expect(code, err).toBe(0);
-    expect(out).toMatch(
-      /^step 1[05]0 could not be saved: .*\.step-1[05]0\.tmp.*no space is left.*; the run goes on, and tries again at the next save$/m,
-    );
-    expect(names.filter((name) => name.endsWith(".tmp"))).toEqual([]);
-    expect(names.some((name) => /^step-(50|100|150)$/.test(name))).toBe(true);
-    expect(lastLine(out)).toMatch(/^resume: .*run --steps=400$/);
-  });
-});
-
-describe.skipIf(!canMount)("a disk that is read-only for a while (skipped without the right to mount)", () => {
-  it("loses no line and no run: what could not be written is said, and written later", async () => {
-    const disk = join(folder, "read-only");
-    mkdirSync(disk);
-    const given = ["--steps=100000", "--save.every=25", "--logEvery=1", "--evaluate.every=0", "--tensorboard"];
-    const command = [process.execPath, ...nodeFlags, main, ...train(...given, "--out", `${disk}/run`)];
-    const script = `mount -t tmpfs none ${disk}; exec "$@"`;
-    let [state, last, until] = ["written", 0, 0];
-    const all = ["unshare", "-rm", "sh", "-ec", script, "sh", ...command];
-    const { code, out, err } = await outcomeOf(all, folder, (line, pid) => {
-      last = Number(/^step: (\d+)\//.exec(line)?.[1] ?? last);
-      const remount = (how: string) =>
-        spawnSync("nsenter", [
-          ...["--preserve-credentials", `--target=${pid}`, "--user", "--mount"],
-          ...["mount", "-o", `remount,${how}`, disk],
-        ]).status === 0; // busy while a file is open for writing
-      if (state === "written" && last > 30 && remount("ro")) [state, until] = ["read-only", Date.now() + 2000];
-      else if (state === "read-only" && Date.now() > until && / could not be saved/.test(line) && remount("rw"))
-        [state, until] = ["written again", last + 30];
-      else if (state === "written again" && last > until) {
-        state = "ended";
-        process.kill(pid, "SIGTERM");
-      }
-      if (state === "ended") cpSync(`/proc/${pid}/root${disk}/run/metrics.jsonl`, join(folder, "metrics.jsonl"));
-    });
-    expect(code, err).toBe(143);
-    expect(out.match(/metrics\.jsonl cannot be written: its disk is read-only/g)).toHaveLength(1);
-    expect(out.match(/metrics\.jsonl is written again and lacks nothing/g)).toHaveLength(1);
-    expect(out).toMatch(/tfevents\S+ cannot be written: its disk is read-only/);
-    expect(out).toMatch(
-      /^step \d+ could not be saved: .*its disk is read-only.*; the run goes on, and tries again at the next save$/m,
-    );
-    expect(err).toMatch(/^resume: /);
-    const logged = readFileSync(join(folder, "metrics.jsonl"), "utf8").trimEnd().split("\n");
-    const steps = logged.flatMap((line) => {
-      const { step, "train/loss": loss } = JSON.parse(line) as { step: number; "train/loss"?: number };
-      return loss === undefined ? [] : [step];
-    });
-    expect(steps).toEqual(steps.map((_, i) => i));
-  });
-});
-
-const obstacle = netlabObstacle();
-
-describe.skipIf(obstacle)(`hosts that see different folders${obstacle ? ` (skipped: ${obstacle})` : ""}`, () => {
-  const run = join(folder, "hosts");
-  const disks = [0, 1].map((host) => join(folder, `disk-of-host-${host}`));
-  /** Each host mounts its own disk at the run's path; `order` gives a host the disk of another one. */
-  const onHosts = (args: readonly string[], order = "$RANK") => {
-    for (const path of [run, ...disks]) mkdirSync(path, { recursive: true });
-    const script = `mount --bind ${join(folder, "disk-of-host-")}${order} ${run}; exec "$@"`;
-    const netlab = join(import.meta.dirname, "../../tools/netlab/main.ts");
-    const command = ["sh", "-ec", script, "sh", process.execPath, ...nodeFlags, main, ...args];
-    return outcomeOf([process.execPath, netlab, "--hosts", "2", "--rate", "1gbit", "--", ...command], folder);
-  };
-  const files = (host: number, step: number) => readdirSync(join(disks[host]!, `step-${step}`)).sort();
-
-  it("each keep what their ranks wrote, and go on from it together, also after they have changed places", async () => {
-    const given = ["--optimizer.name=adamw", "--schedule.name=constant", "--schedule.warmup=0"];
-    const begun = await onHosts(train("--steps=2", ...given, "--out", run));
-    expect(begun.code, begun.err).toBe(0);
-    expect(files(0, 2)).toEqual(["config.json", "manifest.json", "model.safetensors", "state-rank-0.safetensors"]);
-    expect(files(1, 2)).toEqual(["state-rank-1.safetensors"]);
-    expect(readdirSync(disks[1]!)).toEqual(["step-2"]);
-
-    const resumed = await onHosts(["train", "--resume", run, "--steps=4"]);
-    expect(resumed.code, resumed.err).toBe(0);
-    expect(lastLine(resumed.out)).toBe("resume: ./terse train --resume hosts --steps=8");
-
-    const exchanged = await onHosts(["train", "--resume", run, "--steps=6"], "$((1 - RANK))");
-    expect(exchanged.code, exchanged.err).toBe(0);
-    expect(files(1, 6)).toEqual(["config.json", "manifest.json", "model.safetensors", "state-rank-0.safetensors"]);
-    const whole = join(folder, "one-disk");
-    await terse(train("--steps=6", ...given, "--out", whole));
-    expect(weights(disks[1]!, 6).equals(weights(whole, 6))).toBe(true);
-
-    rmSync(join(disks[0]!, "step-6"), { recursive: true });
-    const without = await onHosts(["train", "--resume", run, "--steps=8"], "$((1 - RANK))");
-    expect(without.code).not.toBe(0);
-    expect(without.err).toMatch(/state-rank-1\.safetensors, which rank 1 wrote on .*: no rank's disk has it/);
   });
 });

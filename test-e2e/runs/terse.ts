@@ -75,6 +75,8 @@ export function outcomeOf(
   });
 }
 
+export const lastLine = (printed: string): string | undefined => printed.trimEnd().split("\n").at(-1);
+
 /** The child processes of a process. */
 export const children = (pid: number): string[] =>
   readFileSync(`/proc/${pid}/task/${pid}/children`, "utf8").trim().split(" ");

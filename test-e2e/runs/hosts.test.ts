@@ -1,0 +1,51 @@
+/** Runs on hosts with a disk each: network namespaces, which only root can make. */
+import { mkdirSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { join } from "node:path";
+import { describe, expect, it } from "vitest";
+import { netlabObstacle } from "../../tools/netlab/netlab.ts";
+import { nodeFlags } from "../../tools/programs.ts";
+import { lastLine, main, outcomeOf, terseIn, tinyTraining, trainingFolder } from "./terse.ts";
+
+const { folder, text } = trainingFolder("hosts");
+const train = (...args: string[]) => [...tinyTraining(text), "--sample.bytes=0", ...args];
+const weights = (run: string, step: number) => readFileSync(join(run, `step-${step}`, "model.safetensors"));
+const obstacle = netlabObstacle();
+
+describe.skipIf(obstacle)(`hosts that see different folders${obstacle ? ` (skipped: ${obstacle})` : ""}`, () => {
+  const run = join(folder, "hosts");
+  const disks = [0, 1].map((host) => join(folder, `disk-of-host-${host}`));
+  /** Each host mounts its own disk at the run's path; `order` gives a host the disk of another one. */
+  const onHosts = (args: readonly string[], order = "$RANK") => {
+    for (const path of [run, ...disks]) mkdirSync(path, { recursive: true });
+    const script = `mount --bind ${join(folder, "disk-of-host-")}${order} ${run}; exec "$@"`;
+    const netlab = join(import.meta.dirname, "../../tools/netlab/main.ts");
+    const command = ["sh", "-ec", script, "sh", process.execPath, ...nodeFlags, main, ...args];
+    return outcomeOf([process.execPath, netlab, "--hosts", "2", "--rate", "1gbit", "--", ...command], folder);
+  };
+  const files = (host: number, step: number) => readdirSync(join(disks[host]!, `step-${step}`)).sort();
+
+  it("each keep what their ranks wrote, and go on from it together, also after they have changed places", async () => {
+    const given = ["--optimizer.name=adamw", "--schedule.name=constant", "--schedule.warmup=0"];
+    const begun = await onHosts(train("--steps=2", ...given, "--out", run));
+    expect(begun.code, begun.err).toBe(0);
+    expect(files(0, 2)).toEqual(["config.json", "manifest.json", "model.safetensors", "state-rank-0.safetensors"]);
+    expect(files(1, 2)).toEqual(["state-rank-1.safetensors"]);
+    expect(readdirSync(disks[1]!)).toEqual(["step-2"]);
+
+    const resumed = await onHosts(["train", "--resume", run, "--steps=4"]);
+    expect(resumed.code, resumed.err).toBe(0);
+    expect(lastLine(resumed.out)).toBe("resume: ./terse train --resume hosts --steps=8");
+
+    const exchanged = await onHosts(["train", "--resume", run, "--steps=6"], "$((1 - RANK))");
+    expect(exchanged.code, exchanged.err).toBe(0);
+    expect(files(1, 6)).toEqual(["config.json", "manifest.json", "model.safetensors", "state-rank-0.safetensors"]);
+    const whole = join(folder, "one-disk");
+    await terseIn(folder, train("--steps=6", ...given, "--out", whole));
+    expect(weights(disks[1]!, 6).equals(weights(whole, 6))).toBe(true);
+
+    rmSync(join(disks[0]!, "step-6"), { recursive: true });
+    const without = await onHosts(["train", "--resume", run, "--steps=8"], "$((1 - RANK))");
+    expect(without.code).not.toBe(0);
+    expect(without.err).toMatch(/state-rank-1\.safetensors, which rank 1 wrote on .*: no rank's disk has it/);
+  });
+});
