@@ -45,7 +45,8 @@ it.each(cases)("a base of %s in bf16 has the values of one in f32, rounded", asy
   for (const [name, values] of whole.values) expect(halved.values.get(name), name).toEqual(values);
 });
 
-const keysOfRun = ["data.batchSize=1", "data.blockSize=8", "evaluate.every=0", "steps=2", "exchange.dense=f32"];
+// One token, whose activations are little: a dry run does not count them.
+const keysOfRun = ["data.batchSize=1", "data.blockSize=1", "evaluate.every=0", "steps=2", "exchange.dense=f32"];
 
 /** The most memory that a process had which trains two steps, in bytes. */
 async function peakOf(keys: readonly string[]): Promise<number> {
@@ -68,20 +69,17 @@ for (let step = 0; step < 2; step++) await takeStep(training, 1e-3);
 // That of resourceUsage() begins with the memory of the process that has started this one.
 console.log("peak", /VmHWM:\\s+(\\d+) kB/.exec(readFileSync("/proc/self/status", "utf8"))[1]);
 process.exit(0);`;
-  const args = ["--conditions=@terse/source", "-e", program];
+  // A small model fills less of JavaScript's young generation, which would count as memory of the larger one's weights.
+  const args = ["--max-semi-space-size=1", "--conditions=@terse/source", "-e", program];
   const cwd = fileURLToPath(new URL("../../", import.meta.url));
   const { stdout } = await promisify(execFile)(process.execPath, args, { cwd });
   return 1024 * Number(/^peak (\d+)$/m.exec(stdout)![1]);
 }
 
-// Blocks of libtorch that glibc does not use again count for more beside half the weights.
-it.each([
-  ["f32", 1.1],
-  ["bf16", 1.2],
-] as const)(
+it.each(["f32", "bf16"])(
   "a run with a base in %s takes the memory that a dry run says",
   { timeout: 300_000 },
-  async (base, most) => {
+  async (base) => {
     const keys = [...keysOfRun, `adapter.base=${base}`];
     const small = [...keys, "model.preset=tiny"]; // which is little beside the libraries
     const [libraries, peak] = [await peakOf(small), await peakOf(keys)];
@@ -91,6 +89,6 @@ it.each([
     };
     const share = (peak - libraries) / ((await said(keys)) - (await said(small)));
     expect(share).toBeGreaterThan(0.9);
-    expect(share).toBeLessThan(most);
+    expect(share).toBeLessThan(1.1);
   },
 );
