@@ -10,10 +10,12 @@ import { afterAll, beforeEach, describe, expect, it, vi } from "vitest";
 import { needsModules, relativeError, runPython } from "../../../../packages/tensor/src/testing/python.ts";
 import { buildData, buildModel, buildOptimizer } from "../build.ts";
 import { exportCommand } from "../commands/export.ts";
+import { forwardIn } from "../precision.ts";
 import { recipeFor } from "../recipe-for.ts";
 import { readInitialWeights } from "../saves/initial-weights.ts";
 import { loadModelOf } from "../saves/model-of-run.ts";
 import { openRun } from "../saves/open-run.ts";
+import { takeStep } from "../take-step.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "terse-peft-"));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
@@ -75,9 +77,9 @@ open_base = lambda folder=${JSON.stringify(base)}: t.${auto}.from_pretrained(fol
 logits = lambda m: m.eval()(inputs["x"]).logits
 ${body}`;
 
-/** Saves a run that begins with the base, with an adapter of random values. */
+/** Saves a run that begins with these weights: an adapter begins with random values, and trains two steps. */
 async function trained(base: string, out: string, keys: readonly string[]): Promise<void> {
-  const overrides = [...keys, "adapter.name=lora", "steps=2"];
+  const overrides = [...keys, "optimizer.lr=0.01", "steps=2"];
   const weights = await readInitialWeights(base);
   const recipe = recipeFor({ recipe: "fine-tune", overrides }, weights);
   const [group] = loopback(1) as [ReturnType<typeof loopback>[number]];
@@ -91,7 +93,9 @@ async function trained(base: string, out: string, keys: readonly string[]): Prom
   noGrad(() => {
     for (const [, p] of loraOf(model)!.parameters()) p.add_(randn(p.shape), { alpha: 0.1 });
   });
-  expect(await run.save(1)).toBeUndefined();
+  const training = { model, arena, data, optimizer, forward: forwardIn(recipe), accumulate: 1 };
+  for (let step = 0; step < 2; step++) await takeStep(training, recipe.optimizer.lr);
+  expect(await run.save(2)).toBeUndefined();
 }
 
 const missing = needsModules("transformers", "peft");
@@ -105,7 +109,7 @@ describe.skipIf(missing !== "").each(Object.keys(cases))(`beside peft, %s${missi
     manualSeed(5);
     const model = create();
     await saveModel(at("base"), model.stateDict(), { model_type: type, ...model.config }, model);
-    await trained(at("base"), at("run"), keys);
+    await trained(at("base"), at("run"), [...keys, "adapter.name=lora"]);
     await exportCommand([at("run"), "--out", at("adapter")]);
     await exportCommand([at("run"), "--merge", "--out", at("merged")]);
     const x = inputs();
@@ -128,6 +132,60 @@ outputs["base"] = logits(open_base())`,
       expect(relativeError(found, theirs["merged"]!), path).toBeLessThan(1e-5);
       expect(relativeError(found, theirs["base"]!), path).toBeGreaterThan(1e-3);
     }
+  });
+
+  it("a run's adapter is trained on by PEFT, then by a run again, and merged, with the same logits at every step", async () => {
+    const x = inputs();
+    const ours = async (path: string) => {
+      const opened = (await loadModelOf(at(path))).eval() as Model;
+      return noGrad(() => logits(opened, x));
+    };
+    const peftAt = `peft.PeftModel.from_pretrained(open_base(), ${JSON.stringify(at("adapter"))}, is_trainable=True)`;
+    const theirs = await runPython(
+      python(
+        at("base"),
+        auto,
+        `m = ${peftAt}
+outputs["before"] = logits(m)
+trained = [p for p in m.parameters() if p.requires_grad]
+optimizer = torch.optim.AdamW(trained, lr=0.01)
+for step in range(3):
+    optimizer.zero_grad()
+    m.train()(inputs["x"]).logits.square().mean().backward()
+    optimizer.step()
+outputs["after"] = logits(m)
+m.save_pretrained(${JSON.stringify(at("trained-on"))})
+outputs["merged"] = logits(m.merge_and_unload())`,
+      ),
+      { x },
+    );
+    expect(relativeError(await ours("adapter"), theirs["before"]!)).toBeLessThan(1e-5);
+    expect(relativeError(theirs["before"]!, theirs["after"]!)).toBeGreaterThan(1e-3);
+    await exportCommand([at("trained-on"), "--merge", "--out", at("trained-on-merged")]);
+    for (const path of ["trained-on", "trained-on-merged"])
+      for (const of of ["after", "merged"])
+        expect(relativeError(await ours(path), theirs[of]!), `${path}, ${of}`).toBeLessThan(1e-5);
+
+    await trained(
+      at("trained-on"),
+      at("run-again"),
+      keys.filter((key) => !key.startsWith("adapter.")),
+    );
+    await exportCommand([at("run-again"), "--out", at("again")]);
+    await exportCommand([at("run-again"), "--merge", "--out", at("again-merged")]);
+    const again = await runPython(
+      python(
+        at("base"),
+        auto,
+        `outputs["again"] = logits(peft.PeftModel.from_pretrained(open_base(), ${JSON.stringify(at("again"))}))
+outputs["merged"] = logits(open_base(${JSON.stringify(at("again-merged"))}))`,
+      ),
+      { x },
+    );
+    expect(relativeError(again["again"]!, theirs["after"]!)).toBeGreaterThan(1e-3);
+    for (const path of ["run-again", "again", "again-merged"])
+      for (const of of ["again", "merged"])
+        expect(relativeError(await ours(path), again[of]!), `${path}, ${of}`).toBeLessThan(1e-5);
   });
 
   it("an adapter of PEFT has the same logits here, and a run goes on with it", async () => {
