@@ -1,4 +1,4 @@
-import { Arena, bf16Units, fromTypedArray, Linear, ModuleList, noGrad, type Tensor, tensor } from "@terse/tensor";
+import { Arena, bf16Units, call, fromTypedArray, Linear, ModuleList, noGrad, type Tensor, tensor } from "@terse/tensor";
 import { describe, expect, it } from "vitest";
 import { needsPython, python, runPython } from "../../../tensor/src/testing/python.ts";
 import { adamw, compressed, muon, Optimizer, powersgd, type StoredState, terngrad } from "../index.ts";
@@ -121,6 +121,37 @@ describe("newtonSchulz", () => {
       const gram = m > n ? product(transposed(X), X) : product(X, transposed(X));
       for (const [i, row] of gram.entries())
         for (const [j, x] of row.entries()) expect(Math.abs(x - (i === j ? 1 : 0))).toBeLessThan(1e-5);
+    }
+  });
+
+  it.each([
+    ["five iterations", fiveTimes],
+    ["Polar Express", maps["Polar Express"]!.coefficients],
+    ["ten iterations", [...fiveTimes, ...fiveTimes]], // X Xᵀ is computed anew; if not: 0.02
+    ["one iteration", [standard]],
+  ])("maps the singular values of wide matrices so too, from X Xᵀ alone: %s", (_, coefficients) => {
+    for (const [m, n] of [
+      [128, 256],
+      [400, 130],
+      [150, 700],
+    ] as const) {
+      const least = Math.min(m, n);
+      const basis = (rows: number) => {
+        const values = Float64Array.from({ length: rows * least }, (_, i) => Math.sin(i * i));
+        return (call("aten::linalg_qr", fromTypedArray(values, [rows, least])) as Tensor[])[0]!;
+      };
+      const [U, V] = [basis(m), basis(n)];
+      const σ = Array.from({ length: least }, (_, i) => 1e-3 ** (i / (least - 1)));
+      const G = U.mul(tensor(σ, { dtype: "f64" })).matmul(V.transpose(0, 1));
+      const X = newtonSchulz(G.to("f32"), { coefficients, eps: 1e-7 });
+      const to = σ.map((each) =>
+        coefficients.reduce((x, [a, b, c]) => a * x + b * x ** 3 + c * x ** 5, each / Math.hypot(...σ)),
+      );
+      const difference = U.transpose(0, 1)
+        .matmul(X.to("f64"))
+        .matmul(V)
+        .sub(call("aten::diag", tensor(to, { dtype: "f64" })) as Tensor);
+      expect(difference.abs().max().item(), `${m} × ${n}`).toBeLessThan(2e-3);
     }
   });
 
