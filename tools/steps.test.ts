@@ -54,6 +54,28 @@ describe("Steps", () => {
     expect(existsSync(join(folder, "logs"))).toBe(false);
   });
 
+  it("shows one of several that run at once, how many others run, and each one's end in lines of its own", async () => {
+    const { steps, shown } = stage(true);
+    const sleep = (seconds: string) =>
+      steps.run(`for ${seconds} s`, "", (progress) => progress.run("sleep", [seconds]));
+    const [longer, shorter] = [sleep("0.5"), sleep("0.3")];
+    const failing = steps.try("failing", "", async (progress) =>
+      progress.run("sh", ["-c", "sleep 0.2; echo no; exit 1"]),
+    );
+    await Promise.all([longer, shorter, failing]);
+    const lines = stripVTControlCharacters(shown().replaceAll("\r\x1b[K", "\n")).split("\n");
+    expect(lines.filter((line) => /^[✓–]/.test(line)).map((line) => line.replace(/ · .*/, ""))).toEqual([
+      "– failing",
+      "✓ for 0.3 s",
+      "✓ for 0.5 s",
+    ]);
+    expect(lines[lines.findIndex((line) => line.startsWith("–")) + 1]).toBe("  │ no");
+    const spinner = lines.filter((line) => /^[⠋-⠿]/u.test(line)).map((line) => line.slice(2).trimEnd());
+    expect(spinner).toContain("for 0.5 s 0 s, and 2 more");
+    expect(spinner.at(-1)).toMatch(/^for 0\.5 s 0 s$/);
+    for (const cursor of ["\x1b[?25l", "\x1b[?25h"]) expect(shown().split(cursor)).toHaveLength(2);
+  });
+
   it("names a command that is missing", async () => {
     const { steps, shown } = stage(false);
     const outcome = await steps.try("thing", "", (progress) => progress.run("no-such-command", []));

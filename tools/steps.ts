@@ -24,16 +24,18 @@ export class SetUpFailed extends Error {
 }
 
 /**
- * Shows the steps of a set-up on standard error: one line for each, with its time. A terminal also shows a spinner and
- * the tool's last line of output while the step runs. A tool's output goes to a log file. If the step fails, the file
- * is kept and its end is printed.
+ * Shows the steps of a set-up on standard error: one line for each, with its time. Several may run at once. A terminal
+ * also shows a spinner and the tool's last line of output while a step runs. A tool's output goes to a log file. If the
+ * step fails, the file is kept and its end is printed.
  */
 export class Steps {
   readonly #stream: NonNullable<StepsOptions["stream"]>;
+  readonly #lines: Lines;
   readonly #folder: string;
 
   constructor(options: StepsOptions) {
     this.#stream = options.stream ?? process.stderr;
+    this.#lines = new Lines(this.#stream);
     this.#folder = options.folder;
   }
 
@@ -59,7 +61,7 @@ export class Steps {
       return await look();
     } catch (error) {
       if (!(error instanceof StepFailed)) throw error;
-      this.#stream.write(`${this.#paint("red", "✗")} ${name}\n  ${error.message}\n`);
+      this.#lines.print(`${this.#paint("red", "✗")} ${name}\n  ${error.message}\n`);
       throw new SetUpFailed(error.message);
     }
   }
@@ -71,36 +73,38 @@ export class Steps {
     optional: boolean,
   ): Promise<{ value: T } | { reason: string }> {
     const log = new Log(this.#folder, name);
-    const line = new Line(this.#stream, name, about);
+    const line = this.#lines.begin(name, about);
+    const say = (text: string) => {
+      if (text !== "") line.words = text;
+    };
     try {
       const value = await work({
-        say: (text) => line.say(text),
+        say,
         run: (command, args, options = {}) => {
           log.write(`$ ${[command, ...args].join(" ")}\n`);
           return run(command, args, {
             ...options,
             onOutput: (text) => {
               log.write(text);
-              line.say(lastLine(text));
+              say(lastLine(text));
               options.onOutput?.(text);
             },
           });
         },
       });
-      line.end(this.#paint("green", "✓"));
+      this.#lines.end(line, this.#paint("green", "✓"));
       log.remove();
       return { value };
     } catch (error) {
-      line.end(optional ? this.#paint("yellow", "–") : this.#paint("red", "✗"));
-      const reason = this.#explain(error, log);
-      return { reason };
+      this.#lines.end(line, optional ? this.#paint("yellow", "–") : this.#paint("red", "✗"));
+      return { reason: this.#explain(error, log) };
     }
   }
 
   #explain(error: unknown, log: Log): string {
     if (error instanceof StepFailed) {
       log.remove();
-      this.#stream.write(`  ${error.message}\n`);
+      this.#lines.print(`  ${error.message}\n`);
       return error.message;
     }
     const failed = error as NodeJS.ErrnoException;
@@ -121,50 +125,65 @@ export class Steps {
   }
 }
 
-/** The line of one step: rewritten in place on a terminal, otherwise printed at the start and at the end. */
-class Line {
+/** What a step shows while it runs. */
+interface Line {
+  readonly name: string;
+  readonly start: number; // milliseconds
+  words: string;
+}
+
+/**
+ * The lines of steps. A terminal shows the one that has run longest, rewritten in place, and how many others run beside
+ * it. Elsewhere each is printed at its start and at its end.
+ */
+class Lines {
   readonly #stream: NonNullable<StepsOptions["stream"]>;
-  readonly #name: string;
-  readonly #start = Date.now();
-  #words: string;
+  readonly #running: Line[] = [];
   #frame = 0;
   #timer: NodeJS.Timeout | undefined;
   #cancel = () => {};
 
-  constructor(stream: NonNullable<StepsOptions["stream"]>, name: string, about: string) {
+  constructor(stream: NonNullable<StepsOptions["stream"]>) {
     this.#stream = stream;
-    this.#name = name;
-    this.#words = about;
-    if (stream.isTTY) {
-      stream.write("\x1b[?25l");
-      this.#cancel = onEnd(() => stream.write("\r\x1b[K\x1b[?25h"));
+  }
+
+  begin(name: string, about: string): Line {
+    const line = { name, start: Date.now(), words: about };
+    this.#running.push(line);
+    if (!this.#stream.isTTY) this.#stream.write(`… ${name}${about === "" ? "" : `: ${about}`}\n`);
+    else if (this.#running.length === 1) {
+      this.#stream.write("\x1b[?25l");
+      this.#cancel = onEnd(() => this.#stream.write("\r\x1b[K\x1b[?25h"));
       this.#draw();
       this.#timer = setInterval(() => this.#draw(), 100);
-    } else {
-      stream.write(`… ${name}${about === "" ? "" : `: ${about}`}\n`);
     }
+    return line;
   }
 
-  say(words: string): void {
-    if (words !== "") this.#words = words;
-  }
-
-  end(mark: string): void {
+  end(line: Line, mark: string): void {
+    this.#running.splice(this.#running.indexOf(line), 1);
+    const time = paint(this.#stream, "dim", `· ${seconds(Date.now() - line.start)}`);
+    this.print(`${mark} ${line.name} ${time}\n`);
+    if (this.#running.length > 0) return;
     clearInterval(this.#timer);
-    if (this.#stream.isTTY) this.#stream.write("\r\x1b[K\x1b[?25h");
+    if (this.#stream.isTTY) this.#stream.write("\x1b[?25h");
     this.#cancel();
-    this.#stream.write(
-      `${mark} ${this.#name} ${paint(this.#stream, "dim", `· ${seconds(Date.now() - this.#start)}`)}\n`,
-    );
+  }
+
+  /** Prints whole lines, in place of the one that is shown. */
+  print(lines: string): void {
+    this.#stream.write(this.#stream.isTTY ? `\r\x1b[K${lines}` : lines);
   }
 
   #draw(): void {
+    const [{ name, start, words }, ...others] = this.#running as [Line, ...Line[]];
     const frame = frames[this.#frame++ % frames.length];
-    const time = `${Math.floor((Date.now() - this.#start) / 1000)} s`;
-    const room = (this.#stream.columns ?? 80) - this.#name.length - time.length - 6;
-    const words = this.#words.length > room ? `${this.#words.slice(0, Math.max(0, room - 1))}…` : this.#words;
+    const beside = others.length > 0 ? `, and ${others.length} more` : "";
+    const time = `${Math.floor((Date.now() - start) / 1000)} s${beside}`;
+    const room = (this.#stream.columns ?? 80) - name.length - time.length - 6;
+    const shown = words.length > room ? `${words.slice(0, Math.max(0, room - 1))}…` : words;
     this.#stream.write(
-      `\r\x1b[K${paint(this.#stream, "cyan", String(frame))} ${this.#name} ${paint(this.#stream, "dim", `${time}  ${words}`)}`,
+      `\r\x1b[K${paint(this.#stream, "cyan", String(frame))} ${name} ${paint(this.#stream, "dim", `${time}  ${shown}`)}`,
     );
   }
 }

@@ -113,6 +113,8 @@ try {
   }
 } catch (error) {
   if (error instanceof OptionsError) printText(`error: ${linesOfError(error).join("\n")}`, process.stderr);
-  else if (!(error instanceof SetUpFailed)) throw error;
+  else if (error instanceof SetUpFailed)
+    process.exit(1); // with the steps that still run
+  else throw error;
   process.exitCode = 1;
 }

@@ -1,4 +1,4 @@
-import { addons, buildAddon, buildState, isBuilt } from "../dependencies/addons.ts";
+import { type AddonName, addons, buildAddon, buildState, isBuilt } from "../dependencies/addons.ts";
 import { armIsHere, findArm, installArm } from "../dependencies/arm.ts";
 import { findBrowser, installBrowser } from "../dependencies/browser.ts";
 import { requireBuildTools } from "../dependencies/build-tools.ts";
@@ -16,7 +16,10 @@ import type { Steps } from "../steps.ts";
 
 export type Part = "packages" | "libraries" | "native" | "python" | "browser" | "arm" | "nvcc" | "mpi" | "slurm";
 
-/** Installs what is missing of the wanted parts, dependencies first. */
+/** Addons that are built with a library: the others are compiled while it is fetched. */
+const withLibraries: readonly AddonName[] = ["collectives", "tensor"];
+
+/** Installs what is missing of the wanted parts, dependencies first, and what is independent at the same time. */
 export async function setUp(steps: Steps, parts: readonly Part[]): Promise<Environment> {
   const environment: Environment = {};
   const wants = (part: Part) => parts.includes(part);
@@ -27,26 +30,39 @@ export async function setUp(steps: Steps, parts: readonly Part[]): Promise<Envir
   if (wants("packages") && !packagesAreInstalled()) {
     await steps.run("packages", "pnpm install", (progress) => installPackages(progress, environment.pnpm!));
   }
-  if (wants("libraries")) {
-    const { found } = await steps.check("libtorch", findLibtorch);
-    environment.libtorch =
-      found ?? (await steps.run(`libtorch ${pins.torch}`, "about 540 MB to fetch", installLibtorch));
-    await gloo(steps, environment);
-  }
-  // The engine mpi is built if MPI is found; MPI is installed for the tests only.
-  if (wants("libraries")) await mpi(steps, environment, wants("mpi"));
-  if (wants("native")) {
-    for (const addon of addons) {
-      if (buildState(addon, environment) === "current") continue;
-      await steps.run(`native ${addon}`, "compiling", (progress) => buildAddon(addon, environment, progress));
-    }
-  }
-  if (wants("python")) await python(steps, environment);
-  if (wants("browser")) await browser(steps, environment);
-  if (wants("arm") && !armIsHere) await arm(steps, environment);
-  if (wants("nvcc")) await nvcc(steps, environment);
-  if (wants("slurm")) await slurm(steps, environment);
+  const libraries = wants("libraries") ? findLibraries(steps, environment, wants("mpi")) : undefined;
+  const native = async () => {
+    for (const addon of addons) if (!withLibraries.includes(addon)) await build(steps, environment, addon);
+    await libraries;
+    for (const addon of withLibraries) await build(steps, environment, addon);
+  };
+  // apt's packages one after the other: each of them may fetch the same lists.
+  const byApt = async () => {
+    if (wants("arm") && !armIsHere) await arm(steps, environment);
+    if (wants("slurm")) await slurm(steps, environment);
+  };
+  await Promise.all([
+    libraries,
+    wants("native") && native(),
+    wants("python") && python(steps, environment),
+    wants("browser") && browser(steps, environment),
+    wants("nvcc") && nvcc(steps, environment),
+    byApt(),
+  ]);
   return environment;
+}
+
+async function build(steps: Steps, environment: Environment, addon: AddonName): Promise<void> {
+  if (buildState(addon, environment) === "current") return;
+  await steps.run(`native ${addon}`, "compiling", (progress) => buildAddon(addon, environment, progress));
+}
+
+async function findLibraries(steps: Steps, environment: Environment, mayInstallMpi: boolean): Promise<void> {
+  const { found } = await steps.check("libtorch", findLibtorch);
+  environment.libtorch = found ?? (await steps.run(`libtorch ${pins.torch}`, "about 540 MB to fetch", installLibtorch));
+  await gloo(steps, environment);
+  // The engine mpi is built if MPI is found; MPI is installed for the tests only.
+  await mpi(steps, environment, mayInstallMpi);
 }
 
 /** Finds what tests and benchmarks use beside that; installs nothing. */
