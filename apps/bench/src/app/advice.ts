@@ -78,7 +78,9 @@ async function measuredStep(
 ): Promise<number> {
   const file = `${folder}.json`;
   writeFileSync(file, JSON.stringify(recipeOfCandidate(own, candidate)));
-  const steps = Math.min(ownSteps, Math.max(leastSteps, Math.ceil(leastSeconds / expected)));
+  const enough = Math.min(ownSteps, Math.max(leastSteps, Math.ceil(leastSeconds / expected)));
+  const { syncEvery = 1 } = candidate.local ?? {};
+  const steps = syncEvery * Math.ceil(enough / syncEvery); // whole rounds
   await trained(folder, ["--recipe", file, `--steps=${steps}`, "--advise=false", ...link]);
   const late = stepsOf(folder).filter(({ step }) => step >= steps / 2); // as advice takes those of its own run
   return median(late.map(({ step_seconds }) => step_seconds));

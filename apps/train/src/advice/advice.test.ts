@@ -1,6 +1,6 @@
 import type { Measured } from "@terse/exchange";
 import { describe, expect, it } from "vitest";
-import { defaultRecipe, readRecipe } from "../recipe.ts";
+import { checkedRecipe, defaultRecipe, readRecipe } from "../recipe.ts";
 import { adviceText } from "./advice-text.ts";
 import { advise, type MeasuredSteps, measuredSteps, networkOf } from "./advise.ts";
 import { candidates, recipeOfCandidate } from "./candidates.ts";
@@ -87,7 +87,7 @@ describe("advice", () => {
   });
 
   it("shares the bytes and the waiting of a round among its steps, and hides it behind those it may be late", async () => {
-    const { rows } = await advise(recipe, measured, network(1e5));
+    const { rows } = await advise({ ...recipe, steps: 480 }, measured, network(1e5));
     const row = (name: string) => rows.find((row) => row.name === name)!;
     const [late, atOnce] = [row("muon, every 30 steps 4 bits"), row("adamw, every 10 steps 4 bits")];
     // Two ranks: half of 4 bits an element goes to the other owner, and half comes back as results.
@@ -106,9 +106,20 @@ describe("advice", () => {
     expect(rows.filter(({ everyStep }) => !everyStep).length).toBe(3);
   });
 
-  it.each(candidates)("has a recipe that can be read for $name", (candidate) => {
-    const read = recipeOfCandidate(recipe, candidate);
-    expect(read.optimizer.name).toBe(candidate.optimizer.name);
-    expect(read.optimizer.lr).toBe(recipe.optimizer.lr);
+  it.each(candidates)("has a recipe that no run refuses for $name, of any number of steps", (candidate) => {
+    for (const steps of [480, 500, 7]) {
+      const read = recipeOfCandidate({ ...recipe, steps }, candidate);
+      expect(read.optimizer.name).toBe(candidate.optimizer.name);
+      expect(read.optimizer.lr).toBe(recipe.optimizer.lr);
+      expect(checkedRecipe(read)).toEqual(read);
+      expect(read.local?.fragments).toBe(candidate.local && (steps === 480 ? (candidate.local["fragments"] ?? 1) : 1));
+    }
+  });
+
+  it("leaves out what the rest of the recipe would refuse, and says why", async () => {
+    const stopping = readRecipe(defaultRecipe, [...nano, "stop.patience=2", "evaluate.every=25"]);
+    const { rows, leftOut } = await advise(stopping, measured, network(20e6));
+    expect(rows.every(({ everyStep }) => everyStep)).toBe(true);
+    expect(leftOut.filter((line) => /every \d+ steps .* is left out: .*evaluate\.every/.test(line))).toHaveLength(3);
   });
 });

@@ -4,7 +4,7 @@
  */
 import { algorithms } from "@terse/optimizers";
 import { parseOptions } from "@terse/options";
-import type { Recipe } from "../recipe.ts";
+import { checkedRecipe, type Recipe } from "../recipe.ts";
 import { recipeSchema } from "../recipe-schema.ts";
 
 export interface Candidate {
@@ -73,7 +73,8 @@ export const candidates: readonly Candidate[] = [
 
 /**
  * The run's recipe with the candidate's method. Messages leave while backward runs wherever the method allows it.
- * `ranksPerHost`: for votes of hosts, where the recipe does not say it.
+ * `ranksPerHost`: for votes of hosts, where the recipe does not say it. Throws `OptionsError` where a run would refuse
+ * it.
  */
 export function recipeOfCandidate(
   recipe: Recipe,
@@ -82,11 +83,11 @@ export function recipeOfCandidate(
 ): Recipe {
   const { lr, clip, clipBy } = recipe.optimizer;
   const { bucket: _, local: __, ...rest } = recipe;
-  return parseOptions(
+  const changed = parseOptions(
     recipeSchema,
     {
       ...rest,
-      ...(local && { local }),
+      ...(local && { local: withWholeRounds(local, recipe.steps) }),
       overlap: recipe.overlap === "off" ? "off" : "auto",
       optimizer: { lr, clip, clipBy, ...optimizer },
       exchange: exchange["vote"] === "hierarchical" ? { ...exchange, ranksPerHost } : exchange,
@@ -94,4 +95,9 @@ export function recipeOfCandidate(
     },
     "",
   );
+  return checkedRecipe(changed);
 }
+
+/** Fragments and a delay need a run of whole intervals; without them any run ends with a round. */
+const withWholeRounds = (local: NonNullable<Candidate["local"]>, steps: number) =>
+  steps % local.syncEvery === 0 ? local : { ...local, fragments: 1, delay: 0 };
