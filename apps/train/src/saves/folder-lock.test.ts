@@ -3,9 +3,11 @@ import { once } from "node:events";
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, utimesSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { Worker } from "node:worker_threads";
 import { type LockHolder, thisProcess } from "@terse/checkpoint";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { FolderTakenError, lockFile, lockFolder } from "./folder-lock.ts";
+import type { FromLockThread, LockThreadData } from "./lock-thread.ts";
 
 let folder: string;
 beforeEach(() => {
@@ -135,6 +137,24 @@ describe("the lock of a folder", () => {
     await expect.poll(() => lock.taken?.message, { timeout: 60_000 }).toContain("process 77 on there took the folder");
     expect(() => lock.check()).toThrow(FolderTakenError);
     expect(JSON.parse(readFileSync(path(), "utf8"))).toMatchObject({ start: "other" });
+  });
+
+  it("that was removed is written anew, also where the machine's clock was set an hour on meanwhile", async () => {
+    const thread = new URL("./lock-thread.ts", import.meta.url);
+    const program = `const { now } = Date;
+import(${JSON.stringify(thread.href)}).then(() => { Date.now = () => now() + 3_600_000; });`;
+    const mine = { ...thisProcess(), start: "mine", rank: 0 };
+    const workerData: LockThreadData = { path: path(), mine, isReleased: new Int32Array(new SharedArrayBuffer(4)) };
+    const worker = new Worker(program, { eval: true, workerData });
+    const told: FromLockThread[] = [];
+    worker.on("message", (message: FromLockThread) => told.push(message));
+    try {
+      await expect.poll(() => told.length + readdirSync(folder).length, { timeout: 60_000 }).toBe(1);
+      expect(told).toEqual([]);
+      expect(JSON.parse(readFileSync(path(), "utf8"))).toMatchObject({ start: "mine", count: 1 });
+    } finally {
+      await worker.terminate();
+    }
   });
 
   it("is refused with a sentence where it cannot be read, and leaves nothing where it cannot be written", async () => {

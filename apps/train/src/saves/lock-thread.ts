@@ -4,6 +4,7 @@
  * take the next one.
  */
 import { closeSync, openSync, readFileSync, writeFileSync, writeSync } from "node:fs";
+import { uptime } from "node:os";
 import { parentPort, workerData } from "node:worker_threads";
 import { lockChangesEverySeconds, lockSilentAfterSeconds, reasonOf } from "@terse/checkpoint";
 import { type Holder, parseHolder } from "./lock-holder.ts";
@@ -24,7 +25,8 @@ export interface FromLockThread {
 
 const { path, mine, isReleased } = workerData as LockThreadData;
 let count = 0;
-let changedAt = Date.now();
+/** In seconds of `uptime`, which goes on while the machine sleeps, and does not follow a change of its clock. */
+let changedAt = uptime();
 let told: FromLockThread = {};
 
 /** Writes the lock anew. Returns the process that has taken the folder, in words, if there is one. */
@@ -38,7 +40,7 @@ function change(): string | undefined {
     if ((error as NodeJS.ErrnoException).code !== "ENOENT") throw error;
     if (Atomics.load(isReleased, 0) === 1) return undefined;
     // Another start may have come and ended, if this process was stopped for so long.
-    if (Date.now() - changedAt >= 1000 * lockSilentAfterSeconds) return "another process";
+    if (uptime() - changedAt >= lockSilentAfterSeconds) return "another process";
     writeFileSync(path, text, { flag: "wx" });
     return undefined;
   }
@@ -55,7 +57,7 @@ function change(): string | undefined {
 function report(): FromLockThread {
   try {
     const taken = change();
-    changedAt = Date.now();
+    changedAt = uptime();
     return { taken };
   } catch (error) {
     return { unwritten: reasonOf(error) ?? String(error) };
