@@ -1,5 +1,5 @@
 import { execFileSync, spawnSync } from "node:child_process";
-import { globSync } from "node:fs";
+import { globSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { FakeNccl, type FakeOptions, sources } from "../testing/fake-nccl.ts";
@@ -17,9 +17,11 @@ beforeAll(() => {
     ),
   );
   const includes = [`-I${collectives}`, `-I${join(collectives, "../include")}`];
-  // Little is computed here: without optimization it compiles in half the time.
+  // Little is computed here: without optimization, and with each header read once, it compiles in a sixth of the time.
   const flags = ["-std=c++20", "-O0", "-Wall", "-Wextra", "-Werror", "-pthread", ...includes];
-  execFileSync(process.env["CXX"] || "c++", [...flags, "-o", program, ...files, "-ldl"]);
+  const all = join(fake.folder, "nccl_check.cc");
+  writeFileSync(all, files.map((file) => `#include "${file}"\n`).join(""));
+  execFileSync(process.env["CXX"] || "c++", [...flags, "-o", program, all, "-ldl"]);
 });
 
 function check(words: readonly string[], options: FakeOptions = {}): { status: number | null; lines: string[] } {
