@@ -7,7 +7,7 @@
 #include "cuda_runtime.h"
 #include "stack.h"
 
-// The address sanitizer is not told of each change of fibers, which would take a third of the time: it needs to know only
+// The address sanitizer is not told of each change of fibers, which would take a quarter of the time: it needs to know only
 // for stacks of its own, on which locals outlive their function.
 extern "C" const char *__asan_default_options() { return "detect_stack_use_after_return=0"; }
 
