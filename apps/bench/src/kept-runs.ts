@@ -47,6 +47,6 @@ export function forgetKeptRuns(setting: string): void {
 /** The same for recipes that say the same, wherever their files are. */
 const nameOf = ({ recipe, overrides, ...run }: Described): string =>
   createHash("sha256")
-    .update(JSON.stringify([readRecipe(new URL(recipe), overrides), run]))
+    .update(JSON.stringify([readRecipe(recipe, overrides), run]))
     .digest("hex")
     .slice(0, 24);

@@ -45,6 +45,6 @@ export const subjects: Record<keyof typeof suites, string> = {
   models: "steps, data and files of models compared with PyTorch; real runs",
   optimizers: "the local work of a step, compared with PyTorch and with memory",
   papers: "every figure and table of the four papers, and a verdict for each",
-  recipe: "losses of the default recipe, 1 bit compared with 32",
+  recipe: "losses of gpt-small with few bits and with 32",
   train: "the small GPT on slow links, compared with PyTorch's DDP",
 };

@@ -1,10 +1,10 @@
 import { describe, expect, it } from "vitest";
 import { BestSoFar, type Validated } from "./best-so-far.ts";
-import { defaultRecipe, readRecipe } from "./recipe.ts";
+import { readRecipe } from "./recipe.ts";
 
 const evaluating = ["evaluate.every=10"];
 const stopOf = (...options: string[]) => {
-  const { stop } = readRecipe(defaultRecipe, [...evaluating, ...options.map((option) => `stop.${option}`)]);
+  const { stop } = readRecipe("gpt-small", [...evaluating, ...options.map((option) => `stop.${option}`)]);
   return { stop };
 };
 

@@ -6,10 +6,10 @@ import { gpu, withEmulatedTensors } from "../../../packages/optimizers/src/testi
 import { onRanks } from "../../../packages/optimizers/src/testing/on-ranks.ts";
 import { buildModel, buildOptimizer } from "./build.ts";
 import { deviceOf, openDeviceOf, unusable } from "./device.ts";
-import { defaultRecipe, readRecipe } from "./recipe.ts";
+import { readRecipe } from "./recipe.ts";
 
 describe("a rank's device", () => {
-  const on = (env: NodeJS.ProcessEnv, ...overrides: string[]) => deviceOf(readRecipe(defaultRecipe, overrides), env);
+  const on = (env: NodeJS.ProcessEnv, ...overrides: string[]) => deviceOf(readRecipe("gpt-small", overrides), env);
   const second = { RANK: "3", WORLD_SIZE: "4", LOCAL_RANK: "1", LOCAL_WORLD_SIZE: "2" };
 
   it("is the CPU by default, or the GPU with the number of the local rank", () => {
@@ -43,7 +43,7 @@ describe("a rank's device", () => {
   it.each(methods)("is a GPU with every optimizer and compression of gradients: %s", (...method) =>
     withEmulatedTensors(async () => {
       await onRanks(2, async (group) => {
-        const recipe = readRecipe(defaultRecipe, [...small, "device=cuda", ...method]);
+        const recipe = readRecipe("gpt-small", [...small, "device=cuda", ...method]);
         const arena = new Arena(buildModel(recipe));
         await using optimizer = await buildOptimizer(recipe, arena, group);
         expect(arena.parameters.device).toBe(gpu);
@@ -66,9 +66,9 @@ describe("a rank's device", () => {
   it.skipIf(driver)(
     "is opened before the first step, and refused without a driver (skipped where there is one)",
     () => {
-      const recipe = readRecipe(defaultRecipe, ["device=cuda"]);
+      const recipe = readRecipe("gpt-small", ["device=cuda"]);
       const none = /^device: cuda: this machine has no NVIDIA driver \(see \.\/terse doctor\)$/;
-      expect(openDeviceOf(readRecipe(defaultRecipe, []))).toBe("cpu");
+      expect(openDeviceOf(readRecipe("gpt-small", []))).toBe("cpu");
       expect(() => openDeviceOf(recipe)).toThrow(none);
       expect(() => buildModel(recipe)).toThrow(none);
     },

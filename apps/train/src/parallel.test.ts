@@ -3,7 +3,7 @@ import { OptionsError } from "@terse/options";
 import { Arena } from "@terse/tensor";
 import { describe, expect, it } from "vitest";
 import { buildModel, buildOptimizer } from "./build.ts";
-import { defaultRecipe, readRecipe } from "./recipe.ts";
+import { readRecipe } from "./recipe.ts";
 
 const ofOthers = "optimizer.groups=[{ roles: [embedding, head, norm, vector], name: adamw }]";
 const dion = ["optimizer.name=dion", "optimizer.clip=0", ofOthers];
@@ -11,7 +11,7 @@ const dion = ["optimizer.name=dion", "optimizer.clip=0", ofOthers];
 /** The elements of Dion's state that each rank holds, or the error that all of them throw. */
 async function stateOf(ranks: number, ...overrides: string[]): Promise<number[]> {
   const small = ["model.preset=nano", "model.width=32", "model.layers=1"];
-  const recipe = readRecipe(defaultRecipe, [...small, ...overrides]);
+  const recipe = readRecipe("gpt-small", [...small, ...overrides]);
   const groups = loopback(ranks);
   const stateElements = async (group: Group) => {
     await using optimizer = await buildOptimizer(recipe, new Arena(buildModel(recipe)), group);

@@ -6,7 +6,7 @@ import { algorithms, gradientCompressions } from "@terse/optimizers";
 import { applyOverrides, listOptions, OptionsError } from "@terse/options";
 import { describe, expect, it } from "vitest";
 import { schemesOf } from "./build.ts";
-import { defaultRecipe, droppedOptions, readRecipe, remarksOn } from "./recipe.ts";
+import { droppedOptions, readRecipe, remarksOn } from "./recipe.ts";
 import { recipeSchema } from "./recipe-schema.ts";
 import { changesOf, resumedRecipe } from "./resumed-recipe.ts";
 import { schedules } from "./schedules/schedules.ts";
@@ -27,14 +27,14 @@ function firstLocalStep(freeze: number, doubling: number): number {
 
 describe("a recipe", () => {
   it("by default trains a small GPT with AdamW and the gradients of TernGrad", () => {
-    const recipe = readRecipe(defaultRecipe, []);
+    const recipe = readRecipe("gpt-small", []);
     expect(recipe.model).toMatchObject({ name: "gpt", preset: "small" });
     expect(recipe.optimizer).toMatchObject({ name: "adamw", beta1: 0.9, beta2: 0.999, eps: 1e-8 });
     expect(recipe.exchange.gradient).toMatchObject({ name: "terngrad", clip: 2.5, scaler: "shared" });
   });
 
   it("takes typed overrides", () => {
-    const recipe = readRecipe(defaultRecipe, [
+    const recipe = readRecipe("gpt-small", [
       "optimizer.lr=3e-4",
       "steps=1_000",
       "optimizer.name=adamw",
@@ -72,11 +72,11 @@ describe("a recipe", () => {
     const hosts = ["exchange.vote=hierarchical", "exchange.ranksPerHost=4"];
     expect(of(...hosts)).toEqual(["hierarchical", "f32", "f32"]);
     for (const inside of ["signs", "dense"]) {
-      const { votes } = schemesOf(readRecipe(defaultRecipe, [...hosts, `exchange.inside=${inside}`]));
+      const { votes } = schemesOf(readRecipe("gpt-small", [...hosts, `exchange.inside=${inside}`]));
       expect(votes.dense).toBe(inside === "dense");
     }
     expect(() => of("exchange.inside=dense")).toThrow(/exchange\.inside: only vote: hierarchical has it/);
-    const auto = readRecipe(defaultRecipe, ["exchange.vote=auto", "exchange.chunk=640"]);
+    const auto = readRecipe("gpt-small", ["exchange.vote=auto", "exchange.chunk=640"]);
     const link = { alpha: 0, alphaLong: 0, perMessage: 0, perExchange: 0, beta: 0, burst: 0 };
     expect(schemesOf(auto, { measured: { link, codec: {} as never } }).votes.name).toBe("auto");
     expect(() => of("exchange.vote=hierarchical")).toThrow(
@@ -112,21 +112,21 @@ describe("a recipe", () => {
     ["modle.preset=small", /modle.*model/],
     ["data.batchSize=2.5", /data\.batchSize/],
   ])("refuses %s and suggests a correction", (override, message) => {
-    expect(() => readRecipe(defaultRecipe, override.split(" "))).toThrow(message);
+    expect(() => readRecipe("gpt-small", override.split(" "))).toThrow(message);
   });
 
   it("refuses a warm-up that is as long as the run", () => {
     const given = ["optimizer.name=one-bit-adam", "steps=50"];
-    expect(() => readRecipe(defaultRecipe, [...given, "optimizer.warmup=50"])).toThrow(
+    expect(() => readRecipe("gpt-small", [...given, "optimizer.warmup=50"])).toThrow(
       "optimizer.warmup: 50 steps of warm-up, and the run has 50, so nothing would be compressed; take a shorter warm-up, or more steps",
     );
-    expect(readRecipe(defaultRecipe, [...given, "optimizer.warmup=49"]).optimizer).toMatchObject({ warmup: 49 });
+    expect(readRecipe("gpt-small", [...given, "optimizer.warmup=49"]).optimizer).toMatchObject({ warmup: 49 });
   });
 
   it("says what is never reached in so short a run", () => {
     const of = (name: string, ...options: string[]) => {
       const given = [`optimizer.name=${name}`, ...options.map((option) => `optimizer.${option}`)];
-      return remarksOn(readRecipe(defaultRecipe, ["steps=50", "schedule.warmup=5", ...given]));
+      return remarksOn(readRecipe("gpt-small", ["steps=50", "schedule.warmup=5", ...given]));
     };
     expect(of("zero-one-adam")).toEqual([
       "optimizer.localSteps: local steps begin after freeze + doubling, 2000 steps, and the run has 50, so there is none; take a smaller freeze or doubling, or more steps",
@@ -142,7 +142,7 @@ describe("a recipe", () => {
     ] as const) {
       const remarks = (length: number) =>
         remarksOn(
-          readRecipe(defaultRecipe, [
+          readRecipe("gpt-small", [
             ...["optimizer.name=zero-one-adam", "optimizer.freeze=40", `optimizer.doubling=${doubling}`],
             ...[`steps=${length}`, "schedule.warmup=5"],
           ]),
@@ -171,7 +171,7 @@ describe("a recipe", () => {
   });
 
   it("takes a warm-up as a fraction of the run, and keeps its steps when the run goes on for longer", () => {
-    const recipe = readRecipe(defaultRecipe, [
+    const recipe = readRecipe("gpt-small", [
       "optimizer.name=one-bit-lamb",
       "optimizer.warmup=0.2",
       "optimizer.groups=[{ roles: [embedding], name: one-bit-adam, warmup: 0.001 }, { roles: [head], name: lion }]",
@@ -180,7 +180,7 @@ describe("a recipe", () => {
     expect(recipe.optimizer).toMatchObject({ warmup: 10, groups: [{ warmup: 1 }, {}] });
     const { recipe: longer } = resumedRecipe({ step: 50, recipe }, undefined, ["steps=100"], "R");
     expect(longer.optimizer).toMatchObject({ warmup: 10 });
-    expect(() => readRecipe(defaultRecipe, ["optimizer.name=one-bit-lamb", "optimizer.warmup=0"])).toThrow(
+    expect(() => readRecipe("gpt-small", ["optimizer.name=one-bit-lamb", "optimizer.warmup=0"])).toThrow(
       /optimizer\.warmup: .*got 0/,
     );
   });
@@ -191,22 +191,20 @@ describe("a recipe", () => {
       "steps=50",
       ...overrides.map((override) => `exchange.gradient.${override}`),
     ];
-    const { exchange } = readRecipe(defaultRecipe, given("adamw", "name=dgc", "ratio=0.01", "warmup=20"));
+    const { exchange } = readRecipe("gpt-small", given("adamw", "name=dgc", "ratio=0.01", "warmup=20"));
     expect(exchange.gradient).toMatchObject({ name: "dgc", ratio: 0.01, momentum: 0.9, warmup: 20 });
     for (const name of ["lion-cub", "one-bit-adam"])
-      expect(() => readRecipe(defaultRecipe, given(name, "name=qsgd"))).toThrow(
+      expect(() => readRecipe("gpt-small", given(name, "name=qsgd"))).toThrow(
         `exchange.gradient: qsgd compresses mean gradients, and ${name} does not send one in every step; take an optimizer that does, such as sgd`,
       );
-    expect(() => readRecipe(defaultRecipe, given("sgd", "name=codec", "codec=sign"))).toThrow(
+    expect(() => readRecipe("gpt-small", given("sgd", "name=codec", "codec=sign"))).toThrow(
       "exchange.gradient.errorFeedback: sign has none, because it sends no magnitude; set errorFeedback to false",
     );
-    expect(() => readRecipe(defaultRecipe, given("sgd", "name=dgc", "warmup=50"))).toThrow(
+    expect(() => readRecipe("gpt-small", given("sgd", "name=dgc", "warmup=50"))).toThrow(
       "exchange.gradient.warmup: 50, and the run has 50 steps",
     );
-    expect(() => readRecipe(defaultRecipe, given("sgd", "name=dcg"))).toThrow(/exchange\.gradient\.name.*dgc/);
-    expect(() => readRecipe(defaultRecipe, given("sgd", "name=qsgd", "bits=9"))).toThrow(
-      /exchange\.gradient\.bits.*≤ 8/,
-    );
+    expect(() => readRecipe("gpt-small", given("sgd", "name=dcg"))).toThrow(/exchange\.gradient\.name.*dgc/);
+    expect(() => readRecipe("gpt-small", given("sgd", "name=qsgd", "bits=9"))).toThrow(/exchange\.gradient\.bits.*≤ 8/);
   });
 
   it.each([
@@ -216,7 +214,7 @@ describe("a recipe", () => {
     ["exchange.gradient", "powersgd", "seed", "randomSeed"],
     ["optimizer", "muon", "adjustLr", "adjustLrFn"],
   ])("names, of %s %s, for the old name %s the new one", (section, name, old, key) => {
-    expect(() => readRecipe(defaultRecipe, [`${section}.name=${name}`, `${section}.${old}=1`])).toThrow(
+    expect(() => readRecipe("gpt-small", [`${section}.name=${name}`, `${section}.${old}=1`])).toThrow(
       `${section}.${old}: unknown option; did you mean ${key}?`,
     );
   });
@@ -233,13 +231,13 @@ describe("a recipe", () => {
     ["data=x", "data", "data.name=NAME", "name: NAME below data:"],
   ])("says of %s, a section that is a word, how its name is given", (override, key, name, inYaml) => {
     const word = override.split("=")[1];
-    expect(() => readRecipe(defaultRecipe, [override])).toThrow(
+    expect(() => readRecipe("gpt-small", [override])).toThrow(
       `${key}: expected a group of options with name, got "${word}"; write --${name}, or in YAML ${inYaml}`,
     );
   });
 
   it.each(["learningRate", "learning-rate", "learning_rate"])("names lr for optimizer.%s", (key) => {
-    expect(() => readRecipe(defaultRecipe, [`optimizer.${key}=1`])).toThrow(
+    expect(() => readRecipe("gpt-small", [`optimizer.${key}=1`])).toThrow(
       `optimizer.${key}: unknown option; did you mean lr?`,
     );
   });
@@ -248,8 +246,8 @@ describe("a recipe", () => {
     for (const name of Object.keys(gradientCompressions)) {
       const problem = (key: string) =>
         `${key}.name: ${name} compresses the gradients of an optimizer, such as sgd, adamw, lion, lamb or muon; name that here, and give --exchange.gradient.name=${name}`;
-      expect(() => readRecipe(defaultRecipe, [`--optimizer.name=${name}`])).toThrow(problem("optimizer"));
-      expect(() => readRecipe(defaultRecipe, [`--optimizer.groups=[{ roles: [head], name: ${name} }]`])).toThrow(
+      expect(() => readRecipe("gpt-small", [`--optimizer.name=${name}`])).toThrow(problem("optimizer"));
+      expect(() => readRecipe("gpt-small", [`--optimizer.groups=[{ roles: [head], name: ${name} }]`])).toThrow(
         problem("optimizer.groups.0"),
       );
     }
@@ -267,17 +265,15 @@ describe("a recipe", () => {
     expect(droppedOptions(recipe, ["optimizer.name=lion-cub"])).toEqual([]);
     expect(() => readRecipe(recipe, [...adamw, "optimizer.bits=2"])).toThrow(/optimizer\.bits: unknown option/);
     // Both models have the key `preset`, with other values.
-    expect(readRecipe(defaultRecipe, ["model.name=gpt2"]).model).toMatchObject({ name: "gpt2", preset: "gpt2" });
-    expect(() => readRecipe(defaultRecipe, ["model.name=gpt2", "model.preset=small"])).toThrow(
-      /model\.preset: expected/,
-    );
+    expect(readRecipe("gpt-small", ["model.name=gpt2"]).model).toMatchObject({ name: "gpt2", preset: "gpt2" });
+    expect(() => readRecipe("gpt-small", ["model.name=gpt2", "model.preset=small"])).toThrow(/model\.preset: expected/);
   });
 
   it("drops the file's compression of gradients under another optimizer, and where it is null", () => {
-    const of = (...overrides: string[]) => readRecipe(defaultRecipe, overrides).exchange.gradient?.name;
+    const of = (...overrides: string[]) => readRecipe("gpt-small", overrides).exchange.gradient?.name;
     const other = ["optimizer.name=sgd", "exchange.dense=bf16"];
     expect(of(...other)).toBeUndefined();
-    expect(droppedOptions(defaultRecipe, other)).toContain(
+    expect(droppedOptions("gpt-small", other)).toContain(
       "optimizer.name is sgd: the recipe's exchange.gradient, terngrad, is for adamw and does not count",
     );
     expect(of(...other, "exchange.gradient.name=terngrad")).toBe("terngrad");
@@ -285,11 +281,11 @@ describe("a recipe", () => {
     expect(of("optimizer.lr=1e-3")).toBe("terngrad");
     expect(of("exchange.gradient=null")).toBeUndefined();
     const stop = (...overrides: string[]) =>
-      readRecipe(defaultRecipe, ["evaluate.every=2", "stop={ target: 1, patience: 3 }", ...overrides]).stop;
+      readRecipe("gpt-small", ["evaluate.every=2", "stop={ target: 1, patience: 3 }", ...overrides]).stop;
     expect(stop("stop.target=null")).toEqual({ patience: 3, minDelta: 0 });
     expect(stop("stop=null")).toBeUndefined();
-    expect(() => readRecipe(defaultRecipe, ["steps=null"])).toThrow(/^steps: expected an integer ≥ 1, got null/);
-    expect(droppedOptions(defaultRecipe, ["exchange.gradient=null"])).toEqual([]);
+    expect(() => readRecipe("gpt-small", ["steps=null"])).toThrow(/^steps: expected an integer ≥ 1, got null/);
+    expect(droppedOptions("gpt-small", ["exchange.gradient=null"])).toEqual([]);
   });
 
   it("treats what it extends as the command line treats the recipe: the same is kept, the same is dropped and said", () => {
@@ -409,7 +405,7 @@ describe("a recipe", () => {
 
   describe("of a run that goes on", () => {
     const matrices = "groups=[{ roles: [embedding, head, norm, vector], name: adamw }]";
-    const saved = readRecipe(defaultRecipe, ["steps=30"]);
+    const saved = readRecipe("gpt-small", ["steps=30"]);
     const resume = (overrides: string[], text?: string) =>
       resumedRecipe({ step: 30, recipe: saved }, text, overrides, "R");
 
@@ -497,7 +493,7 @@ describe("a recipe", () => {
     ] as const)("of %s with %j refuses after %i steps what comes too late, and nothing else: %s", (...given) => {
       const [name, before, step, change, message] = given;
       const of = (options: readonly string[]) => options.map((option) => `optimizer.${option}`);
-      const saved = readRecipe(defaultRecipe, ["steps=50", `optimizer.name=${name}`, ...of(before)]);
+      const saved = readRecipe("gpt-small", ["steps=50", `optimizer.name=${name}`, ...of(before)]);
       const resume = () => resumedRecipe({ step, recipe: saved }, undefined, of([change]), "R");
       if (message === undefined) expect(changesOf(saved, resume().recipe)).toHaveLength(1);
       else expect(resume).toThrow(message);
@@ -523,7 +519,7 @@ describe("a recipe", () => {
     ] as const)("with exchange.gradient: %s refuses %s after %i steps where it comes too late", (...given) => {
       const [before, change, step, message] = given;
       const gradient = `exchange.gradient${before.startsWith("{") ? `=${before}` : `.${before}`}`;
-      const saved = readRecipe(defaultRecipe, ["steps=50", "optimizer.name=sgd", gradient]);
+      const saved = readRecipe("gpt-small", ["steps=50", "optimizer.name=sgd", gradient]);
       const resume = () => resumedRecipe({ step, recipe: saved }, undefined, [`exchange.gradient.${change}`], "R");
       if (message === undefined) expect(changesOf(saved, resume().recipe)).toHaveLength(1);
       else expect(resume).toThrow(message);

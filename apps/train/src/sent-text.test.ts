@@ -1,9 +1,9 @@
 import { expect, it } from "vitest";
-import { defaultRecipe, readRecipe } from "./recipe.ts";
+import { readRecipe } from "./recipe.ts";
 import { sentText } from "./sent-text.ts";
 
 const recipe = (...options: string[]) =>
-  readRecipe(defaultRecipe, ["steps=5000", "optimizer.name=lion-cub", ...options.map((each) => `optimizer.${each}`)]);
+  readRecipe("gpt-small", ["steps=5000", "optimizer.name=lion-cub", ...options.map((each) => `optimizer.${each}`)]);
 
 it("says what a rank sends in a step, in the last one, and where steps take turns", () => {
   expect(sentText(recipe(), () => 2000, 0)).toBe("2.00 kB a step");

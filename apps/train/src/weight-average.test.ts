@@ -2,7 +2,7 @@
 import { Arena, fromTypedArray, Linear, noGrad, scope } from "@terse/tensor";
 import { describe, expect, it } from "vitest";
 import { needsPython, runPython } from "../../../packages/tensor/src/testing/python.ts";
-import { defaultRecipe, readRecipe, remarksOn } from "./recipe.ts";
+import { readRecipe, remarksOn } from "./recipe.ts";
 import { WeightAverage } from "./weight-average.ts";
 
 /** Weights after step `step`: no two are alike, and a mean of them is rounded. */
@@ -86,7 +86,7 @@ it("goes on from what a save has, also where it would begin later", async () => 
 });
 
 describe("a recipe", () => {
-  const recipe = (...overrides: string[]) => readRecipe(defaultRecipe, ["average.decay=0.9", ...overrides]);
+  const recipe = (...overrides: string[]) => readRecipe("gpt-small", ["average.decay=0.9", ...overrides]);
 
   it("has no average where ranks have weights of their own, or where none would begin", () => {
     expect(() => recipe("local.syncEvery=5")).toThrow(/^average: with local the ranks share their weights only/m);

@@ -61,7 +61,7 @@ export async function* advice(rate: string, { overrides }: SuiteOptions): AsyncG
 
 /** Trains with Lion Cub, and predicts from that run the seconds of a step of each method. */
 async function predictions(folder: string, more: readonly string[]) {
-  await trained(folder, [`--steps=${ownSteps}`, ...method, ...more]);
+  await trained(folder, ["gpt-small", `--steps=${ownSteps}`, ...method, ...more]);
   const recipe = JSON.parse(readFileSync(join(folder, "recipe.json"), "utf8")) as Recipe;
   const lines = await readMetrics(folder);
   const { rows } = await advise(recipe, measuredSteps(lines)!, networkOf(lines)!);

@@ -1,5 +1,5 @@
 /**
- * `dashboard`: what the live page costs a training on the same machine. The default recipe trains with two ranks, and
+ * `dashboard`: what the live page costs a training on the same machine. gpt-small trains with two ranks, and
  * logs every step. During every other block of steps its page is there, with a reader that takes all that it sends; a
  * browser is elsewhere.
  */
@@ -26,7 +26,12 @@ export async function* dashboard({ overrides }: SuiteOptions): AsyncGenerator<Me
   try {
     const steps = warmUp + blocks.length * (stepsPerBlock + between);
     let isOver = false;
-    const training = trained(folder, [`--steps=${steps}`, "--advise=false", ...overrides.map((each) => `--${each}`)]);
+    const training = trained(folder, [
+      "gpt-small",
+      `--steps=${steps}`,
+      "--advise=false",
+      ...overrides.map((each) => `--${each}`),
+    ]);
     const over = training.finally(() => {
       isOver = true;
     });

@@ -1,5 +1,5 @@
 /**
- * `recovery`: how long a training stands still when a rank is killed. The default recipe trains with two ranks, and
+ * `recovery`: how long a training stands still when a rank is killed. gpt-small trains with two ranks, and
  * saves every 10 steps.
  */
 import { spawn } from "node:child_process";
@@ -25,9 +25,13 @@ export async function* recovery({ overrides }: SuiteOptions): AsyncGenerator<Mea
     const steps = between * (kills + 2);
     const own = ["save.every=10", "logEvery=1", "advise=false", `steps=${steps}`, ...overrides];
     const flags = [`--max-restarts=${kills}`, "--out", join(above, "run"), ...own.map((each) => `--${each}`)];
-    const launcher = spawn(process.execPath, [...process.execArgv, main, "train", "--nproc-per-node=2", ...flags], {
-      stdio: ["ignore", "pipe", "inherit"],
-    });
+    const launcher = spawn(
+      process.execPath,
+      [...process.execArgv, main, "train", "gpt-small", "--nproc-per-node=2", ...flags],
+      {
+        stdio: ["ignore", "pipe", "inherit"],
+      },
+    );
     const ended = once(launcher, "exit") as Promise<[number | null]>;
     const times: number[] = [];
     let killedAt: number | undefined;

@@ -1,5 +1,5 @@
 /**
- * `trace`: what `--trace` costs the steps that it traces. The default recipe trains with two ranks, in turns with and
+ * `trace`: what `--trace` costs the steps that it traces. gpt-small trains with two ranks, in turns with and
  * without it.
  */
 import { mkdtempSync, rmSync } from "node:fs";
@@ -24,7 +24,7 @@ export async function* trace({ overrides }: SuiteOptions): AsyncGenerator<Measur
       const traced = turn === "with" ? [`--trace.from=${warmUp}`, `--trace.steps=${steps}`] : [];
       const own = overrides.map((each) => `--${each}`);
       const folder = join(above, `run-${i}`);
-      await trained(folder, [`--steps=${warmUp + steps}`, "--advise=false", ...traced, ...own]);
+      await trained(folder, ["gpt-small", `--steps=${warmUp + steps}`, "--advise=false", ...traced, ...own]);
       times[turn].push(...stepsOf(folder).flatMap(({ step, step_seconds }) => (step < warmUp ? [] : step_seconds)));
       process.stderr.write(`trace: training ${i + 1} of ${turns.length}\n`);
     }

@@ -8,6 +8,7 @@
  * limits; 100mbit-pytorch and 10mbit-pytorch time PyTorch's. The seconds of a run are these times, once for each of its
  * steps (times.ts).
  */
+import { fileURLToPath } from "node:url";
 import { readRecipe } from "@terse/train/recipe";
 import { Hosts } from "../hosts/hosts.ts";
 import { keptRun } from "../kept-runs.ts";
@@ -27,7 +28,7 @@ export const workers = 4;
 const seeds = [1, 2, 3];
 export const rates = ["100mbit", "10mbit"];
 
-export const recipe = new URL("./recipe.yaml", import.meta.url).href;
+export const recipe: string = fileURLToPath(new URL("./recipe.yaml", import.meta.url));
 const program = new URL("./link-host.ts", import.meta.url);
 const every = 20; // steps between evaluations
 const [timedRuns, timedSteps] = [2, 8];
@@ -48,7 +49,7 @@ export const convergence: Suite = {
 async function* losses(name: string, given: readonly string[]): AsyncGenerator<Measurement> {
   const method = methods[name]!;
   await using runs = await Runs.open(given.length > 0 ? undefined : `convergence/${name}`, method.hook);
-  const whole = readRecipe(new URL(recipe), given).steps;
+  const whole = readRecipe(recipe, given).steps;
   const train = (chosen: Settings, seed: number, steps = whole) =>
     runs.train([...method.changes, ...given, ...overridesOf(chosen, steps), `seed=${seed}`, `steps=${steps}`]);
   const unit = "nats/byte";
@@ -156,7 +157,7 @@ class Runs implements AsyncDisposable {
   train(overrides: readonly string[]): Promise<Trained> {
     if (this.#ours) return this.#ours.train({ recipe, overrides, workers, every });
     const { hosts, hook, setting } = this.#peer!;
-    const take = readRecipe(new URL(recipe), overrides).steps;
+    const take = readRecipe(recipe, overrides).steps;
     const asked = { recipe, overrides, take, every, hook };
     const trained = async () => {
       const [first] = await hosts.ask<Trained>({ do: "pytorch", ...asked });

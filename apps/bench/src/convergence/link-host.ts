@@ -30,7 +30,7 @@ await serve({
   async ours({ recipe, overrides, take, every }: Asked): Promise<Trained> {
     const group = (await world.split(0))!;
     try {
-      return await trainRank(readRecipe(new URL(recipe), overrides), group, { take, every });
+      return await trainRank(readRecipe(recipe, overrides), group, { take, every });
     } finally {
       await group.close();
     }
@@ -38,7 +38,7 @@ await serve({
 
   /** Trains in PyTorch from the same weights, with the same batches, learning rates and options of the optimizer. */
   async pytorch({ recipe, overrides, take, every, hook }: Asked & { hook: Hook }): Promise<Trained> {
-    const read = readRecipe(new URL(recipe), overrides);
+    const read = readRecipe(recipe, overrides);
     const folder = mkdtempSync(join(tmpdir(), "terse-bench-"));
     try {
       await using peer = await Peer.start("ddp_curves.py", [

@@ -3,7 +3,7 @@ import { expect, it } from "vitest";
 import { recipe } from "./convergence.ts";
 import { type Method, methods, settingsOwner } from "./methods.ts";
 
-const read = ({ changes, timed = [] }: Method) => readRecipe(new URL(recipe), [...changes, ...timed]);
+const read = ({ changes, timed = [] }: Method) => readRecipe(recipe, [...changes, ...timed]);
 
 it.each(Object.entries(methods))("%s is a recipe, also while its steps are timed", (_, method) => {
   expect(() => read(method)).not.toThrow();

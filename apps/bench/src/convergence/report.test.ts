@@ -150,7 +150,7 @@ it("are pictures of the user's own data too, whose titles say what was measured"
     expect(picture).toContain(text);
   expect(convergencePicture(lines)).not.toContain("lion-cub-8-bits"); // a variant, which the record's table has
   const long = recipePicture(lines, [`data.path=${"a/".repeat(100)}end.txt`]);
-  expect(long).toMatch(/default recipe on …(a\/){9,}end.txt, 4 workers/);
+  expect(long).toMatch(/gpt-small on …(a\/){9,}end.txt, 4 workers/);
 });
 
 it("show a run that broke off", () => {
@@ -159,7 +159,7 @@ it("show a run that broke off", () => {
   expect(convergencePicture(lines)).not.toMatch(/NaN|undefined/);
 });
 
-it("compare the default recipe with its variants", () => {
+it("compare gpt-small with its variants", () => {
   const losses = { adamw: [2, 2.2, 2.1], "one-bit-lamb": [2.1, 2.2, 2.2] };
   const longer = { "adamw-1500-steps": [1, 1.2], "muon-1500-steps": [0.9, 1.08] };
   const lines = linesOf({ ...losses, ...longer }, [line("muon", "muon, seed 1", "validation_loss", 1.9)]).map(

@@ -47,7 +47,7 @@ export function settingsCells({ settings, atEdge }: Curve): string[] {
 
 export function convergenceReport(lines: readonly RecordedLine[], { machine, when }: Provenance): string {
   const curves = curvesOf(lines);
-  const { steps, data, optimizer, schedule } = readRecipe(new URL(recipe), []);
+  const { steps, data, optimizer, schedule } = readRecipe(recipe, []);
   const ratio = (curve: Curve, rate: string) => {
     const found = curve.toLoss(rate);
     return found?.ratio === undefined ? "–" : `**${found.ratio.toFixed(2)}**${found.oneSeed ? " *" : ""}`;

@@ -90,7 +90,7 @@ it("tries no warm-up that a recipe would cut to another", () => {
     parts.push(longer);
   const given = parts.map((warmup) => [...overridesOf({ warmup }, steps), `steps=${steps}`]);
   const taken = given.map((overrides) => {
-    const { schedule, steps } = readRecipe(new URL(recipe), overrides);
+    const { schedule, steps } = readRecipe(recipe, overrides);
     return warmupWithin(schedule.warmup, steps);
   });
   expect(taken).toEqual(parts.map((part) => part * steps));

@@ -8,7 +8,7 @@ import { trainRank } from "./training.ts";
 setNumThreads(1);
 
 export interface Run {
-  readonly recipe: string; // address of its file
+  readonly recipe: string; // its file, or the name of one in apps/train/recipes
   readonly overrides: readonly string[];
   readonly workers: number;
   readonly every: number; // steps between evaluations
@@ -19,7 +19,7 @@ await serve({
   async train({ recipe, overrides, workers, every, probeAt }: Run) {
     const groups = loopback(workers);
     try {
-      const read = readRecipe(new URL(recipe), overrides);
+      const read = readRecipe(recipe, overrides);
       const [first] = await Promise.all(groups.map((group) => trainRank(read, group, { every, probeAt })));
       return first;
     } finally {

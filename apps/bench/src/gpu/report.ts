@@ -30,7 +30,7 @@ ${kernelTable(of("optimizers"))}
 
 ## Training
 
-A small GPT (the default recipe's, on the documents of this repository) by the same recipe on the CPU, on the GPU, and
+A small GPT (gpt-small's, on the documents of this repository) by the same recipe on the CPU, on the GPU, and
 on the GPU with the engine nccl, alone in its world: losses on held-out text in nats per byte after so many steps, and
 the median step. A GPU's operators round in another order, so losses are near each other and not equal.
 

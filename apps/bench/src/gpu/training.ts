@@ -3,7 +3,7 @@
  * on held-out text, and the time of a step. Operators of a GPU round in another order, so losses are near each other.
  */
 import { joinWorld, loopback } from "@terse/collectives";
-import { defaultRecipe, readRecipe } from "@terse/train/recipe";
+import { readRecipe } from "@terse/train/recipe";
 import { trainRank } from "../convergence/training.ts";
 import { type Measurement, median } from "../measurement.ts";
 import { openGpu } from "./open-gpu.ts";
@@ -38,7 +38,7 @@ export async function* trained(
   changes: readonly string[],
 ): AsyncGenerator<Measurement> {
   const text = new URL("../../../../docs", import.meta.url).pathname;
-  const recipe = readRecipe(defaultRecipe, [
+  const recipe = readRecipe("gpt-small", [
     "exchange.gradient=null",
     `data.path=${JSON.stringify(text)}`,
     `device=${JSON.stringify(device)}`,

@@ -38,7 +38,7 @@ export const local: Suite = {
 async function* losses(name: string, method: LocalMethod, given: readonly string[]): AsyncGenerator<Measurement> {
   await using trainers = await Trainers.open(given.length > 0 ? undefined : `local/${name}`);
   const { workers = four } = method;
-  const { steps = readRecipe(new URL(recipe), given).steps } = method;
+  const { steps = readRecipe(recipe, given).steps } = method;
   const train = (settings: Settings, seed: number): Promise<Trained> =>
     trainers.train({
       recipe,

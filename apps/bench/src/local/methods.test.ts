@@ -6,7 +6,7 @@ import { beginOf, overridesFor } from "./overrides-for.ts";
 
 describe.each(Object.entries(methods))("%s", (_, method) => {
   it("is a recipe whose ranks take as many rows in a step as all others", () => {
-    const { data, local, steps } = readRecipe(new URL(recipe), overridesFor(method, beginOf(method), []));
+    const { data, local, steps } = readRecipe(recipe, overridesFor(method, beginOf(method), []));
     expect(data.batchSize * (method.workers ?? 4)).toBe(32);
     expect(local?.syncEvery).toBe(method.syncEvery);
     expect(steps).toBe(method.steps ?? 400);

@@ -11,7 +11,7 @@ import type { LocalMethod } from "./methods.ts";
 export function overridesFor(method: LocalMethod, settings: Settings, given: readonly string[]): string[] {
   const { inside, syncEvery, changes, workers = four } = method;
   const more = [...given, ...(method.steps === undefined ? [] : [`steps=${method.steps}`])];
-  const { steps, data } = readRecipe(new URL(recipe), more);
+  const { steps, data } = readRecipe(recipe, more);
   const { lr, outer_lr, momentum } = settings;
   const { lr: _, ...fixed } = settingsInside(inside);
   const outer = `local.optimizer={name: sgd, lr: ${outer_lr}, momentum: ${momentum}, nesterov: ${momentum! > 0}}`;

@@ -1,12 +1,12 @@
 /**
- * `bench recipe`: the default recipe with few bits and with 32. Four workers in one process train it as `./terse train`
+ * `bench recipe`: gpt-small with few bits and with 32. Four workers in one process train it as `./terse train gpt-small`
  * would with each method: the same weights and tokens for every method, other ones for every seed. Each method has the
  * best rate and warm-up of a search with the first seed, as in `bench convergence`.
  *
  * Settings with `-1500-steps` train three times as long with two seeds, at the settings that were found for 500 steps.
  * Each setting is recorded alone, and goes on where it was cut off.
  */
-import { defaultRecipe, readRecipe } from "@terse/train/recipe";
+import { readRecipe } from "@terse/train/recipe";
 import { kinds } from "../convergence/convergence.ts";
 import { Known } from "../convergence/known.ts";
 import type { Method as Searching } from "../convergence/methods.ts";
@@ -25,7 +25,7 @@ const every = 20; // steps between evaluations
 const known = new Known("recipe");
 
 interface Method extends Pick<Searching, "changes" | "lr" | "searchesBeta2"> {
-  /** Of apps/train/recipes; the default recipe unless given. */
+  /** Of apps/train/recipes; gpt-small unless given. */
   readonly recipe?: string;
   /** Further changes, which depend on the number of steps. */
   readonly ofSteps?: (steps: number) => readonly string[];
@@ -44,8 +44,7 @@ const lionCub = [
 const oneBitLamb = ["optimizer.name=one-bit-lamb", "optimizer.weightDecay=0.01", "optimizer.warmup=0.2"];
 
 /**
- * What each method changes in its recipe. Another optimizer than the default recipe's is without its compression of
- * gradients.
+ * What each method changes in its recipe. Another optimizer than gpt-small's is without its compression of gradients.
  */
 export const methods: Readonly<Record<string, Method>> = {
   "adamw-terngrad": { changes: [], lr: 4e-3 },
@@ -133,10 +132,10 @@ function runOf(
   seed: number,
   given: readonly string[],
 ) {
-  const address = named === undefined ? defaultRecipe : new URL(`${named}.yaml`, defaultRecipe);
-  const { steps } = readRecipe(address, given);
+  const recipe = named ?? "gpt-small";
+  const { steps } = readRecipe(recipe, given);
   const own = [...changes, ...(ofSteps?.(steps) ?? []), ...overridesOf(settings, steps)];
-  return { recipe: address.href, overrides: [...own, ...given, `seed=${seed}`], workers, every };
+  return { recipe, overrides: [...own, ...given, `seed=${seed}`], workers, every };
 }
 
 function* lossesOf(name: string, chosen: Settings, runs: readonly Trained[]): Generator<Measurement> {

@@ -1,6 +1,6 @@
-/** Writes docs/results/recipe.md and its picture: losses of the default recipe with few bits and with 32. */
+/** Writes docs/results/recipe.md and its picture: losses of gpt-small with few bits and with 32. */
 import { bytesText } from "@terse/train/format";
-import { defaultRecipe, readRecipe } from "@terse/train/recipe";
+import { readRecipe } from "@terse/train/recipe";
 import { type Curve, curvesOf, seedsText, spreadText } from "../convergence/curves.ts";
 import { byBytes, bySteps, lossCurves } from "../convergence/loss-curves.ts";
 import { overridesText } from "../convergence/overrides-text.ts";
@@ -15,14 +15,14 @@ const isLonger = ({ method }: Pick<Curve, "method">) => method.endsWith(longerSu
 export function recipePicture(lines: readonly RecordedLine[], overrides: readonly string[] = []): string | undefined {
   const curves = curvesOf(lines, reference).filter((curve) => !isLonger(curve));
   const { on, subtitle } = overridesText(overrides);
-  const title = `Validation loss of the default recipe${on}, ${workers} workers, ${seedsText(curves)}: the mean, in a band from the least to the most`;
+  const title = `Validation loss of gpt-small${on}, ${workers} workers, ${seedsText(curves)}: the mean, in a band from the least to the most`;
   return lossCurves(curves, [bySteps, byBytes], { title, subtitle });
 }
 
 export function recipeReport(lines: readonly RecordedLine[], { machine, when }: Provenance): string {
   const curves = curvesOf(lines, reference).filter((curve) => !isLonger(curve));
   const longer = curvesOf(lines, `${reference}${longerSuffix}`).filter(isLonger);
-  const recipe = readRecipe(defaultRecipe, []);
+  const recipe = readRecipe("gpt-small", []);
   const { steps, data, optimizer, schedule } = recipe;
   const changes = Object.entries(methods).map(([method, { recipe, changes, ofSteps, lr }]) => {
     const words = [...changes, ...(ofSteps?.(steps) ?? [])].map((word) => `\`${word}\``);
@@ -31,10 +31,10 @@ export function recipeReport(lines: readonly RecordedLine[], { machine, when }: 
     const changed = [...named, ...words].join(", ") || "the recipe as it is";
     return `- ${method}: ${changed}; ${from}`;
   });
-  return `# The default recipe with few bits and with 32: losses
+  return `# gpt-small with few bits and with 32: losses
 
 Written by \`./terse bench recipe --record\`. ${machine}.
-The default recipe of \`./terse train\`, with ${workers} workers in one process: the small GPT on the TypeScript
+The recipe gpt-small of \`./terse train\`, with ${workers} workers in one process: the small GPT on the TypeScript
 declarations of the installed packages, byte tokens, batch ${data.batchSize} × 128 on each worker, ${steps} steps, a cosine to ${finalOf(schedule)}
 of the rate, λ ${(optimizer as { weightDecay?: number }).weightDecay}, clipping at ${optimizer.clip}, \`clipBy: ${optimizer.clipBy}\`. ${seedsText(curves)}: each seed has its own weights
 and tokens, the same for every method. The mean over the seeds, and in parentheses the least and the most; a ratio is

@@ -6,7 +6,7 @@ import { advise, type MeasuredSteps, measuredSteps, networkOf } from "./advise.t
 import { candidates, recipeOfCandidate } from "./candidates.ts";
 
 const nano = ["model.preset=nano", "optimizer.name=lion-cub", "optimizer.clip=0"];
-const recipe = readRecipe(defaultRecipe, nano);
+const recipe = readRecipe("gpt-small", nano);
 
 /** A network with this rate, in bits a second, and no latency; codecs take no time. */
 function network(rate: number): Measured {
@@ -100,7 +100,7 @@ describe("advice", () => {
   });
 
   it("is for runs with local steps too, whose other methods send in every step or after other steps", async () => {
-    const local = readRecipe(defaultRecipe, [...nano, "local.syncEvery=5", "overlap=auto"]);
+    const local = readRecipe("gpt-small", [...nano, "local.syncEvery=5", "overlap=auto"]);
     const { rows } = await advise(local, measured, network(20e6));
     expect(rows.map(({ name }) => name)).toContain("lion-cub, 1 bit, all-to-all");
     expect(rows.filter(({ everyStep }) => !everyStep).length).toBe(3);
@@ -117,7 +117,7 @@ describe("advice", () => {
   });
 
   it("leaves out what the rest of the recipe would refuse, and says why", async () => {
-    const stopping = readRecipe(defaultRecipe, [...nano, "stop.patience=2", "evaluate.every=25"]);
+    const stopping = readRecipe("gpt-small", [...nano, "stop.patience=2", "evaluate.every=25"]);
     const { rows, leftOut } = await advise(stopping, measured, network(20e6));
     expect(rows.every(({ everyStep }) => everyStep)).toBe(true);
     expect(leftOut.filter((line) => /every \d+ steps .* is left out: .*evaluate\.every/.test(line))).toHaveLength(3);

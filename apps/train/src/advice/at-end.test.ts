@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { loopback } from "@terse/collectives";
 import { afterEach, beforeEach, expect, it } from "vitest";
 import { parts } from "../measures/step-parts.ts";
-import { defaultRecipe, readRecipe } from "../recipe.ts";
+import { readRecipe } from "../recipe.ts";
 import { adviseAtEnd } from "./at-end.ts";
 
 let folder: string;
@@ -31,7 +31,7 @@ function write(steps: readonly number[]): void {
 /** What a run of 60 steps prints at its end. */
 async function printed(ranks: number, ...overrides: string[]): Promise<string[]> {
   const given = ["model.preset=nano", "model.layers=1", "optimizer.clip=0", "steps=60", ...overrides];
-  const recipe = readRecipe(defaultRecipe, given);
+  const recipe = readRecipe("gpt-small", given);
   const run = { recipe, folder, log: (line: object) => appendFileSync(file(), `${JSON.stringify(line)}\n`) };
   const notes: string[] = [];
   const groups = loopback(ranks);

@@ -6,7 +6,7 @@ import { gradientCompressions } from "@terse/optimizers";
 import { listOptions, parseYaml } from "@terse/options";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { parts } from "../measures/step-parts.ts";
-import { defaultRecipe, readRecipe } from "../recipe.ts";
+import { readRecipe } from "../recipe.ts";
 import { recipeSchema } from "../recipe-schema.ts";
 import { resultOf } from "../results/run-result.ts";
 import { schedules } from "../schedules/schedules.ts";
@@ -125,7 +125,7 @@ print(json.dumps([[[".".join(map(str, e.absolute_path)), e.message] for e in val
   const check = (values: readonly unknown[]) => errorsOf(values).map((errors) => errors.map(([, message]) => message));
 
   ifThere(`takes the default recipe and refuses a wrong one, by Python's jsonschema${orWhy}`, () => {
-    const recipe = JSON.parse(JSON.stringify(readRecipe(defaultRecipe, []))) as object;
+    const recipe = JSON.parse(JSON.stringify(readRecipe("gpt-small", []))) as object;
     const [good, zero, unknown] = check([recipe, { ...recipe, steps: 0 }, { ...recipe, stepz: 1 }]);
     expect(good).toEqual([]);
     expect(zero!.join()).toContain("0 is less than the minimum of 1");
@@ -152,7 +152,7 @@ print(json.dumps([[[".".join(map(str, e.absolute_path)), e.message] for e in val
     const recipes = [
       ...shipped.map((name) => readRecipe(name, [])), // with every optimizer and every compression of gradients
       readRecipe("gpt-small-muon", ["optimizer.nsCoefficients=[[1, 2, 3], [4, 5, 6]]"]),
-      ...Object.keys(schedules).map((name) => readRecipe(defaultRecipe, [`schedule={ name: ${name} }`])),
+      ...Object.keys(schedules).map((name) => readRecipe("gpt-small", [`schedule={ name: ${name} }`])),
       readRecipe("gpt-small-lion-cub", given),
     ].map((recipe) => JSON.parse(JSON.stringify(recipe)) as Tree);
     const wrong = recipes.flatMap((recipe) =>
@@ -331,7 +331,7 @@ describe("compare", () => {
       ["two", 20],
     ] as const) {
       mkdirSync(join(folder, name));
-      writeFileSync(join(folder, name, "recipe.json"), JSON.stringify(readRecipe(defaultRecipe, [`steps=${steps}`])));
+      writeFileSync(join(folder, name, "recipe.json"), JSON.stringify(readRecipe("gpt-small", [`steps=${steps}`])));
       const text = lines.map((line) => `${JSON.stringify(line)}\n`).join("");
       writeFileSync(join(folder, name, "metrics.jsonl"), text);
     }
@@ -365,7 +365,7 @@ describe("compare", () => {
     const write = (name: string, given: readonly string[], losses: readonly number[], ranks = 2) => {
       const run = join(folder, name);
       mkdirSync(run);
-      writeFileSync(join(run, "recipe.json"), JSON.stringify(readRecipe(defaultRecipe, given)));
+      writeFileSync(join(run, "recipe.json"), JSON.stringify(readRecipe("gpt-small", given)));
       const all = [
         { ...lines[1]!, "ranks/compute_seconds": Array(ranks).fill(1) },
         ...losses.map((loss, i) => ({ step: 10 * i, "val/loss": loss })),
@@ -387,7 +387,7 @@ describe("compare", () => {
     expect(rest[0]).toMatch(/^A {2}adamw, terngrad +3 +2 +1 +4\.0000 ± 0\.0000 +4\.0000 ± 2\.0000 +3\.3333 ± 2\.0817 /);
     expect(rest[1]).toMatch(/^B {2}adamw, terngrad +1 +2 +1 +4\.0000 +4\.0000 +4\.0000 /);
     expect(rest[2]).toMatch(/^C {2}adamw, terngrad +1 +4 +1 +4\.0000 +7\.0000 /);
-    const { lr } = readRecipe(defaultRecipe, []).optimizer;
+    const { lr } = readRecipe("gpt-small", []).optimizer;
     expect(rest.slice(3)).toEqual([
       "A: a, c, d",
       `  optimizer.lr=${lr}`,
@@ -419,7 +419,7 @@ describe("compare", () => {
     await expect(compareCommand([folder])).rejects.toThrow("has taken a step yet");
     for (const { name, seed } of runs.slice(0, 3)) {
       mkdirSync(join(folder, name));
-      writeFileSync(join(folder, name, "recipe.json"), JSON.stringify(readRecipe(defaultRecipe, [`seed=${seed}`])));
+      writeFileSync(join(folder, name, "recipe.json"), JSON.stringify(readRecipe("gpt-small", [`seed=${seed}`])));
       writeFileSync(join(folder, name, "metrics.jsonl"), `${JSON.stringify(lines[3])}\n`);
     }
     await compareCommand([folder]);
@@ -429,7 +429,7 @@ describe("compare", () => {
 
   it("shows the runs that it can read, with a line about each that it cannot, and one about a line that was cut short", async () => {
     const [good, old] = [join(folder, "good"), join(folder, "old")];
-    const recipe = readRecipe(defaultRecipe, []);
+    const recipe = readRecipe("gpt-small", []);
     for (const [run, own] of [
       [good, recipe],
       [old, { ...recipe, newKey: 1 }],
@@ -459,7 +459,7 @@ describe("compare", () => {
     for (const [i, name] of names.entries()) {
       mkdirSync(join(folder, name));
       const given = [`data.path=${JSON.stringify(`x\u009b2J\u001b]0;t\u0007${i}`)}`];
-      writeFileSync(join(folder, name, "recipe.json"), JSON.stringify(readRecipe(defaultRecipe, given)));
+      writeFileSync(join(folder, name, "recipe.json"), JSON.stringify(readRecipe("gpt-small", given)));
       writeFileSync(join(folder, name, "metrics.jsonl"), "");
     }
     await compareCommand(names.map((name) => join(folder, name)));
@@ -472,7 +472,7 @@ describe("compare", () => {
     await expect(compareCommand([folder])).rejects.toThrow(/has no recipe.json: name the folder of a run/);
     const other = join(folder, "of-another-version");
     mkdirSync(other);
-    writeFileSync(join(other, "recipe.json"), JSON.stringify({ ...readRecipe(defaultRecipe, []), newKey: 1 }));
+    writeFileSync(join(other, "recipe.json"), JSON.stringify({ ...readRecipe("gpt-small", []), newKey: 1 }));
     const said =
       /of-another-version\/recipe.json was written by another version of terse, or changed: newKey: unknown option/;
     await expect(compareCommand([other])).rejects.toThrow(said);
@@ -490,7 +490,7 @@ describe("advise", () => {
   const runOf = (ranks: number) => {
     const run = join(folder, `of-${ranks}`);
     mkdirSync(run);
-    writeFileSync(join(run, "recipe.json"), JSON.stringify(readRecipe(defaultRecipe, ["steps=20"])));
+    writeFileSync(join(run, "recipe.json"), JSON.stringify(readRecipe("gpt-small", ["steps=20"])));
     const line = {
       step: 0,
       step_seconds: 0.1,
@@ -519,10 +519,7 @@ describe("advise on a warm-up", () => {
   it("is given for a run of one rank too, in words and as JSON", async () => {
     const run = join(folder, "of-layers");
     mkdirSync(run);
-    writeFileSync(
-      join(run, "recipe.json"),
-      JSON.stringify(readRecipe(new URL("gpt-small-lamb.yaml", defaultRecipe), ["steps=40"])),
-    );
+    writeFileSync(join(run, "recipe.json"), JSON.stringify(readRecipe("gpt-small-lamb", ["steps=40"])));
     const line = (step: number) => ({
       step,
       step_seconds: 0.1,

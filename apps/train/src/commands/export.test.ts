@@ -20,7 +20,7 @@ import { Arena, fromTypedArray, manualSeed, noGrad, ones, randint, randn, type T
 import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from "vitest";
 import { needsModules, relativeError, runPython } from "../../../../packages/tensor/src/testing/python.ts";
 import { buildData, buildModel, buildOptimizer } from "../build.ts";
-import { defaultRecipe, readRecipe } from "../recipe.ts";
+import { readRecipe } from "../recipe.ts";
 import { recipeFor } from "../recipe-for.ts";
 import { readInitialWeights } from "../saves/initial-weights.ts";
 import { loadModelOf } from "../saves/model-of-run.ts";
@@ -43,7 +43,7 @@ beforeEach(() => {
 async function save(out: string, keys: readonly string[], initFrom?: string): Promise<readonly string[]> {
   const overrides = [...keys, "steps=4"];
   const weights = initFrom === undefined ? undefined : await readInitialWeights(initFrom);
-  const recipe = weights ? recipeFor({ overrides }, weights) : readRecipe(defaultRecipe, overrides);
+  const recipe = weights ? recipeFor({ overrides }, weights) : readRecipe("gpt-small", overrides);
   const groups = loopback(2);
   mkdirSync(out);
   try {

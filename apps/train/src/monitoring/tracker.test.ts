@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { delimiter, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import { defaultRecipe, readRecipe } from "../recipe.ts";
+import { readRecipe } from "../recipe.ts";
 import type { Line } from "./numbers-of.ts";
 import { Tracker } from "./tracker.ts";
 
@@ -31,7 +31,7 @@ const lines: readonly Line[] = [
   { step: 300, "train/loss": 2.125, "layers/names": ["a.weight"], "layers/ties": [0.375], grad_norm: Number.NaN },
 ];
 
-const recipeWith = (...overrides: string[]) => readRecipe(defaultRecipe, overrides);
+const recipeWith = (...overrides: string[]) => readRecipe("gpt-small", overrides);
 
 /** Hands lines to a tracker, and resolves when its process has ended. */
 async function tracked(

@@ -5,7 +5,7 @@ import { loopback } from "@terse/collectives";
 import { Arena } from "@terse/tensor";
 import { afterAll, expect, it } from "vitest";
 import { buildData, buildModel, buildOptimizer } from "../build.ts";
-import { defaultRecipe, readRecipe } from "../recipe.ts";
+import { readRecipe } from "../recipe.ts";
 import { openRun } from "./open-run.ts";
 import type { Run } from "./run.ts";
 
@@ -14,7 +14,7 @@ afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 const text = join(folder, "text");
 writeFileSync(text, "the quick brown fox jumps over the lazy dog. ".repeat(200));
-const recipe = readRecipe(defaultRecipe, ["model.preset=nano", `data.path=${JSON.stringify(text)}`, "steps=4"]);
+const recipe = readRecipe("gpt-small", ["model.preset=nano", `data.path=${JSON.stringify(text)}`, "steps=4"]);
 
 /** Begins or resumes a run on some ranks; resolves to what each has made of it. */
 async function onRanks<T>(ranks: number, resume: string | undefined, use: (run: Run) => Promise<T>): Promise<T[]> {

@@ -12,7 +12,7 @@ import { BestSoFar } from "../best-so-far.ts";
 import { buildData, buildModel, buildOptimizer } from "../build.ts";
 import { evaluate } from "../evaluate.ts";
 import type { Parts } from "../parts.ts";
-import { defaultRecipe, type Recipe, readRecipe } from "../recipe.ts";
+import { type Recipe, readRecipe } from "../recipe.ts";
 import { checkSpace } from "./disk-space.ts";
 import { findSave, gatherSave } from "./find-save.ts";
 import { lockFolder } from "./folder-lock.ts";
@@ -33,13 +33,9 @@ beforeEach(() => {
 afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
 const recipe = (): Recipe =>
-  readRecipe(defaultRecipe, [
-    "model.preset=nano",
-    "model.layers=1",
-    `data.path=${JSON.stringify(join(folder, "text"))}`,
-  ]);
+  readRecipe("gpt-small", ["model.preset=nano", "model.layers=1", `data.path=${JSON.stringify(join(folder, "text"))}`]);
 const imageRecipe = (): Recipe =>
-  readRecipe(defaultRecipe, [
+  readRecipe("gpt-small", [
     "model.name=resnet",
     "model.preset=resnet18-cifar",
     "model.width=4",
@@ -172,7 +168,7 @@ describe("machines without a shared disk", () => {
 
 describe("a model with dropout", () => {
   const recipe = () =>
-    readRecipe(defaultRecipe, [
+    readRecipe("gpt-small", [
       "model.name=gpt2",
       "model.preset=tiny",
       "model.vocabulary=256",

@@ -1,11 +1,11 @@
 import { execFileSync } from "node:child_process";
 import { describe, expect, it } from "vitest";
-import { defaultRecipe, type Recipe, readRecipe, remarksOn } from "../recipe.ts";
+import { type Recipe, readRecipe, remarksOn } from "../recipe.ts";
 import { learningRate, schedules } from "./schedules.ts";
 
 /** Every learning rate of a run, by the keys of its recipe. */
 function rates(steps: number, schedule: object, lr = 1): number[] {
-  const recipe = readRecipe(defaultRecipe, [`steps=${steps}`, `schedule=${JSON.stringify(schedule)}`]);
+  const recipe = readRecipe("gpt-small", [`steps=${steps}`, `schedule=${JSON.stringify(schedule)}`]);
   return Array.from({ length: steps }, (_, t) => learningRate(t, { ...recipe.schedule, steps, lr }));
 }
 
@@ -37,7 +37,7 @@ describe.each(names)("the contract of %s", (name) => {
   it("cuts a warm-up that is longer than half the run, and says so", () => {
     const all = rates(10, { name, warmup: 40 });
     expect(all.slice(0, 5)).toEqual([0.2, 0.4, 0.6, 0.8, 1]);
-    const recipe = readRecipe(defaultRecipe, ["steps=10", `schedule={ name: ${name}, warmup: 40 }`]);
+    const recipe = readRecipe("gpt-small", ["steps=10", `schedule={ name: ${name}, warmup: 40 }`]);
     expect(remarksOn(recipe)).toEqual(["schedule.warmup: 40 steps are cut to 5, half of the run"]);
     expect(remarksOn({ ...recipe, steps: 80 })).toEqual([]);
   });
@@ -91,12 +91,12 @@ describe("closed forms", () => {
 
 describe("a recipe", () => {
   it("without a schedule, or without its name, has a cosine", () => {
-    expect(readRecipe(defaultRecipe, ["schedule={ warmup: 3 }"]).schedule).toEqual({
+    expect(readRecipe("gpt-small", ["schedule={ warmup: 3 }"]).schedule).toEqual({
       name: "cosine",
       warmup: 3,
       final: 0.1,
     });
-    expect(readRecipe(defaultRecipe, ["schedule={}"]).schedule).toMatchObject({ name: "cosine", warmup: 0 });
+    expect(readRecipe("gpt-small", ["schedule={}"]).schedule).toMatchObject({ name: "cosine", warmup: 0 });
   });
 
   it.each([
@@ -107,7 +107,7 @@ describe("a recipe", () => {
     ["schedule={ name: multi-step, milestones: [10, 0] }", /^schedule\.milestones\.1: expected an integer ≥ 1/],
     ["schedule={ name: warmup-stable-decay, shape: root }", /^schedule\.shape: expected one of linear, square-root/],
   ])("refuses %s", (override, message) => {
-    expect(() => readRecipe(defaultRecipe, [override])).toThrow(message);
+    expect(() => readRecipe("gpt-small", [override])).toThrow(message);
   });
 });
 

@@ -2,7 +2,7 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, it } from "vitest";
-import { defaultRecipe, readRecipe } from "../recipe.ts";
+import { readRecipe } from "../recipe.ts";
 import { plannedRuns, type SweepPlan } from "./sweep-plan.ts";
 import { resultsOf, sweepJson, sweepPicture, sweepTable } from "./sweep-results.ts";
 
@@ -31,7 +31,7 @@ const plan: SweepPlan = {
 
 function write(name: string, losses: readonly number[], bytes: number): void {
   mkdirSync(join(folder, name));
-  writeFileSync(join(folder, name, "recipe.json"), JSON.stringify(readRecipe(defaultRecipe, [])));
+  writeFileSync(join(folder, name, "recipe.json"), JSON.stringify(readRecipe("gpt-small", [])));
   const lines = losses.flatMap((loss, i) => [
     { step: 10 * i, "val/loss": loss },
     {
@@ -79,7 +79,7 @@ it("says what of a finished run cannot be read", async () => {
 it("draws training losses where nothing is held out, and nothing where no run has a loss", async () => {
   expect(sweepPicture(plan, await resultsOf(folder, plan, new Set(), report))).toBeUndefined();
   mkdirSync(join(folder, "lr-1-seed-0"));
-  writeFileSync(join(folder, "lr-1-seed-0", "recipe.json"), JSON.stringify(readRecipe(defaultRecipe, [])));
+  writeFileSync(join(folder, "lr-1-seed-0", "recipe.json"), JSON.stringify(readRecipe("gpt-small", [])));
   writeFileSync(join(folder, "lr-1-seed-0", "metrics.jsonl"), '{"step":0,"train/loss":2}\n{"step":1,"train/loss":1}\n');
   expect(sweepPicture(plan, await resultsOf(folder, plan, new Set(), report))).toContain("Training loss");
 });
