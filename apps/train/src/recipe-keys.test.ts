@@ -29,7 +29,7 @@ it("says of a section which choices its own name has, and not those of a key ins
 it("fits in 80 columns, and shows types, defaults, and what the default recipe sets", () => {
   const text = recipeKeysText(recipeSchema, recipe);
   for (const line of text.split("\n")) expect(line.length).toBeLessThanOrEqual(80);
-  expect(text).toMatch(/^ {2}--optimizer\.lr +a number > 0 \(0\.004\*\)$/m);
+  expect(text).toMatch(/^ {2}--optimizer\.lr +a number > 0 \(0\.002\*\)$/m);
   expect(text).toMatch(/^ {2}--accumulate +an integer ≥ 1 and ≤ 1000000 \(1\*\)$/m);
   expect(text).toMatch(
     /^ {2}with --optimizer\.name=adamw:\n( {4}--.*\n| {10}.*\n)*? {4}--optimizer\.eps +a number > 0 \(1e-8\)$/m,

@@ -26,11 +26,11 @@ function firstLocalStep(freeze: number, doubling: number): number {
 }
 
 describe("a recipe", () => {
-  it("by default trains a small GPT with AdamW and the gradients of TernGrad", () => {
+  it("by default trains a small GPT with AdamW and gradients in four bits", () => {
     const recipe = readRecipe("gpt-small", []);
     expect(recipe.model).toMatchObject({ name: "gpt", preset: "small" });
     expect(recipe.optimizer).toMatchObject({ name: "adamw", beta1: 0.9, beta2: 0.999, eps: 1e-8 });
-    expect(recipe.exchange.gradient).toMatchObject({ name: "terngrad", clip: 2.5, scaler: "shared" });
+    expect(recipe.exchange.gradient).toMatchObject({ name: "qsgd", bits: 4 });
   });
 
   it("takes typed overrides", () => {
@@ -274,11 +274,11 @@ describe("a recipe", () => {
     const other = ["optimizer.name=sgd", "exchange.dense=bf16"];
     expect(of(...other)).toBeUndefined();
     expect(droppedOptions("gpt-small", other)).toContain(
-      "optimizer.name is sgd: the recipe's exchange.gradient, terngrad, is for adamw and does not count",
+      "optimizer.name is sgd: the recipe's exchange.gradient, qsgd, is for adamw and does not count",
     );
     expect(of(...other, "exchange.gradient.name=terngrad")).toBe("terngrad");
     expect(of(...other, "--exchange.gradient={ name: qsgd }")).toBe("qsgd");
-    expect(of("optimizer.lr=1e-3")).toBe("terngrad");
+    expect(of("optimizer.lr=1e-3")).toBe("qsgd");
     expect(of("exchange.gradient=null")).toBeUndefined();
     const stop = (...overrides: string[]) =>
       readRecipe("gpt-small", ["evaluate.every=2", "stop={ target: 1, patience: 3 }", ...overrides]).stop;
@@ -289,7 +289,7 @@ describe("a recipe", () => {
   });
 
   it("treats what it extends as the command line treats the recipe: the same is kept, the same is dropped and said", () => {
-    const base = "gpt-small"; // AdamW with TernGrad
+    const base = "gpt-small"; // AdamW with QSGD
     const changes: readonly (readonly string[])[] = [
       ["optimizer.name=lion-cub"],
       ["optimizer.name=sgd", "optimizer.momentum=0.9"],
@@ -311,7 +311,7 @@ describe("a recipe", () => {
     }
     const lion = file("extends: gpt-small\noptimizer: { name: lion-cub }");
     expect(droppedOptions(lion, ["schedule.name=constant"])).toEqual([
-      "optimizer.name is lion-cub: gpt-small's exchange.gradient, terngrad, is for adamw and does not count",
+      "optimizer.name is lion-cub: gpt-small's exchange.gradient, qsgd, is for adamw and does not count",
       "schedule.name is constant, which does not take final: the recipe's value for cosine does not count",
     ]);
     // The compression counts where the recipe itself names no optimizer.
@@ -418,8 +418,8 @@ describe("a recipe", () => {
     });
 
     it("keeps how its gradients are compressed", () => {
-      expect(() => resume(["optimizer.name=lion-cub", "exchange.gradient.name=qsgd"])).toThrow(
-        'exchange.gradient.name: "qsgd", and the save has "terngrad": a resumed run keeps it; take "terngrad" again, or start a new run',
+      expect(() => resume(["optimizer.name=lion-cub", "exchange.gradient.name=terngrad"])).toThrow(
+        'exchange.gradient.name: "terngrad", and the save has "qsgd": a resumed run keeps it; take "qsgd" again, or start a new run',
       );
       const plain = readRecipe("gpt-small", ["steps=30", "optimizer.name=adamw", "exchange.gradient=null"]);
       const given = ["exchange.gradient.name=qsgd"];
@@ -527,7 +527,7 @@ describe("a recipe", () => {
 
     it("has what was overridden before, and says what changes now", () => {
       const once = resume(["steps=60", "optimizer.lr=1e-3"]);
-      expect(changesOf(once.before, once.recipe)).toEqual(["steps: 30 → 60", "optimizer.lr: 0.004 → 0.001"]);
+      expect(changesOf(once.before, once.recipe)).toEqual(["steps: 30 → 60", "optimizer.lr: 0.002 → 0.001"]);
       const again = resume(["seed=0"], JSON.stringify(once.recipe));
       expect(again.recipe).toEqual(once.recipe);
       expect(changesOf(again.before, again.recipe)).toEqual([]);

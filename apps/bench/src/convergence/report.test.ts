@@ -176,7 +176,7 @@ it("compare gpt-small with its variants", () => {
     "| muon-1500-steps | 0.004 | – | 0.990 (0.900 to 1.080) | 0.900 (0.900 to 0.900) | 1.00 MB | 1/32 |",
   );
   expect(recipeReport(linesOf(losses), machine)).not.toContain("1500");
-  expect(report).toContain("- adamw-terngrad: the recipe as it is; its search begins at η 0.004");
+  expect(report).toContain("- adamw-terngrad: gpt-small-terngrad.yaml as it is; its search begins at η 0.004");
   expect(recipePicture(linesOf(losses))).toContain("adamw: 2.100 (2.000 to 2.200)");
   expect(recipePicture(linesOf({ ...losses, ...longer }))).not.toContain("1500");
 });

@@ -1,5 +1,5 @@
 /**
- * `bench recipe`: gpt-small with few bits and with 32. Four workers in one process train it as `./terse train gpt-small`
+ * `bench recipe`: the model of gpt-small with few bits and with 32. Four workers in one process train it as `./terse train`
  * would with each method: the same weights and tokens for every method, other ones for every seed. Each method has the
  * best rate and warm-up of a search with the first seed, as in `bench convergence`.
  *
@@ -23,9 +23,10 @@ export const budget = 12; // runs of a search
 const seeds = [1, 2, 3];
 const every = 20; // steps between evaluations
 const known = new Known("recipe");
+export const base = "gpt-small-terngrad";
 
 interface Method extends Pick<Searching, "changes" | "lr" | "searchesBeta2"> {
-  /** Of apps/train/recipes; gpt-small unless given. */
+  /** Of apps/train/recipes; `base` unless given. */
   readonly recipe?: string;
   /** Further changes, which depend on the number of steps. */
   readonly ofSteps?: (steps: number) => readonly string[];
@@ -44,10 +45,11 @@ const lionCub = [
 const oneBitLamb = ["optimizer.name=one-bit-lamb", "optimizer.weightDecay=0.01", "optimizer.warmup=0.2"];
 
 /**
- * What each method changes in its recipe. Another optimizer than gpt-small's is without its compression of gradients.
+ * What each method changes in its recipe. Another optimizer than AdamW is without its compression of gradients.
  */
 export const methods: Readonly<Record<string, Method>> = {
   "adamw-terngrad": { changes: [], lr: 4e-3 },
+  "adamw-qsgd": { recipe: "gpt-small", changes: [], lr: 2e-3 },
   adamw: { changes: ["exchange.gradient=null", "optimizer.weightDecay=0.033"], lr: 9e-4 },
   lamb: { changes: ["optimizer.name=lamb", "optimizer.weightDecay=0.01"], lr: 1e-2 },
   "one-bit-lamb": { changes: [...oneBitLamb, "exchange.dense=bf16"], lr: 1e-2 },
@@ -132,7 +134,7 @@ function runOf(
   seed: number,
   given: readonly string[],
 ) {
-  const recipe = named ?? "gpt-small";
+  const recipe = named ?? base;
   const { steps } = readRecipe(recipe, given);
   const own = [...changes, ...(ofSteps?.(steps) ?? []), ...overridesOf(settings, steps)];
   return { recipe, overrides: [...own, ...given, `seed=${seed}`], workers, every };

@@ -7,7 +7,7 @@ import { overridesText } from "../convergence/overrides-text.ts";
 import { finalOf, settingsCells } from "../convergence/report.ts";
 import type { Provenance, RecordedLine } from "../recording.ts";
 import { table } from "../table.ts";
-import { budget, longerSuffix, methods, workers } from "./recipe.ts";
+import { base, budget, longerSuffix, methods, workers } from "./recipe.ts";
 
 const reference = "adamw";
 const isLonger = ({ method }: Pick<Curve, "method">) => method.endsWith(longerSuffix);
@@ -22,13 +22,13 @@ export function recipePicture(lines: readonly RecordedLine[], overrides: readonl
 export function recipeReport(lines: readonly RecordedLine[], { machine, when }: Provenance): string {
   const curves = curvesOf(lines, reference).filter((curve) => !isLonger(curve));
   const longer = curvesOf(lines, `${reference}${longerSuffix}`).filter(isLonger);
-  const recipe = readRecipe("gpt-small", []);
+  const recipe = readRecipe(base, []);
   const { steps, data, optimizer, schedule } = recipe;
   const changes = Object.entries(methods).map(([method, { recipe, changes, ofSteps, lr }]) => {
     const words = [...changes, ...(ofSteps?.(steps) ?? [])].map((word) => `\`${word}\``);
     const from = typeof lr === "string" ? `the settings of ${lr}` : `its search begins at η ${lr}`;
     const named = recipe ? [`${recipe}.yaml`] : [];
-    const changed = [...named, ...words].join(", ") || "the recipe as it is";
+    const changed = [...named, ...words].join(", ") || `${base}.yaml as it is`;
     return `- ${method}: ${changed}; ${from}`;
   });
   return `# gpt-small with few bits and with 32: losses

@@ -177,7 +177,7 @@ print(json.dumps([[[".".join(map(str, e.absolute_path)), e.message] for e in val
 
   ifThere(`names a key that is not there, in every section, also where another recipe has chosen${orWhy}`, () => {
     const recipe = JSON.parse(
-      JSON.stringify(readRecipe("gpt-small-qsgd", ["optimizer.groups=[{ roles: [head], name: lion }]"])),
+      JSON.stringify(readRecipe("gpt-small", ["optimizer.groups=[{ roles: [head], name: lion }]"])),
     ) as Tree;
     const sections = ["", "model", "data", "optimizer", "optimizer.groups.0", "exchange", "exchange.gradient", "save"];
     const whole = sections.map((section) => withLeaf(recipe, [...section.split("."), "zzz"].filter(Boolean), 1));
@@ -337,7 +337,7 @@ describe("compare", () => {
     }
     await compareCommand([join(folder, "one"), join(folder, "two")]);
     expect(printed).toMatch(
-      /^run +method +ranks +steps +loss +validation +best +ms a step +waiting +time +sent\none +adamw, terngrad +2 +10 +2\.0000 +2\.5000 +2\.5000 +2000 +38% +0:20 +10\.0 kB\ntwo /,
+      /^run +method +ranks +steps +loss +validation +best +ms a step +waiting +time +sent\none +adamw, qsgd +2 +10 +2\.0000 +2\.5000 +2\.5000 +2000 +38% +0:20 +10\.0 kB\ntwo /,
     );
     expect(printed).toContain("two, compared with one:\n  steps: 10 → 20\n");
 
@@ -384,9 +384,9 @@ describe("compare", () => {
     const [head, ...rest] = printed.trimEnd().split("\n");
     expect(head).toMatch(/^ +method +runs +ranks +steps +loss +validation +best +ms a step +waiting +time +sent$/);
     // numpy.std([2, 4, 6], ddof=1) is 2, of [1, 4, 5] 2.0817
-    expect(rest[0]).toMatch(/^A {2}adamw, terngrad +3 +2 +1 +4\.0000 ± 0\.0000 +4\.0000 ± 2\.0000 +3\.3333 ± 2\.0817 /);
-    expect(rest[1]).toMatch(/^B {2}adamw, terngrad +1 +2 +1 +4\.0000 +4\.0000 +4\.0000 /);
-    expect(rest[2]).toMatch(/^C {2}adamw, terngrad +1 +4 +1 +4\.0000 +7\.0000 /);
+    expect(rest[0]).toMatch(/^A {2}adamw, qsgd +3 +2 +1 +4\.0000 ± 0\.0000 +4\.0000 ± 2\.0000 +3\.3333 ± 2\.0817 /);
+    expect(rest[1]).toMatch(/^B {2}adamw, qsgd +1 +2 +1 +4\.0000 +4\.0000 +4\.0000 /);
+    expect(rest[2]).toMatch(/^C {2}adamw, qsgd +1 +4 +1 +4\.0000 +7\.0000 /);
     const { lr } = readRecipe("gpt-small", []).optimizer;
     expect(rest.slice(3)).toEqual([
       "A: a, c, d",
@@ -423,7 +423,7 @@ describe("compare", () => {
       writeFileSync(join(folder, name, "metrics.jsonl"), `${JSON.stringify(lines[3])}\n`);
     }
     await compareCommand([folder]);
-    expect(printed).toMatch(/^A {2}adamw, terngrad +3 +– +0 +– +2\.5000 ± 0\.0000 /m);
+    expect(printed).toMatch(/^A {2}adamw, qsgd +3 +– +0 +– +2\.5000 ± 0\.0000 /m);
     expect(printed).toContain("\nA: seed-0, seed-1, seed-2\n");
   });
 

@@ -232,7 +232,7 @@ it("a rate of a recipe for random weights is remarked on, one that is given and 
   const weights = await readInitialWeights(folder);
   const remarks = (recipe: string, whose: "of a recipe here" | "given") =>
     remarksOnWeights(weights, recipeFor({ recipe, overrides: ["data.path=text"] }, weights), whose).join("\n");
-  expect(remarks("gpt-small", "of a recipe here")).toMatch(/optimizer\.lr is 0\.004, .*take --recipe fine-tune/);
+  expect(remarks("gpt-small", "of a recipe here")).toMatch(/optimizer\.lr is 0\.002, .*take --recipe fine-tune/);
   expect(remarks("gpt-small", "given")).not.toMatch(/optimizer\.lr/);
   expect(remarks("fine-tune", "of a recipe here")).not.toMatch(/optimizer\.lr/);
 });
