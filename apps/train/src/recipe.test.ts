@@ -332,8 +332,15 @@ describe("a recipe", () => {
     expect([optimizer.groups[0], exchange.gradient]).toMatchObject([{ name: "adamw", lr: 1e-3 }, { name: "terngrad" }]);
     expect(droppedOptions(given, change)).toEqual([
       "optimizer.groups.0.name is adamw, which does not take bits: the recipe's value for lion-cub does not count",
-      "exchange.gradient.name is terngrad, which does not take matrixApproximationRank: the recipe's value for powersgd does not count",
+      "exchange.gradient.name is terngrad: the recipe's matrixApproximationRank is for powersgd and does not count",
     ]);
+    // All of them, also those that the new one knows by the same name.
+    const codec = ["exchange.gradient.name=codec", "exchange.gradient.codec=int8"];
+    expect(readRecipe("gpt-small", codec).exchange.gradient).not.toHaveProperty("bits");
+    expect(droppedOptions("gpt-small", codec)).toEqual([
+      "exchange.gradient.name is codec: the recipe's bits is for qsgd and does not count",
+    ]);
+    expect(droppedOptions("gpt-small", [...codec, "exchange.gradient.bits=8"])).toEqual([]);
   });
 
   it.each(["[1]", "word", "3"])("that is %s in place of keys is refused", (text) => {
