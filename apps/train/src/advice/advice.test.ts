@@ -1,6 +1,6 @@
 import type { Measured } from "@terse/exchange";
 import { describe, expect, it } from "vitest";
-import { checkedRecipe, defaultRecipe, readRecipe } from "../recipe.ts";
+import { checkedRecipe, readRecipe } from "../recipe.ts";
 import { adviceText } from "./advice-text.ts";
 import { advise, type MeasuredSteps, measuredSteps, networkOf } from "./advise.ts";
 import { candidates, recipeOfCandidate } from "./candidates.ts";
