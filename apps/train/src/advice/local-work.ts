@@ -1,14 +1,29 @@
 /** What a method computes by itself in a step, measured on this machine: its arithmetic, and its codecs. */
 import { loopback } from "@terse/collectives";
+import { matrixShape } from "@terse/optimizers";
 import { parseOptions } from "@terse/options";
-import { Arena, Linear, noGrad, numThreads, Sequential, scope, setNumThreads, type Tensor, zeros } from "@terse/tensor";
-import { makeOptimizer } from "../build.ts";
+import {
+  Arena,
+  Linear,
+  ModuleList,
+  noGrad,
+  numThreads,
+  scope,
+  setNumThreads,
+  type Tensor,
+  withDevice,
+  zeros,
+} from "@terse/tensor";
+import { buildModel, makeOptimizer } from "../build.ts";
 import { StepMeter } from "../measures/step-meter.ts";
 import type { PartTimes } from "../measures/step-parts.ts";
 import type { Recipe } from "../recipe.ts";
 import { recipeSchema } from "../recipe-schema.ts";
 
-const [layers, width, warmUp, steps] = [2, 512, 3, 7];
+const [warmUp, steps] = [3, 7];
+const elements = 2 ** 19; // of the parameters, and no more layers than
+const mostLayers = 64;
+const mostRows = 1024; // and columns of a matrix
 const enough = 0.5; // seconds for the steps of a slow method, of which three are measured all the same
 const mostRanks = 4; // that measure a codec; an owner reads n elements of wires in all, with any number of ranks
 
@@ -41,7 +56,7 @@ const withSgd = ({ optimizer: { lr }, ...rest }: Recipe): Recipe =>
 
 function known(recipe: Recipe, run: RanksOfRun): Promise<number> {
   const { lr: _, ...method } = recipe.optimizer;
-  const key = JSON.stringify([method, recipe.exchange, recipe.local, run]);
+  const key = JSON.stringify([method, recipe.exchange, recipe.local, run, typicalMatrix(recipe)]);
   const work = measurements.get(key) ?? measure(recipe, run);
   measurements.set(key, work);
   return work;
@@ -61,15 +76,37 @@ async function measure(recipe: Recipe, { ranks, threads }: RanksOfRun): Promise<
   }
 }
 
+/**
+ * The shape of those matrices that hold most of the model's parameters: what a method computes of a matrix grows with
+ * its rows. Of larger ones than `mostRows` × `mostRows` it would take too long; they are cut. 512 × 512 where the model
+ * has none.
+ */
+export function typicalMatrix({ model, adapter, ...recipe }: Recipe): readonly [m: number, n: number] {
+  const key = JSON.stringify([model, adapter]);
+  const known = typical.get(key);
+  if (known) return known;
+  const parameters = withDevice("meta", () => buildModel({ ...recipe, model, adapter }).parameters());
+  const matrices = parameters.filter(({ requiresGrad, role }) => requiresGrad && role === "matrix");
+  const byShape = Map.groupBy(matrices, ({ shape }) => String(matrixShape(shape)));
+  const sum = ([, of]: readonly [string, typeof matrices]) => of.reduce((n, { length }) => n + length, 0);
+  const [, [first] = []] = [...byShape].sort((a, b) => sum(b) - sum(a))[0] ?? [];
+  const [m, n] = (first && matrixShape(first.shape)) ?? [512, 512];
+  const shape = [Math.min(m, mostRows), Math.min(n, mostRows)] as const;
+  typical.set(key, shape);
+  return shape;
+}
+
+const typical = new Map<string, readonly [m: number, n: number]>();
+
 /** Seconds an element, on the first of some ranks in this process. */
 async function partsOf(recipe: Recipe, ranks: number): Promise<{ update: number; codecs: number }> {
+  const [m, n] = typicalMatrix(recipe);
+  const layers = Math.min(mostLayers, Math.max(2, Math.ceil(elements / (m * n))));
   await using closing = new AsyncDisposableStack();
   const groups = loopback(ranks).map((group) => closing.use(group));
   return await scope(async () => {
     const members = groups.map((group) => {
-      const arena = new Arena(
-        new Sequential(...Array.from({ length: layers }, () => new Linear(width, width, { bias: false }))),
-      );
+      const arena = new Arena(new ModuleList(Array.from({ length: layers }, () => new Linear(n, m, { bias: false }))));
       const here: Recipe = { ...withoutOtherRoles(recipe), device: "cpu", compareEvery: 0, overlap: "off" };
       return { arena, optimizer: closing.use(makeOptimizer(here, arena, group, {})) };
     });
