@@ -60,7 +60,7 @@ describe("atomicWrite", () => {
   it.each([
     ["ENOSPC", "no space is left on its disk; free some and save again"],
     ["EDQUOT", "your disk quota is used up; free some and save again"],
-    ["EROFS", "its disk is read-only; choose another folder"],
+    ["EROFS", "its disk is read-only; choose another folder, or copy this one to another disk"],
   ])("describes %s and removes the temporary file", async (code, words) => {
     const path = join(folder, "a");
     const failing = atomicWrite(path, async (file) => {

@@ -17,7 +17,7 @@ export function reasonOf(error: unknown): string | undefined {
     case "EPERM":
       return "permission denied; choose another folder, or make this one accessible";
     case "EROFS":
-      return "its disk is read-only; choose another folder";
+      return "its disk is read-only; choose another folder, or copy this one to another disk";
     case "ESTALE":
     case "ENOTCONN":
     case "EHOSTDOWN":
