@@ -67,7 +67,7 @@ describe.concurrent("the launcher", () => {
 
   it("starts the ranks again when one is killed before the first line", async () => {
     const act = at(/^/, async (launcher) => {
-      await until(() => rankOf(launcher, 1) !== undefined, 60);
+      await until(() => rankOf(launcher, 1) !== undefined);
       signal(launcher, 1, "SIGKILL");
     });
     const { code, err } = await terseIn(folder, train("early", "--max-restarts=1"), act);

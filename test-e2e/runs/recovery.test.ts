@@ -193,12 +193,12 @@ describe.skipIf(!python)(`torchrun's elastic agents${python ? "" : ` (skipped: $
       out += data;
     };
     start(1).stdout.on("data", collect);
-    await until(() => ranksOf("elastic") === 1, 60);
+    await until(() => ranksOf("elastic") === 1);
     const second = start(0);
     second.stdout.on("data", collect);
-    await until(() => ranksOf("elastic") === 2, 60);
+    await until(() => ranksOf("elastic") === 2);
     second.kill("SIGKILL"); // its rank ends with it
-    await until(() => ranksOf("elastic") === 1, 60);
+    await until(() => ranksOf("elastic") === 1);
     expect(out).toMatch(/^saved by 1 rank, goes on with 2: .*^saved by 2 ranks, goes on with 1: /ms);
   });
 });

@@ -40,7 +40,7 @@ it("a training shows itself in a trace, to TensorBoard, to Prometheus and in a b
     const said = (words: RegExp) => words.exec(printed)?.[1];
     const [prometheus, page] = [/^numbers for Prometheus at (http\S+)$/m, /^page (http\S+#token=\S+)$/m];
     const [traced, logged] = [/^trace (\S+\.json): /m, /^step: (20|21)\//m];
-    await until(() => [prometheus, page, traced, logged].every(said), 120);
+    await until(() => [prometheus, page, traced, logged].every(said));
 
     const numbers = await (await fetch(said(prometheus)!)).text();
     expect(numbers).toMatch(/^terse_train_loss [\d.]+$/m);

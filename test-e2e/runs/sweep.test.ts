@@ -1,6 +1,6 @@
 /** `./terse sweep` as users run it: every combination in a process, cut off and gone on with, and what fails. */
 import { spawn, spawnSync } from "node:child_process";
-import { existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, globSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { describe, expect, it } from "vitest";
@@ -83,22 +83,22 @@ describe("a sweep", () => {
 
   it("that is killed ends its runs, and goes on at once by its command", async () => {
     const silent = [...short.with(short.indexOf("--logEvery=1"), "--logEvery=1000000"), "--evaluate.every=0"];
-    const child = spawn(process.execPath, argv(...silent, "--steps=1000000", "--jobs=1", "--out=killed"), {
-      cwd: folder,
-      stdio: "ignore",
-    });
-    const lock = join(folder, "killed", "seed-0", "lock.json");
-    await until(() => existsSync(lock), 60);
+    const args = [...silent, "--save.every=100", "--steps=1000000", "--jobs=1", "--out=killed"];
+    const child = spawn(process.execPath, argv(...args), { cwd: folder, stdio: "ignore" });
+    const run = join(folder, "killed", "seed-0");
+    const saved = () => Math.max(0, ...globSync("step-*", { cwd: run }).map((name) => Number(name.slice(5))));
+    await until(() => saved() > 0);
     child.kill("SIGKILL");
-    let isLogged = false;
+    let before: number | undefined;
     const resumed = await outcomeOf([process.execPath, ...argv("--resume=killed")], folder, (line, pid) => {
-      if (!line.startsWith("seed-0 goes on") || isLogged) return;
-      isLogged = true;
-      setTimeout(() => process.kill(pid, "SIGINT"), 2500); // a lock that is held is waited for for two seconds
+      if (!line.startsWith("seed-0 goes on") || before !== undefined) return;
+      before = saved();
+      void until(() => saved() > before!).finally(() => process.kill(pid, "SIGINT"));
     });
     expect([resumed.code, resumed.err]).toEqual([130, "resume: ./terse sweep --resume killed\n"]);
     expect(resumed.out).not.toContain("failed");
-    await until(() => !existsSync(lock));
+    expect(saved()).toBeGreaterThan(before!);
+    expect(existsSync(join(run, "lock.json"))).toBe(false);
   });
 
   it("of runs that have all been saved goes on without the weights that they began with", () => {
