@@ -1,4 +1,4 @@
-/** The commands of the documents that train on several hosts, and those before them: on hosts, which only root can make. */
+/** The commands of the documents that train on hosts, which only root can make, and those before them. */
 import { describe } from "vitest";
 import { netlabObstacle } from "../netlab/netlab.ts";
 import { documents, testCommandsOf, wayOf } from "./documents-as-run.ts";

@@ -1,7 +1,7 @@
 import type { Measurement } from "./measurement.ts";
 
 export interface SuiteOptions {
-  /** Keys of gpt-small, or of a suite's own recipe, with new values, for suites that train by it: "optimizer.lr=3e-4". */
+  /** Keys with new values, for suites that train by a recipe: "optimizer.lr=3e-4". */
   readonly overrides: readonly string[];
 }
 

@@ -32,26 +32,21 @@ export function extended(base: Tree, own: Tree, whose: string): Changed {
   return changed(base, merged(base, own), { given: namesIn(own, []), whose });
 }
 
-interface Change {
-  readonly given: readonly string[]; // dotted names
-  readonly whose: string;
-}
-
 /**
  * `after` is `before` with what was `given` on top. Where that chooses another name, options of the old choice that the
- * new one does not take are dropped; where it chooses another optimizer, also how the gradients were compressed for the
- * old one; where it chooses another compression, all options of the old one.
+ * new one does not take are dropped, and of another compression all of them: bits, clip and warm-up mean other things
+ * there. Where it chooses another optimizer, how the gradients were compressed for the old one is dropped.
  */
-function changed(before: Tree, after: Tree, { given, whose }: Change): Changed {
-  const compressed = withoutOldCompression(before, after, { given, whose });
-  const { tree, dropped } = dropUntaken(recipeSchema, { before, after: compressed.tree, given });
-  const lines = [
-    ...dropped.map(
-      ({ group, key, from, to, options }) =>
-        `${group}.${key} is ${to}, which does not take ${options.join(", ")}: ${whose} value for ${from} does not count`,
-    ),
-    ...compressed.dropped,
-  ];
+function changed(
+  before: Tree,
+  after: Tree,
+  { given, whose }: { readonly given: readonly string[]; readonly whose: string },
+): Changed {
+  const { tree, dropped } = dropUntaken(recipeSchema, { before, after, given, sharingNothing: ["exchange.gradient"] });
+  const lines = dropped.map(
+    ({ group, key, from, to, options }) =>
+      `${group}.${key} is ${to}: ${whose} ${options.join(", ")} ${options.length > 1 ? "are" : "is"} for ${from} and ${options.length > 1 ? "do" : "does"} not count`,
+  );
   const [from, to] = [before, tree].map(({ optimizer }) => (optimizer as Tree | undefined)?.["name"]);
   const exchange = tree["exchange"];
   // With local steps the gradients of rounds are compressed, whose optimizer is another.
@@ -62,25 +57,6 @@ function changed(before: Tree, after: Tree, { given, whose }: Change): Changed {
   const { gradient, ...others } = exchange;
   const line = `optimizer.name is ${to}: ${whose} exchange.gradient, ${gradient["name"]}, is for ${from} and does not count`;
   return { tree: { ...tree, exchange: others }, dropped: [...lines, line] };
-}
-
-/** Options of compressions have the same names and other meanings: bits, clip, warmup. */
-function withoutOldCompression(before: Tree, after: Tree, { given, whose }: Change): Changed {
-  const of = ({ exchange }: Tree) => (isTree(exchange) && isTree(exchange["gradient"]) ? exchange["gradient"] : {});
-  const [old, now] = [of(before), of(after)];
-  const isGiven = (option: string) =>
-    given.some(
-      (name) =>
-        `exchange.gradient.${option}.`.startsWith(`${name}.`) || name.startsWith(`exchange.gradient.${option}.`),
-    );
-  const options = Object.keys(now).filter(
-    (option) => option !== "name" && Object.hasOwn(old, option) && !isGiven(option),
-  );
-  if (old["name"] === undefined || now["name"] === old["name"] || options.length === 0)
-    return { tree: after, dropped: [] };
-  const gradient = Object.fromEntries(Object.entries(now).filter(([option]) => !options.includes(option)));
-  const line = `exchange.gradient.name is ${now["name"]}: ${whose} ${options.join(", ")} ${options.length > 1 ? "are" : "is"} for ${old["name"]} and ${options.length > 1 ? "do" : "does"} not count`;
-  return { tree: { ...after, exchange: { ...(after["exchange"] as Tree), gradient } }, dropped: [line] };
 }
 
 /** The tree of a recipe's file, on top of that of the recipe that it extends, which may extend another. */

@@ -260,7 +260,7 @@ describe("a recipe", () => {
     const adamw = ["optimizer.name=adamw", "optimizer.eps=1e-6"];
     expect(readRecipe(recipe, adamw).optimizer).toMatchObject({ name: "adamw", lr: 1e-3, beta1: 0.8, eps: 1e-6 });
     expect(droppedOptions(recipe, adamw)).toEqual([
-      "optimizer.name is adamw, which does not take bits: the recipe's value for lion-cub does not count",
+      "optimizer.name is adamw: the recipe's bits is for lion-cub and does not count",
     ]);
     expect(droppedOptions(recipe, ["optimizer.name=lion-cub"])).toEqual([]);
     expect(() => readRecipe(recipe, [...adamw, "optimizer.bits=2"])).toThrow(/optimizer\.bits: unknown option/);
@@ -312,7 +312,7 @@ describe("a recipe", () => {
     const lion = file("extends: gpt-small\noptimizer: { name: lion-cub }");
     expect(droppedOptions(lion, ["schedule.name=constant"])).toEqual([
       "optimizer.name is lion-cub: gpt-small's exchange.gradient, qsgd, is for adamw and does not count",
-      "schedule.name is constant, which does not take final: the recipe's value for cosine does not count",
+      "schedule.name is constant: the recipe's final is for cosine and does not count",
     ]);
     // The compression counts where the recipe itself names no optimizer.
     const part = file("extends: gpt-small\nexchange: { gradient: { name: qsgd } }");
@@ -331,7 +331,7 @@ describe("a recipe", () => {
     const { optimizer, exchange } = readRecipe(given, change);
     expect([optimizer.groups[0], exchange.gradient]).toMatchObject([{ name: "adamw", lr: 1e-3 }, { name: "terngrad" }]);
     expect(droppedOptions(given, change)).toEqual([
-      "optimizer.groups.0.name is adamw, which does not take bits: the recipe's value for lion-cub does not count",
+      "optimizer.groups.0.name is adamw: the recipe's bits is for lion-cub and does not count",
       "exchange.gradient.name is terngrad: the recipe's matrixApproximationRank is for powersgd and does not count",
     ]);
     // All of them, also those that the new one knows by the same name.

@@ -52,6 +52,19 @@ it("keeps what was given with the choice, alone or as a whole group", () => {
   }
 });
 
+it("drops all options of the old entry in groups that share nothing, but for what was given", () => {
+  const before = { optimizer: sgd, exchange: { gradient: sgd } };
+  const lion = { ...sgd, name: "lion", size: true };
+  const given = ["optimizer.name", "exchange.gradient.name", "optimizer.size", "exchange.gradient.size"];
+  const after = { optimizer: lion, exchange: { gradient: lion } };
+  const { tree, dropped } = dropUntaken(schema, { before, after, given, sharingNothing: ["exchange.gradient"] });
+  expect(tree).toEqual({
+    optimizer: { name: "lion", lr: 1, size: true },
+    exchange: { gradient: { name: "lion", size: true } },
+  });
+  expect(dropped.map(({ options }) => options)).toEqual([["momentum"], ["lr", "momentum"]]);
+});
+
 it("keeps what the old entry refuses too, where the choice stays or is unknown, and what is no group", () => {
   const wrong = { optimizer: { ...sgd, momentum: "fast", rate: 1 } };
   const after = { optimizer: { ...wrong.optimizer, name: "lion" } };

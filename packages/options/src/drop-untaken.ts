@@ -3,7 +3,7 @@ import { type AnySchema, isObjectSchema, isPlainObject } from "./describe.ts";
 
 type Tree = Readonly<Record<string, unknown>>;
 
-/** Options that were dropped, because their group chooses another entry, which does not take them. */
+/** Options that were dropped, because they were written for another entry than their group chooses now. */
 export interface DroppedOptions {
   readonly group: string; // its dotted name: "optimizer", "optimizer.groups.0"
   readonly key: string; // the one that chooses: "name"
@@ -16,11 +16,22 @@ export interface DroppedOptions {
  * `after` is `before` with changes. Where a group of a `v.variant` chooses another entry in it, this drops the options
  * that the group had before and that the new entry does not take: they were written for the old one. What a change has
  * given itself stays, and so does what the old entry does not take either, so that `parseOptions` refuses it. `given`:
- * the dotted names of the changes. Changes neither tree.
+ * the dotted names of the changes. `sharingNothing`: groups whose entries give the same names other meanings; there the
+ * options of the old entry are dropped although the new one takes them. Changes neither tree.
  */
 export function dropUntaken(
   schema: v.GenericSchema,
-  { before, after, given }: { readonly before: Tree; readonly after: Tree; readonly given: readonly string[] },
+  {
+    before,
+    after,
+    given,
+    sharingNothing = [],
+  }: {
+    readonly before: Tree;
+    readonly after: Tree;
+    readonly given: readonly string[];
+    readonly sharingNothing?: readonly string[];
+  },
 ): { tree: Tree; dropped: DroppedOptions[] } {
   const dropped: DroppedOptions[] = [];
   const isGiven = (name: string) => given.some((each) => isWithin(name, each) || isWithin(each, name));
@@ -45,11 +56,13 @@ export function dropUntaken(
       const entry = branch.entries![option];
       return entry !== undefined && v.is(entry, value);
     };
+    const keepsNothing = sharingNothing.includes(path.join("."));
     const options = Object.keys(to).filter(
       (option) =>
+        option !== key &&
         Object.hasOwn(from, option) &&
         !isGiven([...path, option].join(".")) &&
-        !takes(now, option, to[option]) &&
+        (keepsNothing || !takes(now, option, to[option])) &&
         takes(old, option, to[option]),
     );
     if (options.length === 0) return to;

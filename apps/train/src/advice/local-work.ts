@@ -21,7 +21,7 @@ import type { Recipe } from "../recipe.ts";
 import { recipeSchema } from "../recipe-schema.ts";
 
 const [warmUp, steps] = [3, 7];
-const elements = 2 ** 19; // of the parameters, and no more layers than
+const leastElements = 2 ** 19; // of the parameters
 const mostLayers = 64;
 const mostRows = 1024; // and columns of a matrix
 const enough = 0.5; // seconds for the steps of a slow method, of which three are measured all the same
@@ -83,8 +83,8 @@ async function measure(recipe: Recipe, { ranks, threads }: RanksOfRun): Promise<
  */
 export function typicalMatrix({ model, adapter, ...recipe }: Recipe): readonly [m: number, n: number] {
   const key = JSON.stringify([model, adapter]);
-  const known = typical.get(key);
-  if (known) return known;
+  const found = typical.get(key);
+  if (found) return found;
   const parameters = withDevice("meta", () => buildModel({ ...recipe, model, adapter }).parameters());
   const matrices = parameters.filter(({ requiresGrad, role }) => requiresGrad && role === "matrix");
   const byShape = Map.groupBy(matrices, ({ shape }) => String(matrixShape(shape)));
@@ -101,7 +101,7 @@ const typical = new Map<string, readonly [m: number, n: number]>();
 /** Seconds an element, on the first of some ranks in this process. */
 async function partsOf(recipe: Recipe, ranks: number): Promise<{ update: number; codecs: number }> {
   const [m, n] = typicalMatrix(recipe);
-  const layers = Math.min(mostLayers, Math.max(2, Math.ceil(elements / (m * n))));
+  const layers = Math.min(mostLayers, Math.max(2, Math.ceil(leastElements / (m * n))));
   await using closing = new AsyncDisposableStack();
   const groups = loopback(ranks).map((group) => closing.use(group));
   return await scope(async () => {

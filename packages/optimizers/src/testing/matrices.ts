@@ -1,7 +1,7 @@
 /** For tests: matrices in float64, as rows of numbers. */
 export type Matrix = number[][];
 
-/** Plain loops, here and in `product`: tests spend much of their time here, and Array.from takes several times as long. */
+/** In plain loops, as `product`: tests spend much of their time here, and Array.from takes several times as long. */
 export function matrix(m: number, n: number, at: (i: number, j: number) => number): Matrix {
   const rows: Matrix = [];
   for (let i = 0; i < m; i++) {
