@@ -22,7 +22,7 @@ const measured: MeasuredSteps = {
   step: 0.5,
   computing: 0.1,
   backward: 0.06,
-  local: 0,
+  local: { update: 0, codecs: 0 },
   exposed: 0.4,
   sentBytes: 18_000,
 };
@@ -47,6 +47,7 @@ describe("the measured steps of a run", () => {
     const lines = [line(0, 9), line(10, 9), line(20, 0.5), { step: 20, "val/loss": 1 }, line(30, 0.7)];
     const seen = measuredSteps(lines)!;
     expect(seen).toMatchObject({ ranks: 3, exposed: 0.1, backward: 0.2, sentBytes: 30_000 });
+    expect(seen.local).toEqual({ update: 0.03, codecs: 0.03 });
     expect(seen.step).toBeCloseTo(0.6, 12);
     expect(seen.computing).toBeCloseTo(0.6 - 0.1 - 0.06, 12);
   });
@@ -73,6 +74,18 @@ describe("advice", () => {
     expect(dense.exposed).toBeGreaterThan(whole - measured.backward);
     expect(dense.exposed).toBeLessThan(whole + 1e-9);
     for (const row of rows) expect(row.step).toBeGreaterThanOrEqual(measured.computing + row.exposed);
+  });
+
+  it("expects of all methods the slowness of the run's own arithmetic, and that of its codecs", async () => {
+    const local = { update: 5, codecs: 0.001 }; // seconds: an update that was slowed down, and codecs that were not
+    const { rows } = await advise(recipe, { ...measured, local }, network(20e6));
+    const work = ({ step, exposed }: (typeof rows)[number]) => step - exposed - measured.computing;
+    const of = (name: string) => work(rows.find((row) => row.name === name)!);
+    expect(of("adamw, dense f32")).toBeGreaterThan(1);
+    expect(of("muon, every 30 steps 4 bits")).toBeGreaterThan(1);
+    const swapped = { update: 0.001, codecs: 5 };
+    const other = await advise(recipe, { ...measured, local: swapped }, network(20e6));
+    expect(work(other.rows.find(({ name }) => name === "adamw, dense f32")!)).toBeLessThan(0.1);
   });
 
   it("names a method that sends fewer bits on a slow network, and dense ones on a fast one", async () => {

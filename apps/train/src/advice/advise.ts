@@ -4,9 +4,9 @@
  *   step = computing + local work + exposed
  *
  *   computing    data, forward, backward and the loop's own work, as the run has measured them: equal for every method
- *   local work   arithmetic and codecs of the method, measured on this machine (local-work.ts), times a correction:
- *                what the run's own method took in the run ÷ what it takes here. Memory and processors are slower
- *                beside backward and other ranks
+ *   local work   arithmetic and codecs of the method, measured on this machine (local-work.ts), each times a
+ *                correction: what that of the run's own method took in the run ÷ what it takes here. Memory and
+ *                processors are slower beside backward and other ranks
  *   exposed      predicted from α and β of the run's network, and from when buckets leave (dry-run/step-time.ts)
  */
 import { type Measured, noComputing } from "@terse/exchange";
@@ -22,14 +22,14 @@ import type { Line } from "../monitoring/numbers-of.ts";
 import { parameterCounts } from "../parameter-counts.ts";
 import type { Recipe } from "../recipe.ts";
 import { type Candidate, candidates, recipeOfCandidate } from "./candidates.ts";
-import { localWork, type RanksOfRun } from "./local-work.ts";
+import { type LocalWork, localWork, type RanksOfRun } from "./local-work.ts";
 
 /** Seconds of a run's steps, as measured. */
 export interface MeasuredSteps extends RanksOfRun {
   readonly step: number;
   readonly computing: number;
   readonly backward: number;
-  readonly local: number; // the method's own arithmetic and codecs
+  readonly local: LocalWork;
   readonly exposed: number;
   readonly sentBytes: number;
 }
@@ -59,7 +59,7 @@ export function measuredSteps(lines: readonly Line[]): MeasuredSteps | undefined
   const mean = (key: string) => late.reduce((sum, line) => sum + (line[key] as number), 0) / late.length;
   const [step, exposed] = [mean("step_seconds"), mean("time/exposed")];
   const [data, forward, backward, encode, , decode, update] = parts.map((part) => mean(`time/${part}`));
-  const local = encode! + decode! + update!;
+  const local: LocalWork = { update: update!, codecs: encode! + decode! };
   return {
     ranks: ranksOf(last)!,
     threads: networkOf(lines)?.threads ?? numThreads(),
@@ -67,7 +67,7 @@ export function measuredSteps(lines: readonly Line[]): MeasuredSteps | undefined
     exposed,
     backward: backward!,
     // Beside backward a message's codecs take processors from it, so backward's own time has some of theirs.
-    computing: Math.max(data! + forward!, step - exposed - local),
+    computing: Math.max(data! + forward!, step - exposed - sumOf(local)),
     local,
     sentBytes: last["sent_bytes"] as number,
   };
@@ -105,15 +105,24 @@ export async function advise(recipe: Recipe, measured: MeasuredSteps, network: M
   return { measured, network, rows: rows.sort((a, b) => a.step - b.step), leftOut };
 }
 
-/** The time of the run's own method in the run ÷ its time here; 1 where that cannot be measured. */
-async function slowerInRun(recipe: Recipe, { ranks, threads, local }: MeasuredSteps): Promise<number> {
-  if (recipe.device !== "cpu" || local === 0) return 1;
+const sumOf = ({ update, codecs }: LocalWork) => update + codecs;
+
+/**
+ * The time of the run's own method in the run ÷ its time here, for its arithmetic and its codecs: those that run beside
+ * backward are slowed down most. 1 where that cannot be measured.
+ */
+async function slowerInRun(recipe: Recipe, { ranks, threads, local }: MeasuredSteps): Promise<LocalWork> {
+  if (recipe.device !== "cpu" || sumOf(local) === 0) return { update: 1, codecs: 1 };
   try {
     const { trained } = withDevice("meta", () => parameterCounts(buildModel(recipe)));
-    return local / (trained * (await localWork(recipe, { ranks, threads })));
+    const here = await localWork(recipe, { ranks, threads });
+    const both = sumOf(local) / (trained * sumOf(here));
+    // A method that has little of one, such as no codecs, says nothing about it.
+    const of = (part: keyof LocalWork) => (here[part] > sumOf(here) / 10 ? local[part] / (trained * here[part]) : both);
+    return { update: of("update"), codecs: of("codecs") };
   } catch (error) {
     if (!(error instanceof OptionsError || error instanceof RangeError)) throw error;
-    return 1; // such as for parameter groups that the layers of local-work.ts do not have
+    return { update: 1, codecs: 1 }; // such as for parameter groups that the layers of local-work.ts do not have
   }
 }
 
@@ -122,7 +131,7 @@ async function predictCandidate(
   recipe: Recipe,
   { ranks, threads, computing, backward }: MeasuredSteps,
   network: Measured,
-  slower: number,
+  slower: LocalWork,
 ): Promise<Row> {
   const chosen = recipeOfCandidate({ ...recipe, device: "cpu" }, candidate);
   const { optimizer, model } = shapesOf(chosen, absentRanks(ranks), network);
@@ -131,7 +140,8 @@ async function predictCandidate(
   const how = { ranks, measured, computing, backward };
   const exposed = meanOf(steps, (step) => timeOf(step, optimizer, chosen, how).exposed);
   const bytes = meanOf(steps, ({ bytes }) => bytes);
-  const local = slower * (await localWork(chosen, { ranks, threads })) * parameterCounts(model).trained;
+  const work = await localWork(chosen, { ranks, threads });
+  const local = (slower.update * work.update + slower.codecs * work.codecs) * parameterCounts(model).trained;
   const everyStep = candidate.local === undefined;
   return { name: candidate.name, everyStep, bytes, exposed, step: computing + local + exposed };
 }

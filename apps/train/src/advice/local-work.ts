@@ -27,7 +27,13 @@ const mostRows = 1024; // and columns of a matrix
 const enough = 0.5; // seconds for the steps of a slow method, of which three are measured all the same
 const mostRanks = 4; // that measure a codec; an owner reads n elements of wires in all, with any number of ranks
 
-const measurements = new Map<string, Promise<number>>();
+const measurements = new Map<string, Promise<LocalWork>>();
+
+/** Seconds. */
+export interface LocalWork {
+  readonly update: number;
+  readonly codecs: number;
+}
 
 export interface RanksOfRun {
   readonly ranks: number;
@@ -39,7 +45,7 @@ export interface RanksOfRun {
  * Seconds an element of the parameters, a step: the least of a few steps, because other work only adds to it. Measured
  * once for each method. Of local steps it is a rank's own work and its share of a round's.
  */
-export async function localWork(recipe: Recipe, run: RanksOfRun): Promise<number> {
+export async function localWork(recipe: Recipe, run: RanksOfRun): Promise<LocalWork> {
   const { local } = recipe;
   if (!local) return await known(recipe, run);
   const last = warmUp + steps + 1; // of a run that ends with a round, before which it is measured
@@ -47,14 +53,16 @@ export async function localWork(recipe: Recipe, run: RanksOfRun): Promise<number
     known({ ...of, steps: last, local: { ...local, syncEvery, fragments: 1, delay: 0 } }, { ...run, ranks });
   // What a round adds is the same after any steps: those of SGD take least, where Muon's would take half a minute.
   const quick = withSgd(recipe);
-  const round = (await every(1, quick, run.ranks)) - (await every(last, quick, 1));
-  return (await every(last, recipe, 1)) + round / local.syncEvery;
+  const [withRounds, without] = [await every(1, quick, run.ranks), await every(last, quick, 1)];
+  const alone = await every(last, recipe, 1);
+  const of = (part: keyof LocalWork) => alone[part] + (withRounds[part] - without[part]) / local.syncEvery;
+  return { update: of("update"), codecs: of("codecs") };
 }
 
 const withSgd = ({ optimizer: { lr }, ...rest }: Recipe): Recipe =>
   parseOptions(recipeSchema, { ...rest, optimizer: { name: "sgd", lr } }, "");
 
-function known(recipe: Recipe, run: RanksOfRun): Promise<number> {
+function known(recipe: Recipe, run: RanksOfRun): Promise<LocalWork> {
   const { lr: _, ...method } = recipe.optimizer;
   const key = JSON.stringify([method, recipe.exchange, recipe.local, run, typicalMatrix(recipe)]);
   const work = measurements.get(key) ?? measure(recipe, run);
@@ -62,7 +70,7 @@ function known(recipe: Recipe, run: RanksOfRun): Promise<number> {
   return work;
 }
 
-async function measure(recipe: Recipe, { ranks, threads }: RanksOfRun): Promise<number> {
+async function measure(recipe: Recipe, { ranks, threads }: RanksOfRun): Promise<LocalWork> {
   const before = numThreads();
   setNumThreads(threads);
   try {
@@ -70,7 +78,7 @@ async function measure(recipe: Recipe, { ranks, threads }: RanksOfRun): Promise<
     // everything else.
     const alone = await partsOf(recipe, 1);
     const withOthers = ranks === 1 ? alone : await partsOf(recipe, Math.min(ranks, mostRanks));
-    return alone.update + withOthers.codecs;
+    return { update: alone.update, codecs: withOthers.codecs };
   } finally {
     setNumThreads(before);
   }
@@ -99,7 +107,7 @@ export function typicalMatrix({ model, adapter, ...recipe }: Recipe): readonly [
 const typical = new Map<string, readonly [m: number, n: number]>();
 
 /** Seconds an element, on the first of some ranks in this process. */
-async function partsOf(recipe: Recipe, ranks: number): Promise<{ update: number; codecs: number }> {
+async function partsOf(recipe: Recipe, ranks: number): Promise<LocalWork> {
   const [m, n] = typicalMatrix(recipe);
   const layers = Math.min(mostLayers, Math.max(2, Math.ceil(leastElements / (m * n))));
   await using closing = new AsyncDisposableStack();
