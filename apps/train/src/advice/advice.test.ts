@@ -4,7 +4,7 @@ import { checkedRecipe, readRecipe } from "../recipe.ts";
 import { adviceText } from "./advice-text.ts";
 import { advise, type MeasuredSteps, measuredSteps, networkOf } from "./advise.ts";
 import { candidates, recipeOfCandidate } from "./candidates.ts";
-import { typicalMatrix } from "./local-work.ts";
+import { sizesOf } from "./local-work.ts";
 
 const nano = ["model.preset=nano", "optimizer.name=lion-cub", "optimizer.clip=0"];
 const recipe = readRecipe("gpt-small", nano);
@@ -139,7 +139,7 @@ describe("advice", () => {
 
   it("measures the work of a method on matrices of the model's own shape", () => {
     const shape = (name: string, ...given: string[]) =>
-      [...typicalMatrix(readRecipe(name, given))].sort((a, b) => a - b);
+      [...sizesOf(readRecipe(name, given)).matrix].sort((a, b) => a - b);
     expect(shape("gpt-small")).toEqual([256, 704]); // of the three of a gated MLP
     expect(shape("gpt-small", "model.name=gpt2")).toEqual([768, 1024]); // 3072 × 768, cut
     expect(shape("resnet18-cifar", "model.width=4")).toEqual([32, 288]); // 3 × 3 of 32 channels

@@ -11,8 +11,7 @@
  */
 import { type Measured, noComputing } from "@terse/exchange";
 import { linesOfError, OptionsError } from "@terse/options";
-import { numThreads, withDevice } from "@terse/tensor";
-import { buildModel } from "../build.ts";
+import { numThreads } from "@terse/tensor";
 import { absentRanks } from "../dry-run/absent-ranks.ts";
 import { lastSteps, meanOf } from "../dry-run/last-steps.ts";
 import { shapesOf } from "../dry-run/plan.ts";
@@ -22,7 +21,7 @@ import type { Line } from "../monitoring/numbers-of.ts";
 import { parameterCounts } from "../parameter-counts.ts";
 import type { Recipe } from "../recipe.ts";
 import { type Candidate, candidates, recipeOfCandidate } from "./candidates.ts";
-import { type LocalWork, localWork, type RanksOfRun } from "./local-work.ts";
+import { type LocalWork, localWork, type RanksOfRun, sizesOf } from "./local-work.ts";
 
 /** Seconds of a run's steps, as measured. */
 export interface MeasuredSteps extends RanksOfRun {
@@ -114,7 +113,7 @@ const sumOf = ({ update, codecs }: LocalWork) => update + codecs;
 async function slowerInRun(recipe: Recipe, { ranks, threads, local }: MeasuredSteps): Promise<LocalWork> {
   if (recipe.device !== "cpu" || sumOf(local) === 0) return { update: 1, codecs: 1 };
   try {
-    const { trained } = withDevice("meta", () => parameterCounts(buildModel(recipe)));
+    const { trained } = sizesOf(recipe);
     const here = await localWork(recipe, { ranks, threads });
     const both = sumOf(local) / (trained * sumOf(here));
     // A method that has little of one, such as no codecs, says nothing about it.

@@ -17,6 +17,7 @@ import {
 import { buildModel, makeOptimizer } from "../build.ts";
 import { StepMeter } from "../measures/step-meter.ts";
 import type { PartTimes } from "../measures/step-parts.ts";
+import { parameterCounts } from "../parameter-counts.ts";
 import type { Recipe } from "../recipe.ts";
 import { recipeSchema } from "../recipe-schema.ts";
 
@@ -25,6 +26,7 @@ const leastElements = 2 ** 19; // of the parameters
 const mostLayers = 64;
 const mostRows = 1024; // and columns of a matrix
 const enough = 0.5; // seconds for the steps of a slow method, of which three are measured all the same
+const mostBetween = 2 ** 24; // floats that are read between two steps: no processor's caches hold so many
 const mostRanks = 4; // that measure a codec; an owner reads n elements of wires in all, with any number of ranks
 
 const measurements = new Map<string, Promise<LocalWork>>();
@@ -47,10 +49,10 @@ export interface RanksOfRun {
  */
 export async function localWork(recipe: Recipe, run: RanksOfRun): Promise<LocalWork> {
   const { local } = recipe;
-  if (!local) return await known(recipe, run);
+  if (!local) return await measuredOnce(recipe, run);
   const last = warmUp + steps + 1; // of a run that ends with a round, before which it is measured
   const every = (syncEvery: number, of: Recipe, ranks: number) =>
-    known({ ...of, steps: last, local: { ...local, syncEvery, fragments: 1, delay: 0 } }, { ...run, ranks });
+    measuredOnce({ ...of, steps: last, local: { ...local, syncEvery, fragments: 1, delay: 0 } }, { ...run, ranks });
   // What a round adds is the same after any steps: those of SGD take least, where Muon's would take half a minute.
   const quick = withSgd(recipe);
   const [withRounds, without] = [await every(1, quick, run.ranks), await every(last, quick, 1)];
@@ -62,9 +64,9 @@ export async function localWork(recipe: Recipe, run: RanksOfRun): Promise<LocalW
 const withSgd = ({ optimizer: { lr }, ...rest }: Recipe): Recipe =>
   parseOptions(recipeSchema, { ...rest, optimizer: { name: "sgd", lr } }, "");
 
-function known(recipe: Recipe, run: RanksOfRun): Promise<LocalWork> {
+function measuredOnce(recipe: Recipe, run: RanksOfRun): Promise<LocalWork> {
   const { lr: _, ...method } = recipe.optimizer;
-  const key = JSON.stringify([method, recipe.exchange, recipe.local, run, typicalMatrix(recipe)]);
+  const key = JSON.stringify([method, recipe.exchange, recipe.local, run, sizesOf(recipe)]);
   const work = measurements.get(key) ?? measure(recipe, run);
   measurements.set(key, work);
   return work;
@@ -84,31 +86,39 @@ async function measure(recipe: Recipe, { ranks, threads }: RanksOfRun): Promise<
   }
 }
 
-/**
- * The shape of those matrices that hold most of the model's parameters: what a method computes of a matrix grows with
- * its rows. Of larger ones than `mostRows` × `mostRows` it would take too long; they are cut. 512 × 512 where the model
- * has none.
- */
-export function typicalMatrix({ model, adapter, ...recipe }: Recipe): readonly [m: number, n: number] {
+/** What local work depends on in a model. */
+interface Sizes {
+  readonly trained: number; // elements
+  /**
+   * The shape of those matrices that hold most of them: what a method computes of a matrix grows with its rows. Of
+   * larger ones than `mostRows` × `mostRows` it would take too long; they are cut. 512 × 512 where there are none.
+   */
+  readonly matrix: readonly [m: number, n: number];
+}
+
+export function sizesOf({ model, adapter, ...recipe }: Recipe): Sizes {
   const key = JSON.stringify([model, adapter]);
-  const found = typical.get(key);
+  const found = known.get(key);
   if (found) return found;
-  const parameters = withDevice("meta", () => buildModel({ ...recipe, model, adapter }).parameters());
-  const matrices = parameters.filter(({ requiresGrad, role }) => requiresGrad && role === "matrix");
+  const built = withDevice("meta", () => buildModel({ ...recipe, model, adapter }));
+  const matrices = built.parameters().filter(({ requiresGrad, role }) => requiresGrad && role === "matrix");
   const byShape = Map.groupBy(matrices, ({ shape }) => String(matrixShape(shape)));
   const sum = ([, of]: readonly [string, typeof matrices]) => of.reduce((n, { length }) => n + length, 0);
   const [, [first] = []] = [...byShape].sort((a, b) => sum(b) - sum(a))[0] ?? [];
   const [m, n] = (first && matrixShape(first.shape)) ?? [512, 512];
-  const shape = [Math.min(m, mostRows), Math.min(n, mostRows)] as const;
-  typical.set(key, shape);
-  return shape;
+  const sizes = { ...parameterCounts(built), matrix: [Math.min(m, mostRows), Math.min(n, mostRows)] } as const;
+  known.set(key, sizes);
+  return sizes;
 }
 
-const typical = new Map<string, readonly [m: number, n: number]>();
+const known = new Map<string, Sizes>();
 
 /** Seconds an element, on the first of some ranks in this process. */
 async function partsOf(recipe: Recipe, ranks: number): Promise<LocalWork> {
-  const [m, n] = typicalMatrix(recipe);
+  const {
+    trained,
+    matrix: [m, n],
+  } = sizesOf(recipe);
   const layers = Math.min(mostLayers, Math.max(2, Math.ceil(leastElements / (m * n))));
   await using closing = new AsyncDisposableStack();
   const groups = loopback(ranks).map((group) => closing.use(group));
@@ -119,6 +129,7 @@ async function partsOf(recipe: Recipe, ranks: number): Promise<LocalWork> {
       return { arena, optimizer: closing.use(makeOptimizer(here, arena, group, {})) };
     });
     const noise = noiseFor(members);
+    const between = noGrad(() => zeros([Math.min(mostBetween, 4 * trained)]));
     const [first] = members as [(typeof members)[number]];
     const meter = new StepMeter();
     first.optimizer.watch = meter;
@@ -126,6 +137,7 @@ async function partsOf(recipe: Recipe, ranks: number): Promise<LocalWork> {
     const end = performance.now() + 1000 * enough;
     for (let step = 0; step < warmUp + steps && (seen.length < 3 || performance.now() < end); step++) {
       for (const [rank, { arena }] of members.entries()) noGrad(() => arena.gradients.copy_(noise(rank, step)));
+      noGrad(() => between.add_(1)); // as after backward, no cache holds what the method reads
       meter.begin(step);
       await Promise.all(members.map(({ optimizer }) => optimizer.step({ lr: 1e-4 })));
       meter.end();
