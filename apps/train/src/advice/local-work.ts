@@ -31,9 +31,9 @@ const mostRanks = 4; // that measure a codec; an owner reads n elements of wires
 
 const measurements = new Map<string, Promise<LocalWork>>();
 
-/** Seconds. */
+/** What a method computes by itself: seconds, or seconds ÷ those of another measurement. */
 export interface LocalWork {
-  readonly update: number;
+  readonly update: number; // its arithmetic
   readonly codecs: number;
 }
 
@@ -129,6 +129,7 @@ async function partsOf(recipe: Recipe, ranks: number): Promise<LocalWork> {
       return { arena, optimizer: closing.use(makeOptimizer(here, arena, group, {})) };
     });
     const noise = noiseFor(members);
+    // A run has parameters, gradients and a method's state, and the activations.
     const between = noGrad(() => zeros([Math.min(mostBetween, 4 * trained)]));
     const [first] = members as [(typeof members)[number]];
     const meter = new StepMeter();
