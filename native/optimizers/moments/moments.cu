@@ -3,6 +3,7 @@
 #include "moments.cuh"
 
 #include "../elementwise.cuh"
+#include "../ordered_sums.cuh"
 #include "element.h"
 
 namespace {
@@ -33,38 +34,16 @@ struct apply_work {
     }
 };
 
-constexpr unsigned PARTIALS = 16, SQUARES_THREADS = 64, IN_FLIGHT = 4;
-
-// A half-warp walks a chunk; each of its 16 lanes has one partial sum of either kind. Blocks are small because there
-// are few chunks.
-__global__ void __launch_bounds__(SQUARES_THREADS) squares_kernel(double *sums, const float *theta, const float *m, const float *v, size_t n, adam_form form) {
-    const unsigned j = threadIdx.x % PARTIALS, half = 0xffffu << (lane_of_warp() & 16);
-    const size_t chunks = divided_up(n, TERSE_REDUCTION_CHUNK);
-    for (size_t chunk = first_thread() / PARTIALS; chunk < chunks; chunk += all_threads() / PARTIALS) {
-        const size_t from = chunk * TERSE_REDUCTION_CHUNK, end = n - from < TERSE_REDUCTION_CHUNK ? n : from + TERSE_REDUCTION_CHUNK;
-        double of_theta = 0, of_update = 0;
-        for (size_t i = from + j; i < end; i += IN_FLIGHT * PARTIALS) {
-            float thetas[IN_FLIGHT] = {}, ms[IN_FLIGHT] = {}, vs[IN_FLIGHT] = {};
-#pragma unroll
-            for (unsigned k = 0; k < IN_FLIGHT; k++)
-                if (const size_t at = i + k * PARTIALS; at < end) thetas[k] = theta[at], ms[k] = m[at], vs[k] = v[at];
-#pragma unroll
-            for (unsigned k = 0; k < IN_FLIGHT; k++) {
-                if (i + k * PARTIALS >= end) break;
-                const float u = update_of(form, thetas[k], ms[k], vs[k]);
-                of_theta += (double)thetas[k] * (double)thetas[k];
-                of_update += (double)u * (double)u;
-            }
-        }
-#pragma unroll
-        for (unsigned width = PARTIALS / 2; width; width /= 2) {
-            const double theta_of_other = __shfl_down_sync(half, of_theta, width, PARTIALS);
-            const double update_of_other = __shfl_down_sync(half, of_update, width, PARTIALS);
-            if (j < width) of_theta += theta_of_other, of_update += update_of_other;
-        }
-        if (j == 0) sums[2 * chunk] = of_theta, sums[2 * chunk + 1] = of_update;
-    }
-}
+// Of theta, and of its update.
+struct squares_work {
+    static constexpr unsigned SUMS = 2;
+    static constexpr bool PAGES_IN_TURN = false;
+    struct element { float theta, m, v; };
+    const float *theta, *m, *v;
+    adam_form form;
+    __device__ element load(size_t i) const { return {theta[i], m[i], v[i]}; }
+    __device__ void terms(const element &e, float *of) const { of[0] = e.theta, of[1] = update_of(form, e.theta, e.m, e.v); }
+};
 
 __global__ void __launch_bounds__(ELEMENT_THREADS) refresh_kernel(float *fresh, const float *frozen, const float *m, const float *last, size_t n, refresh_weights w, int root, unsigned *most) {
     unsigned largest = 0;
@@ -83,7 +62,7 @@ cudaError_t moments_accumulate(float *m, float *v, const float *g, size_t n, con
 }
 
 cudaError_t moments_squares(double *sums, const float *theta, const float *m, const float *v, size_t n, const terse_adam_update *update, void *stream) {
-    return launch_kernel(squares_kernel, divided_up(divided_up(n, TERSE_REDUCTION_CHUNK), SQUARES_THREADS / PARTIALS), SQUARES_THREADS, stream, sums, theta, m, v, n, adam_form_of(update));
+    return launch_ordered_sums(sums, n, squares_work{theta, m, v, adam_form_of(update)}, stream);
 }
 
 cudaError_t moments_apply(float *theta, const float *m, const float *v, size_t n, const terse_adam_update *update, float rate, void *stream) {

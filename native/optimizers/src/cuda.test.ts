@@ -179,6 +179,7 @@ describe("the CUDA kernels of optimizers", () => {
       [5, 3, 2],
       [70, 65, 17],
       [64, 130, 33],
+      [129, 256, 18],
     ] as const) {
       const sides = [0, 1].map(() => ({
         x: anyFloats(m * n, 1),

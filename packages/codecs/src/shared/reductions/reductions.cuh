@@ -50,9 +50,9 @@ enum summed { PLAIN, MAGNITUDES, SQUARES };
 
 // A long vector has few slots (256 Mi elements: 4096), so small blocks: large ones would not spread evenly over the
 // multiprocessors.
-constexpr unsigned SUM_THREADS = 64;
+constexpr unsigned SUM_THREADS = 64, ON_THE_WAY = 32;
 
-// Sixteen elements a lane are on their way at once. Masked elements count as 0. about: the number that is subtracted
+// ON_THE_WAY elements a lane are loaded at once. Masked elements count as 0. about: the number that is subtracted
 // from the elements of each scale group; null: 0.
 template <summed TERM>
 static __global__ void __launch_bounds__(SUM_THREADS) sum_slots(double *partials, const float *x, const uint8_t *hold, const double *about, slots s) {
@@ -69,12 +69,12 @@ static __global__ void __launch_bounds__(SUM_THREADS) sum_slots(double *partials
         };
         double partial = 0;
         size_t i = begin + j;
-        for (; i + 15 * 16 < end; i += 16 * 16) {
-            float v[16];
+        for (; i + (ON_THE_WAY - 1) * 16 < end; i += ON_THE_WAY * 16) {
+            float v[ON_THE_WAY];
 #pragma unroll
-            for (unsigned k = 0; k < 16; k++) v[k] = x[i + 16 * k];
+            for (unsigned k = 0; k < ON_THE_WAY; k++) v[k] = x[i + 16 * k];
 #pragma unroll
-            for (unsigned k = 0; k < 16; k++) partial += term(v[k], i + 16 * k);
+            for (unsigned k = 0; k < ON_THE_WAY; k++) partial += term(v[k], i + 16 * k);
         }
         for (; i < end; i += 16) partial += term(x[i], i);
 #pragma unroll
