@@ -104,6 +104,9 @@ c10::Device open_device(const std::string& name) {
     const c10::Device device(name);  // throws for an unknown name
     if (device.is_cuda()) {
         if (!cuda_open) open_cuda();
+        const int devices = c10::impl::getDeviceGuardImpl(c10::DeviceType::CUDA)->deviceCount();
+        if (device.index() >= devices)
+            throw std::runtime_error("there is no " + name + ": this machine has " + (devices == 1 ? "1 GPU, cuda:0" : std::to_string(devices) + " GPUs, cuda:0 to cuda:" + std::to_string(devices - 1)));
     } else if (!device.is_cpu() && !device.is_meta()) {
         throw std::runtime_error("device \"" + name + "\" is not supported: use \"cpu\" or \"cuda:0\"");
     }

@@ -57,6 +57,13 @@ describe("a rank's device", () => {
     expect(unusable({ device: "cuda" }, "openDevice: no CUDA device can be used: a library is missing", [here])).toBe(
       "device: cuda: no CUDA device can be used: a library is missing",
     );
+    const none = "openDevice: there is no cuda:1: this machine has 1 GPU, cuda:0";
+    expect(unusable({ device: "cuda:1" }, none, [here])).toBe(
+      "device: cuda:1: there is no cuda:1: this machine has 1 GPU, cuda:0",
+    );
+    expect(unusable({ device: "cuda" }, none, [here])).toBe(
+      "device: cuda: there is no cuda:1: this machine has 1 GPU, cuda:0; each rank takes one: start as many ranks, --nproc-per-node=gpu, or let them share one, --device=cuda:0",
+    );
     expect(unusable({ device: "cuda:0" }, "openDevice: no CUDA device can be used", [`${here}/none`])).toBe(
       "device: cuda:0: this machine has no NVIDIA driver (see ./terse doctor)",
     );

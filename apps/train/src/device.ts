@@ -29,5 +29,9 @@ const driverFiles = ["/proc/driver/nvidia/version", "/dev/nvidiactl", "/dev/dxg"
 export function unusable({ device }: Pick<Recipe, "device">, why: string, files = driverFiles): string {
   if (!files.some((file) => existsSync(file)))
     return `device: ${device}: this machine has no NVIDIA driver (see ./terse doctor)`;
-  return `device: ${device}: ${why.replace(/^openDevice: /, "")}`;
+  const remedy =
+    device === "cuda" && /there is no cuda:\d/.test(why)
+      ? "; each rank takes one: start as many ranks, --nproc-per-node=gpu, or let them share one, --device=cuda:0"
+      : "";
+  return `device: ${device}: ${why.replace(/^openDevice: /, "")}${remedy}`;
 }

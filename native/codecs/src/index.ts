@@ -1,4 +1,4 @@
-import { type Addon, loadAddon, type NativeBuffer, NativeMissingError } from "@terse/native-loader";
+import { type Addon, cudaLibrary, loadAddon, type NativeBuffer, NativeMissingError } from "@terse/native-loader";
 
 export {
   checkBuffer,
@@ -10,7 +10,7 @@ export {
   warnOnce,
 } from "@terse/native-loader";
 
-/** Floats to encode, or to add to: fp32, contiguous, on the CPU. */
+/** Floats to encode, or to add to: fp32, contiguous; on the CPU unless a function says more. */
 export type Floats = Float32Array | NativeBuffer;
 
 /** The sign of an exact zero, or of a tied vote. */
@@ -152,6 +152,7 @@ interface CodecsAddon {
   useThreads(threads: number): void;
   codecs(): CodecKernel[];
   votes(): VoteKernel[];
+  openCuda(library: string): CodecKernel[];
 }
 
 /** The TERSE_CODECS_ABI of the C library inside the addon. */
@@ -163,7 +164,7 @@ export const abi = (): number => open().abi;
  */
 export const levels = (): readonly string[] => open().implementations();
 
-/** x[i], also where x is memory behind a pointer. Throws NativeMissingError without the addon. */
+/** x[i], also where x is memory behind a pointer, of a GPU too. Throws NativeMissingError without the addon. */
 export const floatAt = (x: Floats, i: number): number => open().floatAt(x, i);
 
 /**
@@ -178,6 +179,15 @@ export const useThreads = (threads: number): void => open().useThreads(threads);
  */
 export const codecs = (): readonly CodecKernel[] => (listed ??= open().codecs());
 let listed: readonly CodecKernel[] | undefined; // cached: every new codec needs the list
+
+/**
+ * The codecs that have kernels for floats on a GPU, with wires and masks in typed arrays; the bytes are those of the
+ * CPU. They come from the library that TERSE_CODECS_CUDA names, else from the one built in the repository. Throws
+ * NativeMissingError where there is none, or no addon.
+ */
+export const cudaCodecs = (): readonly CodecKernel[] =>
+  (listedOfCuda ??= open().openCuda(cudaLibrary("codecs", import.meta.url)));
+let listedOfCuda: readonly CodecKernel[] | undefined;
 
 /** Every vote implementation that this machine can run, best first. Throws NativeMissingError without the addon. */
 export const votes = (): readonly VoteKernel[] => open().votes();

@@ -1,6 +1,7 @@
 // The codecs of terse/codecs.h on an NVIDIA GPU: the same bytes and the same sums, bit for bit.
 //
-// Every call enqueues its work on a stream and returns: no call waits, allocates, or reads device memory on the host.
+// Every call enqueues its work on a stream and returns: no call waits, allocates, or reads device memory on the host,
+// but those at the end, which are for wires in host memory.
 // wire, x, error, sum, hold, votes, workspace and bad are device memory. options, its segments and units (in pageable
 // memory) and the lists of votes and planes are read on the host before the call returns. The library,
 // libterse_codecs_cuda.so, links no driver: open it if dlopen("libcuda.so.1") succeeds.
@@ -20,7 +21,7 @@
 extern "C" {
 #endif
 
-#define TERSE_CODECS_CUDA_ABI 2
+#define TERSE_CODECS_CUDA_ABI 3
 
 // The TERSE_CODECS_CUDA_ABI that the library was built with. Compare it with the header's before anything else.
 TERSE_API uint32_t terse_codecs_cuda_abi(void);
@@ -83,6 +84,26 @@ TERSE_API terse_codec_status terse_codec_cuda_decode_add(const terse_codec_cuda 
 TERSE_API terse_codec_status terse_vote_cuda_majority(uint8_t *out, const uint8_t *const *votes, size_t ranks, size_t n, terse_zero tie, void *stream);
 TERSE_API terse_codec_status terse_vote_cuda_majority_or_zero(uint8_t *plus, uint8_t *nonzero, const uint8_t *const *votes, size_t ranks, size_t n, void *stream);
 TERSE_API terse_codec_status terse_vote_cuda_tally(uint8_t *const *planes, const uint8_t *const *votes, size_t ranks, size_t n, void *stream);
+
+// For wires and masks in host memory. x, error and to are memory of the CUDA device of this number. These calls run in
+// its default stream and wait for it. One of them runs at a time, in memory of the device that is kept for the next one.
+
+// As terse_codec_cuda_encode, or with error as terse_codec_cuda_encode_with_feedback. TERSE_CODEC_NOT_FINITE, and *bad,
+// where an element is refused.
+TERSE_API terse_codec_status terse_codec_cuda_encode_to_host(const terse_codec_cuda *codec, int device, uint8_t *wire, size_t wire_bytes,
+                                                             const float *x, float *error, size_t n, const terse_codec_options *options, size_t *bad);
+
+// As terse_codec_scales; TERSE_CODEC_NOT_FINITE, and *bad, where an element is refused.
+TERSE_API terse_codec_status terse_codec_cuda_scales_to_host(const terse_codec_cuda *codec, int device, float *scales, size_t count, const float *x,
+                                                             size_t n, const terse_codec_options *options, size_t *bad);
+
+// to = scale * decode(wire), or with `adds` to += it. After TERSE_CODEC_BAD_WIRE `to` is undefined, or with `adds` as it
+// was.
+TERSE_API terse_codec_status terse_codec_cuda_decode_from_host(const terse_codec_cuda *codec, int device, float *to, size_t n, const uint8_t *wire,
+                                                               size_t wire_bytes, const terse_codec_options *options, int adds);
+
+// *value = *x
+TERSE_API terse_codec_status terse_cuda_float_at(int device, const float *x, float *value);
 
 #ifdef __cplusplus
 }

@@ -18,6 +18,8 @@ export function loadAddon(name: string): Addon {
   );
 }
 
+export const cudaLibrary = (name: string): string => loadAddon(name) as never;
+
 /** The cores that the browser tells of. */
 export const processorLimits = (): ProcessorLimits => ({
   cores: Array.from({ length: availableProcessors() }, (_, core) => core),

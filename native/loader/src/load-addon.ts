@@ -30,6 +30,20 @@ export function loadAddon(name: string, moduleUrl: string): Addon {
   return module.exports;
 }
 
+/**
+ * The library with the GPU kernels of the package that contains `moduleUrl`, native/<name> in the repository: the one
+ * that the environment variable TERSE_<NAME>_CUDA names, else the one that was built there. Throws NativeMissingError.
+ */
+export function cudaLibrary(name: string, moduleUrl: string): string {
+  const built = join(packageRoot(moduleUrl), "cuda", "build", `libterse_${name}_cuda.so`);
+  const library = process.env[`TERSE_${name.toUpperCase()}_CUDA`] || built;
+  if (existsSync(library)) return library;
+  const folder = `native/${name}/cuda`;
+  throw new NativeMissingError(
+    `The GPU kernels of ${name} are not built: ${library} is missing. Build them on a machine with nvcc: cmake -S ${folder} -B ${folder}/build && cmake --build ${folder}/build`,
+  );
+}
+
 function addonFile(name: string, moduleUrl: string): string {
   const root = packageRoot(moduleUrl);
   const built = join(root, "build", "Release", `${name}.node`);

@@ -1,6 +1,4 @@
-import { existsSync } from "node:fs";
-import { fileURLToPath } from "node:url";
-import { type Addon, type BufferLike, loadAddon, NativeMissingError } from "@terse/native-loader";
+import { type Addon, type BufferLike, cudaLibrary, loadAddon } from "@terse/native-loader";
 
 /** The sign of an exact zero, which one bit cannot represent. */
 export type Sign = "plus" | "minus";
@@ -199,18 +197,8 @@ let cudaKernels: CudaKernels | undefined;
  * Opens the GPU kernels, once: the library that TERSE_OPTIMIZERS_CUDA names, else the one built in the repository.
  * Throws NativeMissingError where there is none.
  */
-export function openCuda(): CudaKernels {
-  if (cudaKernels) return cudaKernels;
-  const built = fileURLToPath(new URL("../cuda/build/libterse_optimizers_cuda.so", import.meta.url));
-  const library = process.env["TERSE_OPTIMIZERS_CUDA"] || built;
-  if (!existsSync(library))
-    throw new NativeMissingError(
-      `A buffer is on a GPU, but the GPU kernels are not built: ${library} is missing. Build them on a machine with nvcc: ` +
-        "cmake -S native/optimizers/cuda -B native/optimizers/cuda/build && cmake --build native/optimizers/cuda/build",
-    );
-  cudaKernels = open().openCuda(library);
-  return cudaKernels;
-}
+export const openCuda = (): CudaKernels =>
+  (cudaKernels ??= open().openCuda(cudaLibrary("optimizers", import.meta.url)));
 
 /** Whether a buffer is on a GPU. */
 export const onCuda = (buffer: BufferLike): boolean => "device" in buffer && buffer.device.startsWith("cuda");

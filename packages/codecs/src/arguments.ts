@@ -49,13 +49,14 @@ export function accept(where: string, accepted: number, x: Floats, added?: Added
 
 const valueAt = (x: Floats, i: number): number => (x instanceof Float32Array ? x[i]! : floatAt(x, i));
 
-export function checkFloats(where: string, what: string, x: Floats): void {
+/** `runsOn`: which devices the floats may be on; the CPU alone unless given. */
+export function checkFloats(where: string, what: string, x: Floats, runsOn?: Codec["runsOn"]): void {
   if (!(x instanceof Float32Array)) {
     if (typeof x?.pointer !== "bigint")
       throw new TypeError(
         `${where}: ${what} must be a Float32Array, or memory with pointer, length, dtype and device.`,
       );
-    if (x.dtype !== "f32" || x.device !== "cpu")
+    if (x.dtype !== "f32" || !(x.device === "cpu" || runsOn?.(x.device)))
       throw new TypeError(`${where}: ${what} is ${x.dtype} on ${x.device}, and must be f32 on cpu.`);
   }
   checkBuffer(where, what, x);
@@ -130,9 +131,9 @@ export function checkEncoding(
   wire: Uint8Array,
   x: Floats,
   call: EncodeCall,
-  what = "x",
+  { what = "x", runsOn }: { what?: string; runsOn?: Codec["runsOn"] } = {},
 ): void {
-  checkFloats(where, what, x);
+  checkFloats(where, what, x, runsOn);
   checkBytes(where, "wire", wire, wireBytes(x.length), `${x.length} floats`);
   checkCall(where, takes, call, x.length);
   checkUnits(where, takes, call.units, x.length, parameters);

@@ -1,11 +1,15 @@
 /** From a definition to the codec that users have. */
 import {
   type CodecKernel,
+  cudaCodecs,
   type EncodeCall,
+  type Floats,
+  NativeMissingError,
   codecs as nativeCodecs,
   levels as nativeLevels,
   type Parameters,
   refuseGone,
+  warnOnce,
 } from "@terse/native-codecs";
 import {
   accept,
@@ -36,6 +40,8 @@ export function codec<Call extends EncodeCall>(definition: Definition, checked: 
   const parameters = kept(checked);
   const kernel = kernelOf(definition);
   const { name, takes } = definition;
+  const kernelFor = (x: Floats): CodecKernel => (isOnCpu(x) ? kernel() : gpuKernel(name)!);
+  const runsOn = (device: string) => device === "cpu" || (device.startsWith("cuda") && gpuKernel(name) !== undefined);
   const wireBytes = (n: number): number => {
     checkWhole(`${name}.wireBytes`, "n", n, 0);
     return definition.wireBytes(n, parameters);
@@ -45,13 +51,13 @@ export function codec<Call extends EncodeCall>(definition: Definition, checked: 
     (method: "decodeAdd" | "decode", what: string): Codec["decodeAdd"] =>
     (to, wire, { scale = 1, hold, units } = {}) => {
       const where = `${name}.${method}`;
-      checkFloats(where, what, to);
+      checkFloats(where, what, to, runsOn);
       checkBytes(where, "wire", wire, wireBytes(to.length), `${to.length} floats`);
       checkHold(where, takes, hold, to.length);
       checkUnits(where, takes, units, to.length, parameters);
       refuseOverlap(where, what, to, { wire, hold, units });
       checkFactor(where, "scale", scale);
-      const { [method]: run, decodeAdd } = kernel();
+      const { [method]: run, decodeAdd } = kernelFor(to);
       if (!run) floats(to).fill(0);
       if (!(run ?? decodeAdd)(to, wire, parameters, { scale, hold, units })) throw badWire(where, parameters);
     };
@@ -72,6 +78,7 @@ export function codec<Call extends EncodeCall>(definition: Definition, checked: 
     get implementation() {
       return kernel().implementation;
     },
+    runsOn,
     kernels: () => implementations(definition, nativeCodecs).kernels,
     forPart(begin, end, n) {
       const part = (definition.partParameters ?? segmentsCut)(parameters, begin, end, n);
@@ -82,22 +89,22 @@ export function codec<Call extends EncodeCall>(definition: Definition, checked: 
     encode(wire, x, given: EncodeCall = {}) {
       const where = `${name}.encode`;
       const call = { ...given }; // copied before any length is read: a getter could change an array
-      checkEncoding(self, where, wire, x, call);
-      accept(where, kernel().encode(wire, x, parameters, call), x);
+      checkEncoding(self, where, wire, x, call, { runsOn });
+      accept(where, kernelFor(x).encode(wire, x, parameters, call), x);
     },
 
     encodeWithFeedback(wire, x, error, given: EncodeCall = {}) {
       const where = `${name}.encodeWithFeedback`;
       const call = { ...given };
-      checkEncoding(self, where, wire, x, call);
-      checkFloats(where, "error", error);
+      checkEncoding(self, where, wire, x, call, { runsOn });
+      checkFloats(where, "error", error, runsOn);
       if (error.length !== x.length)
         throw new RangeError(
           `${where}: error has ${error.length} floats, and x has ${x.length}; give it as many, zeros at first.`,
         );
       refuseOverlap(where, "error", error, { x, wire, hold: call.hold, units: call.units });
       const decay = checkedDecay(where, call.decay);
-      const native = kernel();
+      const native = kernelFor(x);
       const accepted = native.encodeWithFeedback
         ? native.encodeWithFeedback(wire, x, error, parameters, call)
         : withFeedback(native, wire, floats(x), floats(error), parameters, call);
@@ -108,7 +115,7 @@ export function codec<Call extends EncodeCall>(definition: Definition, checked: 
       const where = `${name}.encodeSumWithFeedback`;
       const call = { ...given, scale: given.scale ?? 1 };
       const all = [...wires];
-      checkEncoding(self, where, wire, error, call, "error");
+      checkEncoding(self, where, wire, error, call, { what: "error" });
       checkWires(self, where, wire, all, error);
       refuseOverlap(where, "error", error, { hold: call.hold, units: call.units });
       checkedDecay(where, call.decay);
@@ -126,8 +133,8 @@ export function codec<Call extends EncodeCall>(definition: Definition, checked: 
 
     scales(x, into) {
       const where = `${name}.scales`;
-      checkFloats(where, "x", x);
-      const compute = kernel().scales;
+      checkFloats(where, "x", x, runsOn);
+      const compute = kernelFor(x).scales;
       if (!compute) throw new TypeError(`${where}: this codec computes no scales apart from encoding; call encode.`);
       const groups = scaleGroupCount(x.length, parameters);
       const scales = into ?? new Float32Array(groups);
@@ -143,6 +150,19 @@ export function codec<Call extends EncodeCall>(definition: Definition, checked: 
     },
   };
   return self;
+}
+
+const isOnCpu = (x: Floats): boolean => x instanceof Float32Array || x.device === "cpu";
+
+/** The kernel of this codec on a GPU; undefined, after a warning, where none are built. */
+function gpuKernel(codec: string): CodecKernel | undefined {
+  try {
+    return cudaCodecs().find(({ name }) => name === codec);
+  } catch (error) {
+    if (!(error instanceof NativeMissingError)) throw error;
+    warnOnce(`what codecs encode goes from the GPU through the CPU, which takes longer. ${error.message}`);
+    return undefined;
+  }
 }
 
 /** Chooses at the first call, so that a program may say before which implementation it wants. */

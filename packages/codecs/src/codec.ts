@@ -27,6 +27,11 @@ export interface Codec<Call extends EncodeCall = EncodeCall> {
   /** The implementation that runs: "avx2", "scalar", "typescript", … All write the same bytes. */
   readonly implementation: string;
   /**
+   * Whether floats on this device ("cpu", "cuda:0") can be encoded where they are, and wires decoded there: by the GPU's
+   * kernels, where they are built and the codec has some.
+   */
+  runsOn(device: string): boolean;
+  /**
    * All implementations that run on this machine, best first, the definition last. For tests and benchmarks: they check
    * no arguments.
    */
@@ -41,7 +46,8 @@ export interface Codec<Call extends EncodeCall = EncodeCall> {
   /**
    * Writes x (n floats) to `wire`, which has exactly wireBytes(n) bytes. NotFiniteError, with the index, at the first
    * NaN or infinity in x; RangeError at a number that this codec cannot write. After an error the contents of `wire`
-   * are undefined.
+   * are undefined. The floats of this call and of the others may be on a device where the codec runs, all on one,
+   * but those of `encodeSumWithFeedback` are on the CPU.
    */
   encode(wire: Uint8Array, x: Floats, ...call: CallOf<Call>): void;
   /**

@@ -47,7 +47,7 @@ export function compensating<Call extends EncodeCall>(
     encodeMomentum(wire, m, g, error, { keep, add, sent, hold }) {
       const where = `${name}.encodeMomentum`;
       const call = { keep, add, sent, hold, zero: "plus" } as const;
-      checkEncoding(codec, where, wire, error, call, "error");
+      checkEncoding(codec, where, wire, error, call, { what: "error" });
       for (const [what, read] of Object.entries({ m, g })) {
         checkFloats(where, what, read);
         if (read.length !== error.length)
@@ -64,7 +64,7 @@ export function compensating<Call extends EncodeCall>(
       const where = `${name}.encodeSum`;
       const call = { sent, scale, hold, zero: "plus" } as const;
       const all = [...wires];
-      checkEncoding(codec, where, wire, error, call, "error");
+      checkEncoding(codec, where, wire, error, call, { what: "error" });
       checkWires(codec, where, wire, all, error);
       refuseOverlap(where, "error", error, { hold });
       for (const [what, factor] of Object.entries({ scale, sent })) checkFactor(where, what, factor);

@@ -183,7 +183,7 @@ export class StepExchange {
   requests(joins?: (round: number) => void): Exchange {
     const { group } = this.#resources;
     const ask = <X, O extends object, P, R, M>(kind: Kind<X, O, P, R, M>, vector: X, given: O): Promise<R> =>
-      retained(kind.memory, vector, given, (x, options) => {
+      retained(kind, vector, given, (x, options) => {
         const part = kind.ask(x, options, this.#resources);
         return new Promise<R>((resolve, reject) => {
           joins?.(this.#rounds.length - (this.#scheduled ? 1 : 0));

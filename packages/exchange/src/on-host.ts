@@ -1,11 +1,19 @@
 /**
- * Memory of a GPU as codecs and engines take it. Codecs work on the CPU, and only nccl sends a GPU's memory. Other
- * memory is copied to the host, and what has been written is copied back before anything else happens. So optimizers
- * see the same results, the same bits, wherever their tensors are. Memory on the CPU is used as it is.
+ * Memory of a GPU as codecs and engines take it. Some codecs run where the memory is, and nccl sends it from there.
+ * Other memory is copied to the host, and what has been written is copied back before anything else happens. So
+ * optimizers see the same results, the same bits, wherever their tensors are. Memory on the CPU is used as it is.
  */
+import type { Codec } from "@terse/codecs";
 import { type BufferLike, copy } from "@terse/collectives";
 import { isNativeBuffer, retaining } from "./retaining.ts";
 import { type Loan, uncounted } from "./scratch.ts";
+
+interface OnHost {
+  /** Whether the vector is written. */
+  readonly replaces: boolean;
+  /** Names of buffers that stay on the vector's device, as it does, if all are there and the codec runs there. */
+  readonly ofCodec?: readonly string[] | undefined;
+}
 
 /**
  * As `retaining`, with the vector and the buffers among the options on the host. The options are written, the vector
@@ -15,25 +23,38 @@ export function retainingOnHost<X extends BufferLike, O extends object, R>(
   vector: X,
   given: O,
   use: (x: X, options: O) => Promise<R>,
-  replaces = false,
+  { replaces, ofCodec }: OnHost,
 ): Promise<R> {
   return retaining(vector, given, async (x, options) => {
     using copies = new HostCopies();
-    const entries = Object.entries(options).filter(([, value]) => isNativeBuffer(value)) as [string, BufferLike][];
-    const here = Object.fromEntries(entries.map(([name, buffer]) => [name, copies.of(buffer)]));
-    const result = await use(replaces ? copies.of(x) : copies.read(x), { ...options, ...here });
+    const buffers = Object.entries(options).filter(([, value]) => isNativeBuffer(value)) as [string, BufferLike][];
+    const isOfCodec = ([name]: [string, BufferLike]) => ofCodec?.includes(name) === true;
+    const stay =
+      ofCodec !== undefined && runsThere([x, ...buffers.filter(isOfCodec).map(([, buffer]) => buffer)], options);
+    const moving = stay ? buffers.filter((each) => !isOfCodec(each)) : buffers;
+    const here = Object.fromEntries(moving.map(([name, buffer]) => [name, copies.of(buffer)]));
+    const result = await use(stay ? x : replaces ? copies.of(x) : copies.read(x), { ...options, ...here });
     copies.giveBack();
     return result;
   });
 }
 
-/** Runs `use` with vectors that are on the host or on `device`. It writes them. */
+/** Whether all are on one device, and the codec among the options runs there. */
+function runsThere(floats: readonly BufferLike[], { codec }: { readonly codec?: Codec }): boolean {
+  const [device, ...others] = floats.map(deviceOf);
+  return codec?.runsOn(device!) === true && others.every((other) => other === device);
+}
+
+const deviceOf = (x: BufferLike): string => (ArrayBuffer.isView(x) ? "cpu" : x.device);
+
+/** Runs `use` with vectors that are on the host, or on `device`, or where the codec runs. It writes them. */
 export async function onHost(
   vectors: readonly BufferLike[],
   use: (vectors: readonly BufferLike[]) => Promise<void>,
-  device?: string,
+  except?: string | Codec,
 ): Promise<void> {
-  using copies = new HostCopies(device);
+  if (vectors.length === 0) return use(vectors);
+  using copies = typeof except === "object" ? HostCopies.except(vectors[0]!, except) : new HostCopies(except);
   await use(vectors.map((x) => copies.of(x)));
   copies.giveBack();
 }
@@ -47,6 +68,11 @@ export class HostCopies implements Disposable {
   /** `device`: memory on this device need not be copied. */
   constructor(device?: string) {
     this.#device = device;
+  }
+
+  /** Memory where x is need not be copied if the codec runs there. */
+  static except(x: BufferLike, codec: Codec): HostCopies {
+    return new HostCopies(codec.runsOn(deviceOf(x)) ? deviceOf(x) : undefined);
   }
 
   /** x on the host, for reading and writing: `giveBack` copies it back. */

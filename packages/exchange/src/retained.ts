@@ -8,7 +8,7 @@ import { retaining } from "./retaining.ts";
  * for that.
  */
 export function retained<X, O extends object, R>(
-  memory: Kind<X, O, unknown, R, never>["memory"],
+  { memory, ofCodec }: Pick<Kind<X, O, unknown, R, never>, "memory" | "ofCodec">,
   vector: X,
   given: O,
   use: (x: X, options: O) => Promise<R>,
@@ -17,5 +17,5 @@ export function retained<X, O extends object, R>(
   const body = (x: BufferLike, options: O) => use(x as X, options);
   if (memory === "stays") return retaining(vector as BufferLike, given, body);
   const isReplaced = memory === "replaced" && (given as { into?: unknown }).into === undefined;
-  return retainingOnHost(vector as BufferLike, given, body, isReplaced);
+  return retainingOnHost(vector as BufferLike, given, body, { replaces: isReplaced, ofCodec });
 }

@@ -30,7 +30,7 @@ const coded = (type: DenseType, codec: Codec): VectorWires => ({
   type,
   bytes: (n) => codec.wireBytes(n),
   write(_, wire, x) {
-    using copies = new HostCopies();
+    using copies = HostCopies.except(x, codec);
     codec.encode(wire, copies.read(x));
   },
   average(mean, wires) {
@@ -38,7 +38,7 @@ const coded = (type: DenseType, codec: Codec): VectorWires => ({
     for (const [r, wire] of wires.entries()) codec[r === 0 ? "decode" : "decodeAdd"](mean, wire, { scale });
   },
   read(x, wire) {
-    using copies = new HostCopies();
+    using copies = HostCopies.except(x, codec);
     codec.decode(copies.of(x), wire);
     copies.giveBack();
   },

@@ -26,7 +26,7 @@ export function carryAlone<X, O extends object, P, R, M>(
   given: O = {} as O,
   { refusal, down = group, schemes }: CallOptions = {},
 ): Promise<R> {
-  return retained(kind.memory, vector, given, async (x, options) => {
+  return retained(kind, vector, given, async (x, options) => {
     const resources = { group, schemes: { ...standardSchemes, ...schemes }, memory: undefined };
     const part = kind.ask(x, options, resources);
     const up = enterQueue(group);

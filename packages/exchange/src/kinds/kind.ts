@@ -24,6 +24,11 @@ export interface Kind<X, Options, Part, R, M> {
    * them. With "replaced" too, and x is written where the options have no `into`.
    */
   readonly memory: "host" | "replaced" | "stays" | "own";
+  /**
+   * Buffers among the options that, like x, are touched by the codec among the options alone. All of them stay on a
+   * device where it runs.
+   */
+  readonly ofCodec?: readonly string[];
   /** Checks a request and lays it out. RangeError, before anything is sent. */
   ask(x: X, options: Options, resources: KindResources): Part;
   /** Requests of a round with the same key travel together; all those of one kind unless given. */

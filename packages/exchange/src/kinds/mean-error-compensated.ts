@@ -89,6 +89,7 @@ export interface CompensatedMessage {
 export const meanErrorCompensated: Kind<Floats, ErrorCompensation, OwnerScheme, void, CompensatedMessage> = {
   ...viaOwners,
   memory: "replaced",
+  ofCodec: ["into", "workerError"], // the owner adds to its error on the host
   name: "meanErrorCompensated",
   ask: (x, options, { group }) => schemeOf(group, x, options),
   result: nothing,

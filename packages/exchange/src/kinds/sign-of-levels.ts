@@ -17,6 +17,7 @@ type Part = OwnerScheme & { readonly sign: () => Ternary };
 /** sign(Σ q): −1, 0 or +1, for any number of ranks. */
 export const signOfLevels: Kind<Floats, LevelsOptions, Part, Ternary, CodecMessage<"signOfLevels">> = {
   ...viaOwners,
+  ofCodec: [],
   name: "signOfLevels",
   ask: (x, options, { group }) => scheme(group, x, options),
   result: ({ sign }) => sign(),

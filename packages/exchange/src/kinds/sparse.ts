@@ -68,6 +68,7 @@ export interface SparseMessage {
 export const sparse: Kind<Floats, SparseOptions, Part, void, SparseMessage> = {
   name: "sparse",
   memory: "replaced",
+  ofCodec: ["into", "error"],
   ask(x, options) {
     check(x, options);
     return { x, options };

@@ -63,6 +63,7 @@ export interface FieldsRequest {
 export const sumOfFields: Kind<Floats, SumOfFieldsOptions, FieldsRequest, void, CodecMessage<"sumOfFields">> = {
   name: "sumOfFields",
   memory: "replaced",
+  ofCodec: ["into"],
   ask(x, options, { group }) {
     const request = { x, options };
     checkFields("sumOfFields", group, request);

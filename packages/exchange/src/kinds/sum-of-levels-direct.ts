@@ -22,6 +22,7 @@ export const sumOfLevelsDirect: Kind<
 > = {
   name: "sumOfLevelsDirect",
   memory: "host",
+  ofCodec: ["into"],
   ask(x, options, { group }) {
     checkOptions("levels", summable(options.codec, group.size), x.length, options);
     checkLength("sumOfLevelsDirect", "into", options.into, x.length, "as x has");

@@ -23,6 +23,7 @@ export interface SumByOwnersOptions extends Omit<SumOfLevelsOptions, "into"> {
 export const sumOfLevels: Kind<Floats, SumByOwnersOptions, OwnerScheme, void, CodecMessage<"sumOfLevels">> = {
   ...viaOwners,
   memory: "replaced",
+  ofCodec: ["into"],
   name: "sumOfLevels",
   ask: (x, options, { group }) => scheme(group, x, options),
   result: nothing,

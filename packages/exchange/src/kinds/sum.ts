@@ -44,6 +44,7 @@ export interface SumOptions extends EncodeOptions {
 export const sum: Kind<Floats, SumOptions, OwnerScheme, void, CodecMessage<"sum">> = {
   ...viaOwners,
   name: "sum",
+  ofCodec: ["into"],
   ask: (x, options, { group }) => schemeOf(group, x, options),
   result: nothing,
   cost: (messages, ranks, rank) => messages.map(({ n, codec }) => costOfOne(n, ranks, rank, codec)),

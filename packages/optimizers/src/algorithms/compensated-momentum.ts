@@ -47,12 +47,15 @@ export interface CompensationState extends CompensationErrors {
 export function compensationErrors(θ: Tensor, { n, ranks, rank }: Vector): CompensationErrors {
   const [begin, end] = ownedRange(n, ranks, rank, codec);
   return {
-    elements: { workerError: zeros(θ.shape) }, // errors are on the CPU, where the codec works
+    elements: { workerError: zeros(θ.shape, { device: deviceOfCodec(θ) }) },
     owned: { serverError: { begin, values: zeros([end - begin]), alone: "workerError" } },
     unsettled: {},
     derived: {},
   };
 }
+
+/** Where the codec works with what belongs to a tensor: on its device, or on the CPU. */
+const deviceOfCodec = ({ device }: Tensor): string => (codec.runsOn(device) ? device : "cpu");
 
 export const compensatedMessage = ({ n }: Vector): Message => ({ kind: "meanErrorCompensated", n, codec });
 
@@ -150,7 +153,8 @@ export class CompensatedMomentum {
   /**
    * What this rank sends of β₁ m + (1 − β₁) g, for elements whose variance is not 0. One pass adds the momentum to the
    * worker's error and writes its wire. Another adds the ranks' wires to the owner's error and writes the wire of the
-   * mean. The same passes of the next step subtract from the errors what the wires have sent.
+   * mean. The same passes of the next step subtract from the errors what the wires have sent. On a GPU the worker's
+   * error is settled at once, with the same bits.
    */
   ofRank(
     g: Tensor,
@@ -171,6 +175,8 @@ export class CompensatedMomentum {
       codec,
 
       encode(wire) {
+        if (elements.workerError.device !== "cpu")
+          return codec.encodeWithFeedback(wire, own, error, { zero: "plus", hold });
         const sent = unsettled.workerError?.magnitude ?? 0;
         const sum = scaled ? { keep: 1, add: 0 } : weights;
         codec.encodeMomentum(wire, own, ofGradient, error, { ...sum, sent, hold });
@@ -206,7 +212,7 @@ export class CompensatedMomentum {
 
     const { m } = state.elements;
     const before = this.#keepsBefore ? noGrad(() => emptyLike(m).copy_(m)) : undefined;
-    using mean = zeros(m.shape); // on the CPU, where the codec works
+    using mean = zeros(m.shape, { device: deviceOfCodec(m) });
     for (const { begin, end, packed } of parts) sign.decodeAdd(slice(memoryOf(mean), begin, end), packed.signs, packed);
     noGrad(() => m.copy_(mean));
     const inverse = state.scalars.factors.map((factor) => 1 / factor);
@@ -214,7 +220,7 @@ export class CompensatedMomentum {
     return new MomentumMean(vector, [{ begin: 0, end: vector.n, ...(before && { before: memoryOf(before) }) }], before);
   }
 
-  /** β₁ m + (1 − β₁) g with every layer scaled, on the CPU, where the codec works. */
+  /** β₁ m + (1 − β₁) g with every layer scaled, where the codec works. */
   #scaled(
     g: Tensor,
     { elements: { m }, scalars }: CompensationState,
@@ -223,7 +229,7 @@ export class CompensatedMomentum {
   ): Tensor {
     using own = noGrad(() => m.mul(keep).add_(g, { alpha: add }));
     scaleLayers(own, vector, scalars.factors);
-    return noGrad(() => own.to({ device: "cpu" }));
+    return noGrad(() => own.to({ device: deviceOfCodec(m) }));
   }
 }
 

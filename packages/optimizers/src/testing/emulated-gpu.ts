@@ -5,16 +5,17 @@ import { join } from "node:path";
 import { type Handle, native, type OperatorId, type OperatorResult } from "@terse/native-tensor";
 import { Tensor } from "@terse/tensor";
 import { vi } from "vitest";
+import { emulatedKernels } from "../../../../tools/testing/emulated-kernels.ts";
 
 /** The name of the emulated device. */
 export const gpu = "cuda:0";
 
 const sources = join(import.meta.dirname, "../../../../native");
-const variables = ["TERSE_OPTIMIZERS_CUDA", "TERSE_CUDA_DRIVER", "FAKE_CUDA_ANY_MEMORY"] as const;
+const variables = ["TERSE_OPTIMIZERS_CUDA", "TERSE_CODECS_CUDA", "TERSE_CUDA_DRIVER", "FAKE_CUDA_ANY_MEMORY"] as const;
 
 /**
- * A GPU whose memory is the CPU's: the CUDA kernels of optimizers, compiled for the CPU, and a CUDA driver that copies
- * within this process. Inside `run` tensors can be made on cuda:0 and moved there and back. libtorch's operators on
+ * A GPU whose memory is the CPU's: the CUDA kernels of optimizers and codecs, compiled for the CPU, and a CUDA driver
+ * that copies within this process. Inside `run` tensors can be made on cuda:0 and moved there and back. libtorch's operators on
  * them run on the CPU, and throw where one has tensors of both devices, as libtorch does. So what checks devices takes
  * the GPU's way or refuses.
  */
@@ -24,13 +25,11 @@ export class EmulatedGpu implements Disposable {
 
   /** Compiles for some seconds. */
   constructor() {
-    const cmake = (...words: string[]) => execFileSync("cmake", words, { stdio: "pipe" });
-    cmake("-S", join(sources, "optimizers/cuda"), "-B", this.#folder);
-    cmake("--build", this.#folder, "--target", "optimizers_cuda_emulated", "--parallel", "2");
+    process.env["TERSE_OPTIMIZERS_CUDA"] = emulatedKernels("optimizers");
+    process.env["TERSE_CODECS_CUDA"] = emulatedKernels("codecs");
     const driver = join(this.#folder, "libcuda.so.1");
     const flags = ["-std=c++20", "-O1", "-fPIC", "-shared", "-pthread", "-fvisibility=hidden", "-fno-gnu-unique"];
     execFileSync(process.env["CXX"] || "c++", [...flags, "-o", driver, join(sources, "collectives/fake/cuda.cc")]);
-    process.env["TERSE_OPTIMIZERS_CUDA"] = join(this.#folder, "liboptimizers_cuda_emulated.so");
     process.env["TERSE_CUDA_DRIVER"] = driver;
     process.env["FAKE_CUDA_ANY_MEMORY"] = "1";
   }
