@@ -11,6 +11,7 @@ import { fileURLToPath } from "node:url";
 export interface LoggedStep {
   readonly step: number;
   readonly step_seconds: number;
+  readonly sent_bytes: number;
 }
 
 /** The program of `./terse train`. */

@@ -21,6 +21,8 @@ const lines = [
   line("codecs", "bf16 encode, 256 Mi floats", "over_copy", 0.97, "ratio"),
   line("training", "adamw, cpu", "loss_at_100", 2.5, "nats/byte"),
   line("training", "adamw, cpu", "step_ms", 81.25, "ms"),
+  line("two-ranks", "lion-cub", "step_ms", 102.5, "ms"),
+  line("two-ranks", "lion-cub", "sent_per_step", 15_500_000, "B"),
 ];
 
 it("has a row for each kernel with its sizes side by side, and a row for each run", () => {
@@ -29,8 +31,9 @@ it("has a row for each kernel with its sizes side by side, and a row for each ru
   expect(report).toContain("A copy of 64 Mi floats: 2900 to 2905 GB/s.");
   expect(report).toContain("| bf16 encode | 0.95 | 0.15 ms | 1.02 | 0.97 | – | – |");
   expect(report).toContain("| adamw, cpu | 2.5000 | 81.25 ms |");
+  expect(report).toContain("| lion-cub | 102.5 ms | 15.5 MB |");
 });
 
 it("says what has not been recorded", () => {
-  expect(gpuReport([], { machine: "none", when: "never" }).match(/Not recorded yet/g)).toHaveLength(4);
+  expect(gpuReport([], { machine: "none", when: "never" }).match(/Not recorded yet/g)).toHaveLength(5);
 });

@@ -36,6 +36,14 @@ the median step. A GPU's operators round in another order, so losses are near ea
 
 ${tableOf(of("training"), (metric) => metric.replace("loss_at_", "").replace("step_ms", "a step"))}
 
+## Two ranks on one GPU
+
+GPT-2's size in bf16, 8 rows of 1024 tokens on each of two ranks, which share the GPU and send over tcp on this machine:
+the median step, and what a rank sends. The ranks compute in turn. So these times say what a method adds to a step on
+the GPU, and nothing of a network.
+
+${tableOf(of("two-ranks"), (metric) => ({ step_ms: "a step", sent_per_step: "a rank sends per step" })[metric] ?? metric)}
+
 ## GPT-2's size
 
 Tokens a second in bf16 with AdamW, beside PyTorch's model of the same shape, eager and by \`torch.compile\`, with its
@@ -91,9 +99,11 @@ function tableOf(values: Values, titleOf: (metric: string) => string): string {
   return table(["", ...metrics.map(titleOf)], rows);
 }
 
+const units: Readonly<Record<string, string>> = { step_ms: "ms", sent_per_step: "B" };
+
 function cell(metric: string, value: number | undefined): string {
   if (value === undefined) return "–";
   if (metric.startsWith("loss_at_")) return value.toFixed(4);
   if (metric.startsWith("mfu_")) return valueText(value, "fraction");
-  return valueText(value, metric === "step_ms" ? "ms" : "");
+  return valueText(value, units[metric] ?? "");
 }
