@@ -1,5 +1,6 @@
 // The calls of terse/codecs_cuda.h whose wires are in host memory: they copy wires and masks to a scratch buffer on the
 // device and back.
+#include <cstring>
 #include <mutex>
 
 #include "launch.cuh"
@@ -12,9 +13,10 @@ constexpr cudaStream_t STREAM = nullptr;  // the default stream, which libtorch 
 
 size_t lines(size_t bytes) { return (bytes + LINE - 1) / LINE * LINE; }
 
-// One scratch buffer per device. It grows and is never freed.
+// One scratch buffer per device, and one of pinned memory of the host, from which wires are copied several times as fast
+// as from other memory. They grow and are never freed.
 std::mutex one_at_a_time;
-struct scratch { uint8_t *at; size_t bytes; } scratches[MAX_DEVICES];
+struct scratch { uint8_t *at; size_t bytes; } scratches[MAX_DEVICES], pinned;
 
 cudaError_t scratch_of(int device, size_t bytes, uint8_t **at) {
     if (device < 0 || device >= MAX_DEVICES) return cudaErrorInvalidDevice;
@@ -28,6 +30,16 @@ cudaError_t scratch_of(int device, size_t bytes, uint8_t **at) {
     }
     *at = s.at;
     return error;
+}
+
+// Null where the system gives no such memory: a wire is then copied from where it is.
+uint8_t *pinned_of(size_t bytes) {
+    if (pinned.bytes >= bytes) return pinned.at;
+    if (pinned.at) cudaFreeHost(pinned.at);
+    pinned = {};
+    if (cudaMallocHost((void **)&pinned.at, bytes) == cudaSuccess) pinned.bytes = bytes;
+    else cudaGetLastError(), pinned.at = nullptr;
+    return pinned.at;
 }
 
 // What a call has on the device besides the floats. `options` are the caller's, with the mask there.
@@ -72,9 +84,12 @@ terse_codec_status terse_codec_cuda_encode_to_host(const terse_codec_cuda *codec
     if (status != TERSE_CODEC_OK) return status;
     status = error ? terse_codec_cuda_encode_with_feedback(codec, there.wire, wire_bytes, x, error, n, &there.options, there.workspace, there.room, there.bad, STREAM)
                    : terse_codec_cuda_encode(codec, there.wire, wire_bytes, x, n, &there.options, there.workspace, there.room, there.bad, STREAM);
-    if (status == TERSE_CODEC_OK && wire_bytes) status = terse_cuda_status(cudaMemcpyAsync(wire, there.wire, wire_bytes, cudaMemcpyDeviceToHost, STREAM));
+    uint8_t *const staged = pinned_of(wire_bytes);
+    if (status == TERSE_CODEC_OK && wire_bytes)
+        status = terse_cuda_status(cudaMemcpyAsync(staged ? staged : wire, there.wire, wire_bytes, cudaMemcpyDeviceToHost, STREAM));
     uint64_t first = TERSE_CODEC_CUDA_GOOD;
     if (status == TERSE_CODEC_OK) status = wait(there, &first);
+    if (status == TERSE_CODEC_OK && staged && wire_bytes) std::memcpy(wire, staged, wire_bytes);
     if (status != TERSE_CODEC_OK || first == TERSE_CODEC_CUDA_GOOD) return status;
     *bad = (size_t)first;
     return TERSE_CODEC_NOT_FINITE;
@@ -107,7 +122,10 @@ terse_codec_status terse_codec_cuda_decode_from_host(const terse_codec_cuda *cod
     const std::lock_guard lock(one_at_a_time);
     on_device there;
     terse_codec_status status = put(&there, codec, device, n, wire_bytes, options);
-    if (status == TERSE_CODEC_OK && wire_bytes) status = terse_cuda_status(cudaMemcpyAsync(there.wire, wire, wire_bytes, cudaMemcpyHostToDevice, STREAM));
+    uint8_t *const staged = pinned_of(wire_bytes);
+    if (staged && wire_bytes) std::memcpy(staged, wire, wire_bytes);
+    if (status == TERSE_CODEC_OK && wire_bytes)
+        status = terse_cuda_status(cudaMemcpyAsync(there.wire, staged ? staged : wire, wire_bytes, cudaMemcpyHostToDevice, STREAM));
     if (status == TERSE_CODEC_OK && !adds && n) status = terse_cuda_status(cudaMemsetAsync(to, 0, n * sizeof *to, STREAM));
     if (status == TERSE_CODEC_OK)
         status = terse_codec_cuda_decode_add(codec, to, n, there.wire, wire_bytes, &there.options, there.workspace, there.room, there.bad, STREAM);

@@ -151,6 +151,8 @@ inline cudaError_t cudaGetLastError() { return cudaSuccess; }
 inline cudaError_t cudaMalloc(void **to, size_t bytes) { return (*to = std::malloc(bytes ? bytes : 1)) ? cudaSuccess : cudaErrorMemoryAllocation; }
 template <class T>
 cudaError_t cudaMalloc(T **to, size_t bytes) { return cudaMalloc((void **)to, bytes); }
+inline cudaError_t cudaMallocHost(void **to, size_t bytes) { return cudaMalloc(to, bytes); }
+inline cudaError_t cudaFreeHost(void *p) { return std::free(p), cudaSuccess; }
 inline cudaError_t cudaFree(void *p) { return std::free(p), cudaSuccess; }
 inline cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, cudaMemcpyKind, cudaStream_t) {
     if (bytes) std::memcpy(to, from, bytes);
