@@ -2,7 +2,7 @@ import { loopback } from "@terse/collectives";
 import { PackedBits } from "@terse/exchange";
 import { lionCub, Optimizer } from "@terse/optimizers";
 import { Arena, fromTypedArray, Linear, scope } from "@terse/tensor";
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 import { measureAgreement } from "./agreement.ts";
 import { gatherRanks } from "./ranks.ts";
 import { lengthOfUnion, StepMeter } from "./step-meter.ts";
@@ -97,7 +97,21 @@ it("knows of every rank, on rank 0", async () => {
       slowest_rank: 2,
     },
   });
-  for (const bytes of seen[0]!.measured["ranks/resident_bytes"]) expect(bytes).toBeGreaterThan(2 ** 20);
+  for (const bytes of seen[0]!.measured["ranks/resident_bytes"]!) expect(bytes).toBeGreaterThan(2 ** 20);
+});
+
+it("leaves memory out where the system does not say how much a process has", async () => {
+  using rss = vi.spyOn(process.memoryUsage, "rss").mockImplementationOnce(() => {
+    throw new Error("ENOENT: no such file or directory, uv_resident_set_memory");
+  });
+  const [seen] = await onRanks(2, (group) => gatherRanks(group, { loss: 1, compute: 1, exposed: 0 }));
+  expect(rss).toHaveBeenCalledTimes(2);
+  expect(seen!.measured).toEqual({
+    "ranks/compute_seconds": [1, 1],
+    "ranks/exposed_seconds": [0, 0],
+    skew_seconds: 0,
+    slowest_rank: 0,
+  });
 });
 
 describe("the parts of a step", () => {

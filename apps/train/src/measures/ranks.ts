@@ -23,19 +23,28 @@ export async function gatherRanks(group: Group, measures: RankMeasures): Promise
 
 /** The numbers of a rank. */
 export const rowOf = ({ loss, compute, exposed }: RankMeasures): Float64Array<ArrayBuffer> =>
-  Float64Array.of(loss, compute, exposed, process.memoryUsage.rss());
+  Float64Array.of(loss, compute, exposed, residentBytes());
+
+/** NaN where the system does not say: without /proc, Node throws. */
+function residentBytes(): number {
+  try {
+    return process.memoryUsage.rss();
+  } catch {
+    return Number.NaN;
+  }
+}
 
 /** `rows`: of each rank, those of `rowOf` first. */
 export function measuredRanks(rows: readonly Float64Array[]) {
   const column = (i: number) => rows.map((of) => of[i]!);
-  const computing = column(1);
+  const [computing, resident] = [column(1), column(3)];
   const most = Math.max(...computing);
   return {
     loss: column(0).reduce((sum, each) => sum + each, 0) / rows.length,
     measured: {
       "ranks/compute_seconds": computing,
       "ranks/exposed_seconds": column(2),
-      "ranks/resident_bytes": column(3),
+      ...(!resident.some(Number.isNaN) && { "ranks/resident_bytes": resident }),
       skew_seconds: most - Math.min(...computing),
       slowest_rank: computing.indexOf(most),
     },
