@@ -93,7 +93,8 @@ export const methods: Readonly<Record<string, Method>> = {
   },
   "adamw-powersgd-8": {
     changes: [...optimizer("adamw"), ...compressed("powersgd", "matrixApproximationRank=8")],
-    lr: "adamw-powersgd-2",
+    lr: 1e-3,
+    ...adams,
   },
   "adamw-qsgd": { changes: [...optimizer("adamw"), ...compressed("qsgd")], lr: 8e-3, ...adams },
   "adamw-terngrad": { changes: [...optimizer("adamw"), ...compressed("terngrad")], lr: 8e-3, ...adams },
