@@ -40,6 +40,7 @@ export const expectations: readonly Expectation[] = [
   { words: "Dion breaks without error feedback", source: "Dion", methods: ["dion-no-error-feedback", "dion"], holds: much },
   { words: "one power iteration of Dion is as good as singular values", source: "Dion", methods: ["dion", "dion-svd"], holds: asGood },
   { words: "our PowerSGD of rank 2 is as good as PyTorch's", source: "PyTorch", methods: ["adamw-powersgd-2", "pytorch-ddp-powersgd-2"], holds: asGood },
+  { words: "our PowerSGD of rank 8 is as good as PyTorch's", source: "PyTorch", methods: ["adamw-powersgd-8", "pytorch-ddp-powersgd-8"], holds: asGood },
 ];
 
 /** A table of those whose methods are recorded; empty where there are none. */
