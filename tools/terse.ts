@@ -9,6 +9,7 @@ import { build, check } from "./commands/check.ts";
 import { docs, docsFolder } from "./commands/docs.ts";
 import { doctor } from "./commands/doctor.ts";
 import { findForTests, type Part, setUp } from "./commands/set-up.ts";
+import { asksForGpu } from "./dependencies/gpu-kernels.ts";
 import { asShell, type Environment, variables } from "./environment.ts";
 import { argumentsOf, programs, toCompare, toRun } from "./programs.ts";
 import { release, releaseFolder } from "./publish/release.ts";
@@ -51,10 +52,10 @@ const commands: Record<string, () => Promise<void>> = {
   doctor: async () => doctor(args.includes("--json")),
   setup: async () => {
     const start = Date.now();
-    const { pythonMissing, browserMissing, armMissing, nvccMissing, mpiMissing, slurmMissing } = await setUp(
-      steps,
-      everything,
-    );
+    const { pythonMissing, browserMissing, armMissing, nvccMissing, mpiMissing, slurmMissing } = await setUp(steps, [
+      ...everything,
+      "kernels",
+    ]);
     const without = [
       pythonMissing && "the Python that tests compare results with",
       browserMissing && "Chromium, which tests open pages with",
@@ -98,7 +99,10 @@ function becomeNode(environment: Environment, nodeArguments: readonly string[]):
 watchOutput();
 try {
   const program = programs[name];
-  if (program) becomeNode(await setUp(steps, program.needs), argumentsOf(program, [name, ...args]));
+  if (program) {
+    const needs: readonly Part[] = asksForGpu(args) ? [...program.needs, "kernels"] : program.needs;
+    becomeNode(await setUp(steps, needs), argumentsOf(program, [name, ...args]));
+  }
   const command = commands[name];
   if (command === undefined) {
     const meant = nearest(name, [...Object.keys(programs), ...Object.keys(commands), "help"]);

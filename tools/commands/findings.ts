@@ -7,6 +7,7 @@ import { browserRemedy, canInstallBrowser, findBrowser } from "../dependencies/b
 import { compilerVersion, findBuildTools } from "../dependencies/build-tools.ts";
 import { findCuda } from "../dependencies/cuda.ts";
 import { findGloo } from "../dependencies/gloo.ts";
+import { kernelsAreBuilt } from "../dependencies/gpu-kernels.ts";
 import { findLibtorch } from "../dependencies/libtorch.ts";
 import { findMpi, mpiRemedy } from "../dependencies/mpi.ts";
 import { askNcclEngine, findNccl } from "../dependencies/nccl.ts";
@@ -232,10 +233,13 @@ async function nccl(wheels: readonly string[], libtorch: string | undefined): Pr
   return note === undefined ? ok(facts) : { state: "without", ...facts, note };
 }
 
+const kernelsText = () =>
+  kernelsAreBuilt() ? "kernels built" : `kernels: ${setUp} builds them, or the first command with --device=cuda`;
+
 async function cuda(wheels: readonly string[]): Promise<Found> {
   const { driver, devices, compiler } = await findCuda(wheels);
   const nvcc = compiler ? `nvcc ${shortened(compiler)}` : `no nvcc: ${setUp} installs one`;
   return driver === undefined
     ? without(`no NVIDIA driver, ${nvcc}`, "sudo apt-get install nvidia-driver, where there is an NVIDIA GPU")
-    : ok({ version: `driver ${driver}`, note: [...devices, nvcc].join("; ") });
+    : ok({ version: `driver ${driver}`, note: [...devices, nvcc, kernelsText()].join("; ") });
 }

@@ -4,6 +4,13 @@ import { findBrowser, installBrowser } from "../dependencies/browser.ts";
 import { requireBuildTools } from "../dependencies/build-tools.ts";
 import { findNvcc, installNvcc } from "../dependencies/cuda.ts";
 import { findGloo, installGloo } from "../dependencies/gloo.ts";
+import {
+  architectures,
+  buildKernels,
+  driverIsHere,
+  kernelsAreCurrent,
+  withKernels,
+} from "../dependencies/gpu-kernels.ts";
 import { findLibtorch, installLibtorch } from "../dependencies/libtorch.ts";
 import { findMpi, installMpi } from "../dependencies/mpi.ts";
 import { installPackages, packagesAreInstalled } from "../dependencies/packages.ts";
@@ -14,7 +21,17 @@ import { pins } from "../dependencies/versions.ts";
 import type { Environment } from "../environment.ts";
 import type { Steps } from "../steps.ts";
 
-export type Part = "packages" | "libraries" | "native" | "python" | "browser" | "arm" | "nvcc" | "mpi" | "slurm";
+export type Part =
+  | "packages"
+  | "libraries"
+  | "native"
+  | "python"
+  | "browser"
+  | "arm"
+  | "nvcc"
+  | "kernels"
+  | "mpi"
+  | "slurm";
 
 /** Addons that are built with a library: the others are compiled while it is fetched. */
 const withLibraries: readonly AddonName[] = ["collectives", "tensor"];
@@ -46,7 +63,7 @@ export async function setUp(steps: Steps, parts: readonly Part[]): Promise<Envir
     wants("native") && native(),
     wants("python") && python(steps, environment),
     wants("browser") && browser(steps, environment),
-    wants("nvcc") && nvcc(steps, environment),
+    (wants("nvcc") || wants("kernels")) && nvccAndKernels(steps, environment, wants),
     byApt(),
   ]);
   return environment;
@@ -109,11 +126,28 @@ async function python(steps: Steps, environment: Environment): Promise<void> {
   else environment.pythonMissing = outcome.reason;
 }
 
+async function nvccAndKernels(steps: Steps, environment: Environment, wants: (part: Part) => boolean): Promise<void> {
+  const here = driverIsHere();
+  if (wants("nvcc") || here) await nvcc(steps, environment, wants("nvcc") ? ", for tests" : "");
+  if (wants("kernels") && here) await kernels(steps, environment);
+}
+
 /** Tests compile the kernels even where there is no GPU; without it they are skipped, and say why. */
-async function nvcc(steps: Steps, environment: Environment): Promise<void> {
+async function nvcc(steps: Steps, environment: Environment, purpose: string): Promise<void> {
   if (findNvcc([]) !== undefined) return;
-  const outcome = await steps.try("CUDA compiler, for tests", "about 105 MB to fetch, 270 MB on disk", installNvcc);
+  const outcome = await steps.try(`CUDA compiler${purpose}`, "about 105 MB to fetch, 270 MB on disk", installNvcc);
   if (!("value" in outcome)) environment.nvccMissing = outcome.reason;
+}
+
+/** For the GPUs of this machine. Without them a run on a GPU ends with what is missing, or goes through the CPU. */
+async function kernels(steps: Steps, environment: Environment): Promise<void> {
+  const [compiler, gpus] = [findNvcc([]), await architectures()];
+  if (compiler === undefined) return;
+  for (const part of withKernels)
+    if (!kernelsAreCurrent(part, compiler, gpus))
+      await steps.try(`GPU kernels of ${part}`, "compiling", (progress) =>
+        buildKernels(part, compiler, gpus, environment, progress),
+      );
 }
 
 /** Only the tests that open pages need it. */

@@ -96,7 +96,7 @@ export function wantedStamp(addon: AddonName, environment: Environment): Stamp {
 }
 
 /** All files of the repository that a build reads; the codecs' C files are beside their TypeScript. */
-function sourcesOf(addon: AddonName): string[] {
+export function sourcesOf(addon: AddonName): string[] {
   const languages = "**/*.{c,cc,cpp,h,hpp,cu,cuh,cmake,txt}";
   const patterns = [
     `native/${addon}/${languages}`,
@@ -123,14 +123,14 @@ export function hashFiles(folder: string, files: readonly string[]): string {
 }
 
 /** Identifies a tool by its file, which is faster than to run it for its version. */
-function fileIdentity(path: string): string {
+export function fileIdentity(path: string): string {
   const file = realpathSync(path);
   const { size, mtimeMs } = statSync(file);
   return `${file} ${size} ${mtimeMs}`;
 }
 
 /** Compiling torch's headers takes up to 2 GB for each job. */
-function parallelJobs(): number {
+export function parallelJobs(): number {
   const memory = Math.min(totalmem(), process.constrainedMemory() || Number.POSITIVE_INFINITY); // of a container
   return Math.max(1, Math.min(availableProcessors(), Math.floor(memory / 2e9)));
 }

@@ -40,7 +40,7 @@ export function cudaLibrary(name: string, moduleUrl: string): string {
   if (existsSync(library)) return library;
   const folder = `native/${name}/cuda`;
   throw new NativeMissingError(
-    `The GPU kernels of ${name} are not built: ${library} is missing. Build them on a machine with nvcc: cmake -S ${folder} -B ${folder}/build && cmake --build ${folder}/build`,
+    `The GPU kernels of ${name} are not built: ${library} is missing. \`./terse setup\` builds them where there is an NVIDIA driver; elsewhere, with nvcc: cmake -S ${folder} -B ${folder}/build && cmake --build ${folder}/build`,
   );
 }
 

@@ -263,7 +263,7 @@ describe("the CUDA kernels of optimizers", () => {
       },
     );
     expect(stdout).toContain(
-      "/no/such/library.so is missing. Build them on a machine with nvcc: cmake -S native/optimizers/cuda",
+      "/no/such/library.so is missing. `./terse setup` builds them where there is an NVIDIA driver",
     );
   });
 
