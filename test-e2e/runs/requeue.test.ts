@@ -9,7 +9,7 @@ import { setTimeout } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { nodeFlags } from "../../tools/programs.ts";
 import { type Slurm, slurmObstacle, startSlurm } from "../ranks/slurm.ts";
-import { main, tinyTraining, trainingFolder } from "./terse.ts";
+import { main, tinyTraining, trainingFolder, until } from "./terse.ts";
 
 const { folder, text } = trainingFolder("requeue");
 const script = readFileSync(new URL("../../docs/launching/train.sbatch", import.meta.url), "utf8");
@@ -52,17 +52,12 @@ describe.skipIf(obstacle !== undefined)(`train.sbatch${obstacle ? ` (skipped: ${
     const newest = () =>
       Math.max(0, ...globSync("step-*", { cwd: join(folder, run) }).map((name) => Number(name.slice(5))));
 
-    /** Ends before the guard against a hang does, and shows what the job is at. */
-    const seen = async (what: string, holds: () => boolean) => {
-      const began = performance.now();
-      while (!holds()) {
-        if (performance.now() - began > 120_000)
-          throw new Error(
-            `${what}: ${ask("scontrol", "show", "job", job)}\n${ask("sinfo")}\n${readFileSync(join(folder, "output.txt"), "utf8")}`,
-          );
-        await setTimeout(50);
-      }
-    };
+    /** Shows what the job is at, if it does not come so far. */
+    const seen = (what: string, holds: () => boolean) =>
+      until(holds).catch((cause: Error) => {
+        const output = readFileSync(join(folder, "output.txt"), "utf8");
+        throw new Error(`${what}: ${ask("scontrol", "show", "job", job)}\n${ask("sinfo")}\n${output}`, { cause });
+      });
 
     await seen("no save", () => newest() > 0);
     ask("scancel", "--signal=TERM", job); // to the ranks alone, as by --signal=TERM@180
