@@ -2,6 +2,7 @@ import { execFileSync, spawnSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { beforeAll, describe, expect, it } from "vitest";
+import { emulatedKernels } from "../../../tools/testing/emulated-kernels.ts";
 import {
   accumulateMoments,
   adamNorms,
@@ -92,8 +93,7 @@ const magnitudes = (x: Float32Array): void =>
 describe("the CUDA kernels of optimizers", () => {
   beforeAll(() => {
     expect(configured.status, output).toBe(0);
-    make("optimizers_cuda_emulated");
-    process.env["TERSE_OPTIMIZERS_CUDA"] = join(build, "liboptimizers_cuda_emulated.so");
+    process.env["TERSE_OPTIMIZERS_CUDA"] = emulatedKernels("optimizers");
   }, 5 * minutes);
 
   it.each(["plus", "minus"] as const)("vote and update momenta with the bits of the CPU: zeros %s", (zero) => {
