@@ -1,4 +1,4 @@
-import { algorithms, gradientCompressions, type InRun } from "@terse/optimizers";
+import { algorithms, gradientCompressions, type InRounds, type InRun, type RunOfRounds } from "@terse/optimizers";
 import type { Problem } from "@terse/options";
 import { methodsIn, optimizersOf } from "./parameter-groups.ts";
 import type { Recipe } from "./recipe-schema.ts";
@@ -64,6 +64,18 @@ export function methodsInRun({ optimizer, exchange, local, steps }: Sections & P
       ...[...found.values()].flatMap(({ periods = [], every }) => periods.map((period) => every * period)),
     ],
   };
+}
+
+/** The recipe with the options of its compression that follow from local steps, and what does not fit them. */
+export function methodInRounds<R extends Recipe>(recipe: R): { recipe: R; problems: readonly Problem[] } {
+  const { gradient } = recipe.exchange;
+  const { inRounds } = (gradient ? gradientCompressions[gradient.name] : {}) as {
+    inRounds?: (options: object, run: RunOfRounds) => InRounds<object>;
+  };
+  if (!gradient || !inRounds) return { recipe, problems: [] };
+  const { name, ...given } = gradient;
+  const { options, problems = [] } = inRounds(given, recipe);
+  return { recipe: { ...recipe, exchange: { ...recipe.exchange, gradient: { ...gradient, ...options } } }, problems };
 }
 
 interface MethodInRun {

@@ -5,9 +5,8 @@ import { algorithms, gradientCompressions } from "@terse/optimizers";
 import { lineOf, nearest, OptionsError, parseOptions } from "@terse/options";
 import { problemsOfAdapter } from "./adapter/problems.ts";
 import { problemsOfStop } from "./best-so-far.ts";
-import { problemsOfLionSteps, withLionSteps } from "./lion-steps.ts";
 import { problemsOfLocal, remarksOnLocal } from "./local-steps.ts";
-import { methodsInRun } from "./methods-in-run.ts";
+import { methodInRounds, methodsInRun } from "./methods-in-run.ts";
 import { checkGradients, problemsOfOptimizers } from "./parameter-groups.ts";
 import { type Recipe, recipeSchema, standardOuter } from "./recipe-schema.ts";
 import { extended, isTree, readTree, recipesFolder, type Tree, withOverrides } from "./recipe-tree.ts";
@@ -117,12 +116,12 @@ function problemsOfSections(tree: unknown): string[] {
  * other.
  */
 export function checkedRecipe(given: Recipe): Recipe {
-  const read = withLionSteps(given);
+  const { recipe: read, problems: ofRounds } = methodInRounds(given);
   const { sections, problems } = methodsInRun(read);
   const all = [
     ...problemsOfOptimizers(read),
     ...problems,
-    ...problemsOfLionSteps(read),
+    ...ofRounds,
     ...problemsOfLocal(read),
     ...problemsOfAverage(read),
     ...problemsOfAdapter(read),

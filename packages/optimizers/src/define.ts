@@ -23,6 +23,8 @@ export interface Definition<S extends Schema, Made extends object> {
     options: v.InferOutput<S>,
     algorithm: { readonly name: string; readonly options: object },
   ) => Problem[];
+  /** How the options of this compression fit into the rounds of local steps. */
+  readonly inRounds?: (options: v.InferOutput<S>, run: RunOfRounds) => InRounds<v.InferOutput<S>>;
   /** What a rank takes that steps alone, for a method whose point is what it sends. */
   readonly alone?: Alone<v.InferOutput<S>>;
   /** Options with which its first steps are as those after its warm-up. */
@@ -52,6 +54,27 @@ export interface InRun<Options> {
   readonly periods?: readonly number[];
   /** The values that a plan assumes for options which the run itself finds, and a remark about them. */
   readonly assumed?: { readonly options: Partial<Options>; readonly remark?: Problem };
+}
+
+/** What a compression may ask of the run whose rounds it carries, as a recipe has it. */
+export interface RunOfRounds {
+  /** Absent where ranks take no local steps. */
+  readonly local?: { readonly syncEvery: number; readonly alpha: number } | null | undefined;
+  readonly schedule: { readonly name: string; readonly warmup: number };
+  /** The optimizer of local steps. */
+  readonly optimizer: {
+    readonly name: string;
+    readonly lr: number;
+    readonly weightDecay?: number;
+    readonly groups: readonly object[];
+  };
+}
+
+export interface InRounds<Options> {
+  /** Options that follow from the run, unless they are given. */
+  readonly options?: Partial<Options>;
+  /** Why the run would not be what was asked for. Paths are those of a recipe. */
+  readonly problems?: readonly Problem[];
 }
 
 /** Makes an algorithm or a compression from its options; with the properties of its definition. */

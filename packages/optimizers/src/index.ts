@@ -18,7 +18,15 @@ export { zeroOneAdam } from "./algorithms/zero-one-adam.ts";
 export { OverlapError } from "./buckets.ts";
 export { type ClipBy, clipBys } from "./clipping/clipping.ts";
 export { normOf } from "./clipping/gradient-norms.ts";
-export { type Alone, type Definition, define, type InRun, type Method } from "./define.ts";
+export {
+  type Alone,
+  type Definition,
+  define,
+  type InRounds,
+  type InRun,
+  type Method,
+  type RunOfRounds,
+} from "./define.ts";
 export { compareRanks, RanksDifferError } from "./fingerprint.ts";
 export type { FlatParameters } from "./flat-parameters.ts";
 export { anyCodec } from "./gradients/any-codec.ts";
@@ -28,7 +36,7 @@ export { efSignsgd } from "./gradients/ef-signsgd.ts";
 export { graddrop } from "./gradients/graddrop.ts";
 export type { GradientCompression } from "./gradients/gradient-compression.ts";
 export { gradientCompressions } from "./gradients/gradients.ts";
-export { lionSteps, mostLionSteps } from "./gradients/lion-steps.ts";
+export { lionSteps } from "./gradients/lion-steps.ts";
 export { powersgd } from "./gradients/powersgd.ts";
 export { qsgd } from "./gradients/qsgd.ts";
 export { terngrad } from "./gradients/terngrad.ts";

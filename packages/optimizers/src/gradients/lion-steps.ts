@@ -13,21 +13,20 @@
  * Sent per step: 1 message, ⌈log₂(2 H + 1)⌉ bits an element up, and up to 8, or 16, that hold P H down: `sumOfLevels`.
  */
 import { type Codec, l1 } from "@terse/codecs";
-import { type Conflict, positiveFloat, positiveInteger, v } from "@terse/options";
-import { define } from "../define.ts";
+import { type Conflict, type Problem, positiveFloat, positiveInteger, v } from "@terse/options";
+import { define, type RunOfRounds } from "../define.ts";
 import type { CompressionRules } from "./gradient-compression.ts";
 
-/** Levels of 8 bits, the most that `l1` writes. */
-export const mostLionSteps = 127;
+const mostSteps = 127; // levels of 8 bits, the most that `l1` writes
 
 const options = v.object({
   unit: v.optional(positiveFloat), // η of Lion, the same in all steps
-  steps: v.optional(v.pipe(positiveInteger, v.maxValue(mostLionSteps))), // H, the most between two rounds
+  steps: v.optional(v.pipe(positiveInteger, v.maxValue(mostSteps))), // H, the most between two rounds
 });
 
 type Options = v.InferOutput<typeof options>;
 
-/** A recipe takes them from its other sections. */
+/** A recipe takes them from its other sections: `inRounds`. */
 const needed = (option: keyof Options, remedy: string): Conflict<Options> => ({
   option,
   when: (given) => given[option] === undefined,
@@ -35,11 +34,66 @@ const needed = (option: keyof Options, remedy: string): Conflict<Options> => ({
   remedy,
 });
 
+/** Where the steps between two rounds are no whole numbers of one learning rate. */
+function problemsIn({ unit, steps }: Options, { local, schedule, optimizer }: RunOfRounds): Problem[] {
+  const key = "exchange.gradient";
+  if (!local)
+    return [
+      {
+        path: `${key}.name`,
+        problem: "lion-steps sends what local steps of Lion have moved, and there are none",
+        remedy: "take local.syncEvery, or another compression",
+      },
+    ];
+  const { name, lr, weightDecay = 0, groups } = optimizer;
+  const { syncEvery, alpha } = local;
+  const whole = "with lion-steps each step moves an element by its learning rate";
+  const ofRound = Number((1 - (1 - lr * weightDecay) ** syncEvery).toPrecision(3));
+  const warmup = schedule.warmup > 0 ? " with a warm-up" : "";
+  const problems: (Problem | false)[] = [
+    name !== "lion" && { path: "optimizer.name", problem: `${whole}, and ${name} does not`, remedy: "take lion" },
+    groups.length > 0 && { path: "optimizer.groups", problem: `${whole}, the same for all`, remedy: "leave them out" },
+    weightDecay > 0 && {
+      path: "optimizer.weightDecay",
+      problem: `${whole}, and decay moves it further`,
+      remedy: `set it to 0, and let a round decay as much: local.optimizer.weightDecay=${ofRound}`,
+    },
+    (schedule.name !== "constant" || schedule.warmup > 0) && {
+      path: "schedule",
+      problem: `${schedule.name}${warmup}, and with lion-steps all steps have one learning rate`,
+      remedy: "take --schedule.name=constant --schedule.warmup=0",
+    },
+    unit !== lr && { path: `${key}.unit`, problem: `${unit}, and optimizer.lr is ${lr}`, remedy: "leave it out" },
+    syncEvery > mostSteps
+      ? {
+          path: "local.syncEvery",
+          problem: `lion-steps has whole numbers for up to ${mostSteps} steps, got ${syncEvery}`,
+          remedy: "take fewer",
+        }
+      : steps! < syncEvery && {
+          path: `${key}.steps`,
+          problem: `${steps}, and local.syncEvery is ${syncEvery}`,
+          remedy: "leave it out",
+        },
+    alpha > 0 && {
+      path: "local.alpha",
+      problem: `${alpha}, and with lion-steps a rank goes on from what all have`,
+      remedy: "set it to 0",
+    },
+  ];
+  return problems.filter((problem) => problem !== false);
+}
+
 /** What local steps of Lion have moved, as whole numbers of learning rates. Chen et al. 2023, Algorithm 2. */
 export const lionSteps = define({
   name: "lion-steps",
   options,
   conflicts: [needed("unit", "give Lion's learning rate"), needed("steps", "give the steps between two rounds")],
+
+  inRounds(given, run) {
+    const options = { unit: run.optimizer.lr, steps: run.local?.syncEvery, ...given };
+    return { options, problems: problemsIn(options, run) };
+  },
 
   create(given): CompressionRules {
     const { unit, steps } = given as Required<Options>;
