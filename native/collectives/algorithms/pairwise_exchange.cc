@@ -1,7 +1,9 @@
 // Pairwise exchange: every rank sends a payload directly to each other rank. Headers, and short payloads with them, go
 // to all ranks at once. Longer payloads go in rounds: in round d rank r sends to r + d. So each link carries one stream
 // out and one in. If all ranks sent to all at once, more data would meet at one rank's link than a switch can buffer. A
-// round begins when all but the tail of the previous one has arrived, so the link stays busy whatever the latency.
+// round begins when all but the tail of the previous one has arrived, so the link stays busy at the latency of a local
+// network. To a rank that is far away each round would take the latency, where its payload may take a part of it: there
+// all rounds begin at once, and payloads leave with the headers unless a go-ahead is to come before one.
 //
 // Ranks that begin at different times would still meet at a link. So behind a switch a long payload waits, from the
 // second round on, until its receiver lets it go ahead: when all but the tail of the receiver's own previous round has
@@ -34,6 +36,11 @@ void exchange_pairwise(Wire& wire, const std::function<Payload(int)>& outgoing, 
     };
     const auto push = [&](Outgoing& out, const BufferView& buffer) { in_pieces(buffer, [&](uint8_t* data, size_t bytes) { out.push(data, bytes); }); };
 
+    const auto leaves_at_once = [&](int peer) {
+        const size_t bytes = outgoing(peer).buffer.bytes(), back = incoming(peer).buffer.bytes();
+        return bytes <= short_bytes || (wire.engine.is_far(peer) && (!wire.engine.is_behind_switch(peer) || std::max(bytes, back) <= long_bytes));
+    };
+
     std::vector<Outgoing> out;
     std::vector<Incoming> in;
     out.reserve(n - 1);
@@ -41,7 +48,7 @@ void exchange_pairwise(Wire& wire, const std::function<Payload(int)>& outgoing, 
     for (int distance = 1; distance < n; distance++) {
         const Payload payload = outgoing(to(distance));
         out.emplace_back(wire, to(distance), payload.message);
-        if (payload.buffer.bytes() <= short_bytes) push(out.back(), payload.buffer);
+        if (leaves_at_once(to(distance))) push(out.back(), payload.buffer);
     }
     const auto wait_for_header = [&](int distance) {
         in.emplace_back(wire, from(distance), incoming(from(distance)).message);
@@ -67,13 +74,14 @@ void exchange_pairwise(Wire& wire, const std::function<Payload(int)>& outgoing, 
         }
         if (needs_go_ahead(distance, receiver, mine.bytes(), bytes_from(receiver))) wire.wait_for_go_ahead(receiver);
         if (lets_go_ahead) post(distance);
-        if (mine.bytes() > short_bytes) push(out[distance - 1], mine);
+        if (!leaves_at_once(receiver)) push(out[distance - 1], mine);
         // If the sender waits for room, the message that announces it would wait behind a round's payload on a busy
         // link.
         while (expected < (wire.engine.waits_for_room() ? n - 1 : distance)) {
             wait_for_header(++expected);
             post(expected);
         }
+        if (wire.engine.is_far(sender)) continue;
         for (size_t at = 0; at < head_of(incoming(sender).buffer); at += segment_bytes) in[distance - 1].next();
     }
     for (auto& each : go_aheads) each->wait(wire.deadline);

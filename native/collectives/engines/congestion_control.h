@@ -5,12 +5,11 @@
 #include <sys/socket.h>
 
 #include <array>
-#include <cstdint>
 #include <cstring>
 
-namespace terse::collectives {
+#include "engines/distance.h"
 
-constexpr uint32_t near_us = 10000;  // round trips to a nearby machine are shorter
+namespace terse::collectives {
 
 // bbr measures a path and paces its sends. That is wrong in two cases:
 //  - between ranks of one machine, where memory is never congested: bbr would take up to half of the time;
@@ -33,10 +32,7 @@ inline void set_congestion_control(int fd, const CongestionControl& control) { s
 
 // For a new connection to another machine: this machine's default, unless that is bbr and the other machine is nearby.
 inline CongestionControl congestion_control_for(int fd, const CongestionControl& machine_default) {
-    tcp_info info{};
-    socklen_t length = sizeof info;
-    const bool near = getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &length) == 0 && info.tcpi_rtt < near_us;
-    return near && std::strncmp(machine_default.data(), "bbr", 3) == 0 ? unpaced : machine_default;
+    return is_near(fd) && std::strncmp(machine_default.data(), "bbr", 3) == 0 ? unpaced : machine_default;
 }
 
 }  // namespace terse::collectives

@@ -57,6 +57,10 @@ public:
     // peer says the same of this rank.
     virtual bool is_behind_switch(int /*peer*/) const { return false; }
 
+    // True: a packet takes long to this peer and back, so that whoever waits for one part before the next leaves a link
+    // idle. Each rank decides for itself.
+    virtual bool is_far(int /*peer*/) const { return false; }
+
     // Any thread, at any time: every running and later wait throws Reason::aborted.
     virtual void abort() noexcept = 0;
 

@@ -15,6 +15,7 @@ public:
     bool connect(Clock::time_point deadline) override { return engine_->connect(deadline); }
     void established() override { engine_->established(); }
     bool is_behind_switch(int peer) const override { return engine_->is_behind_switch(peer); }
+    bool is_far(int peer) const override { return engine_->is_far(peer); }
 
     std::unique_ptr<Transfer> send(int peer, uint32_t slot, const void* data, size_t bytes) override {
         const uint32_t number = is_point_to_point(slot) ? 0 : collective_;

@@ -64,6 +64,7 @@ public:
     bool connect(Clock::time_point deadline) override { return engine_->connect(deadline); }
     void established() override { engine_->established(); }
     bool is_behind_switch(int peer) const override { return engine_->is_behind_switch(peer); }
+    bool is_far(int peer) const override { return link_->is_far() || engine_->is_far(peer); }
 
     std::unique_ptr<Transfer> send(int peer, uint32_t slot, const void* data, size_t bytes) override;
     std::unique_ptr<Transfer> recv(int peer, uint32_t slot, void* data, size_t room) override;

@@ -11,6 +11,7 @@
 #include <memory>
 #include <mutex>
 
+#include "engines/distance.h"
 #include "engines/engine.h"
 
 namespace terse::collectives {
@@ -28,6 +29,7 @@ public:
     // byte has arrived.
     Clock::time_point receive(size_t bytes, Clock::time_point posted);
     Clock::duration time_of(size_t bytes) const;
+    bool is_far() const { return 2 * latency_ >= std::chrono::microseconds(near_us); }
 
 private:
     const double nanoseconds_per_byte_;

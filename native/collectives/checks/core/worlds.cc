@@ -111,15 +111,15 @@ void run_rank(Rank& self, int rank, int n, uint64_t seed, bool tcp) {
     connect.kind = Kind::connect;
     require_success(self.operate(std::move(connect)));
 
-    const size_t lengths[] = {0, 1, 1000, 3000, 20'000, 70'000, 600'000};
+    const size_t lengths[] = {0, 1, 1000, 3000, 8'000, 20'000, 70'000, 600'000};
     for (uint64_t k = 2 + below(random, 3); k > 0; k--) {
-        std::vector<float> x(lengths[below(random, 7)], 1.f + rank), y(lengths[below(random, 7)], 2.f), z(x.size());
+        std::vector<float> x(lengths[below(random, 8)], 1.f + rank), y(lengths[below(random, 8)], 2.f), z(x.size());
         const int root = static_cast<int>(below(random, n)), next = (rank + 1) % n, before = (rank + n - 1) % n;
         Operation sum, broadcast, exchange, send, receive;
         exchange.kind = Kind::all_to_all;
         std::vector<std::vector<float>> leaving(n), arriving(n);
         const uint64_t sizes = below(random, 1000);
-        const auto length_of = [&](int from, int to) { return lengths[(sizes + 7 * from + 3 * to * (1 + sizes % 5)) % 7]; };
+        const auto length_of = [&](int from, int to) { return lengths[(sizes + 7 * from + 3 * to * (1 + sizes % 5)) % 8]; };
         for (int peer = 0; peer < n; peer++) {
             leaving[peer].assign(length_of(rank, peer), static_cast<float>(100 * rank + peer));
             arriving[peer].resize(length_of(peer, rank));
@@ -198,6 +198,34 @@ void run_rank(Rank& self, int rank, int n, uint64_t seed, bool tcp) {
     self.close();
 }
 
+// Says of some pairs of ranks that a switch is between them, and of some peers that they are far away.
+class Placed final : public Engine {
+public:
+    Placed(std::unique_ptr<Engine> engine, uint64_t seed) : Engine(engine->rank, engine->size), engine_(std::move(engine)), seed_(seed) {}
+
+    bool is_behind_switch(int peer) const override { return drawn(std::min(rank, peer), std::max(rank, peer), 0); }
+    bool is_far(int peer) const override { return drawn(rank, peer, 1); }
+
+    bool connect(Clock::time_point deadline) override { return engine_->connect(deadline); }
+    void established() override { engine_->established(); }
+    std::unique_ptr<Transfer> send(int peer, uint32_t slot, const void* data, size_t bytes) override { return engine_->send(peer, slot, data, bytes); }
+    std::unique_ptr<Transfer> recv(int peer, uint32_t slot, void* data, size_t room) override { return engine_->recv(peer, slot, data, room); }
+    bool waits_for_room() const override { return engine_->waits_for_room(); }
+    void abort() noexcept override { engine_->abort(); }
+    void disconnect() noexcept override { engine_->disconnect(); }
+    void release() noexcept override { engine_->release(); }
+    void before(uint32_t collective) override { engine_->before(collective); }
+
+private:
+    bool drawn(int one, int other, int what) const {
+        Random random(seed_ * 64 + static_cast<uint64_t>(one) * 16 + static_cast<uint64_t>(other) * 2 + static_cast<uint64_t>(what));
+        return below(random, 2) > 0;
+    }
+
+    const std::unique_ptr<Engine> engine_;
+    const uint64_t seed_;
+};
+
 }  // namespace
 
 void check_world(uint64_t seed) {
@@ -205,9 +233,11 @@ void check_world(uint64_t seed) {
     const int n = 2 + static_cast<int>(below(random, 4));
     const bool tcp = below(random, 3) > 0, apart = below(random, 2) > 0;
     std::vector<std::unique_ptr<Rank>> ranks;
-    const bool paced = below(random, 3) == 0;
+    const bool paced = below(random, 3) == 0, placed = below(random, 2) > 0;
+    const double latency = below(random, 2) ? 1e-4 : 6e-3;
     for (auto& engine : engines_of(tcp, apart, n)) {
-        if (paced) engine = make_paced(std::move(engine), std::make_shared<Link>(1e9, 1e-4));
+        if (placed) engine = std::make_unique<Placed>(std::move(engine), seed);
+        if (paced) engine = make_paced(std::move(engine), std::make_shared<Link>(1e9, latency));
         ranks.push_back(std::make_unique<Rank>(std::move(engine)));
     }
     std::vector<std::thread> threads;

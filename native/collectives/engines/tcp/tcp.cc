@@ -9,6 +9,7 @@
 #include <mutex>
 #include <vector>
 
+#include "engines/distance.h"
 #include "engines/outage.h"
 #include "engines/tcp/connector.h"
 #include "engines/tcp/transfer.h"
@@ -23,6 +24,7 @@ public:
         : RendezvousEngine(rank, size), outage_(outage), connect_timeout_(connect_timeout), connector_(rank, size, address, outage) {
         state_.silence_limit = silence_limit_of(outage);
         connections_.resize(size);
+        is_far_.resize(size);
         for (int peer = 0; peer < size; peer++) {
             if (peer == rank) continue;
             for (const int channel : {collectives_channel, point_to_point_channel})
@@ -48,10 +50,13 @@ public:
         for (auto& peer : connections_)
             for (Connection& connection : peer)
                 for (Stream& stream : connection.streams) stream.keepalive_fd = peer[keepalive_channel].socket.get();
+        for (int peer = 0; peer < size; peer++)
+            if (peer != rank) is_far_[peer] = !connector_.is_on_this_machine(peer) && !is_near(connections_[peer][collectives_channel].socket.get());
         return false;
     }
 
     bool is_behind_switch(int peer) const override { return !connector_.is_on_this_machine(peer); }
+    bool is_far(int peer) const override { return is_far_[peer]; }
 
     std::unique_ptr<Transfer> send(int peer, uint32_t slot, const void* data, size_t bytes) override {
         return std::make_unique<TcpTransfer>(state_, stream(peer, slot, true), const_cast<void*>(data), bytes, !is_payload(slot));
@@ -109,6 +114,7 @@ private:
     Connector connector_;
     EngineState state_;
     std::vector<std::array<Connection, channels>> connections_;
+    std::vector<char> is_far_;  // [peer], when all are connected
     StreamGroup collectives_;
     std::deque<StreamGroup> point_to_point_;  // one for each peer and direction
     std::mutex mutex_;                        // guards the sockets and the wake events against their end
