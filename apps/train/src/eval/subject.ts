@@ -1,6 +1,8 @@
 /** What is evaluated, as rank 0 reads it and tells the others: a model, and the recipe of the evaluation. JSON. */
+
 import { datasets } from "@terse/data";
 import { OptionsError } from "@terse/options";
+import { pathWithBase } from "../adapter/base.ts";
 import { parsedRecipe, type Recipe } from "../recipe.ts";
 import { recipeFor } from "../recipe-for.ts";
 import { type Tree, withOverrides } from "../recipe-tree.ts";
@@ -39,7 +41,10 @@ export async function readSubject({ run = newestRun(), base, overrides }: EvalAr
   if (!isModelFolder(run)) {
     const { manifest } = saveOfModel(run);
     const saved = writtenRecipe(JSON.stringify(manifest.recipe), `the save of ${run}`);
-    const { tree } = withOverrides(saved as unknown as Tree, [...all, ...overrides]);
+    const { tokenizer } = saved.data as { tokenizer?: string };
+    const found = tokenizer && (await pathWithBase(folder, tokenizer, base));
+    const moved = found === tokenizer ? [] : [`data.tokenizer=${JSON.stringify(found)}`];
+    const { tree } = withOverrides(saved as unknown as Tree, [...moved, ...all, ...overrides]);
     const { data: fingerprint } = manifest.data as { data?: string };
     return { folder, model, recipe: parsedRecipe(tree), isGiven, fingerprint };
   }

@@ -83,10 +83,10 @@ export async function launch(args: LaunchArguments): Promise<number> {
 
 /** The initial weights may be on node 0 alone. A run that `--resume auto` goes on with has its own recipe. */
 async function checkRecipe(args: TrainArguments): Promise<void> {
-  const { initFrom, nodeRank } = args;
+  const { initFrom, nodeRank, base } = args;
   if (isSavedHere(args)) return;
   if (initFrom === undefined) recipeFor(args);
-  else if (nodeRank === 0) recipeFor(args, await readInitialWeights(initFrom));
+  else if (nodeRank === 0) recipeFor(args, await readInitialWeights(initFrom, base));
 }
 
 interface AttemptOutcome {
