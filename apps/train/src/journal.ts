@@ -97,7 +97,7 @@ export class Journal implements AsyncDisposable {
    * steps where they meet next.
    */
   start(step: number): (seen: { loss: number; lr: number } & StepReport) => Promise<void> {
-    const { logEvery, measureEvery, steps, accumulate } = this.#recipe;
+    const { logEvery, measureEvery, steps, accumulate, stop, evaluate } = this.#recipe;
     const { meter, optimizer, run } = this.#parts;
     this.#measureIsDue ||= measureEvery > 0 && step % measureEvery === 0;
     const meets = optimizer.meets(step);
@@ -117,7 +117,8 @@ export class Journal implements AsyncDisposable {
       this.#since.exposed += report.exposedSeconds;
       this.#since.bytes += report.bytes;
       this.#since.rounds += Number(report.round !== undefined);
-      this.#lineIsDue ||= step % logEvery === 0 || step + 1 === steps;
+      const mayBeLast = step + 1 === steps || (stop && evaluate.every > 0 && (step + 1) % evaluate.every === 0);
+      this.#lineIsDue ||= step % logEvery === 0 || mayBeLast === true;
       if (!this.#lineIsDue || !meets) return this.#moved(step);
 
       this.#lineIsDue = false;

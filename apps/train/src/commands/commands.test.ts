@@ -383,8 +383,8 @@ describe("compare", () => {
     await compareCommand(runs);
     const [head, ...rest] = printed.trimEnd().split("\n");
     expect(head).toMatch(/^ +method +runs +ranks +steps +loss +validation +best +ms a step +waiting +time +sent$/);
-    // numpy.std([2, 4, 6], ddof=1) is 2, of [1, 4, 5] 2.0817
-    expect(rest[0]).toMatch(/^A {2}adamw, qsgd +3 +2 +1 +4\.0000 ± 0\.0000 +4\.0000 ± 2\.0000 +3\.3333 ± 2\.0817 /);
+    // numpy.std([2, 4, 6], ddof=1) is 2, of [1, 4, 5.5] 2.2913
+    expect(rest[0]).toMatch(/^A {2}adamw, qsgd +3 +2 +1 +4\.0000 ± 0\.0000 +4\.0000 ± 2\.0000 +3\.5000 ± 2\.2913 /);
     expect(rest[1]).toMatch(/^B {2}adamw, qsgd +1 +2 +1 +4\.0000 +4\.0000 +4\.0000 /);
     expect(rest[2]).toMatch(/^C {2}adamw, qsgd +1 +4 +1 +4\.0000 +7\.0000 /);
     const { lr } = readRecipe("gpt-small", []).optimizer;

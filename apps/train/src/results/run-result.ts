@@ -8,7 +8,7 @@ export interface RunResult {
   readonly steps: number;
   readonly train: number | undefined; // the last loss
   readonly validation: number | undefined; // the last one
-  readonly best: number | undefined; // the least one
+  readonly best: number | undefined; // the least one after a step
   readonly stepSeconds: number | undefined; // mean
   readonly exposed: number | undefined; // share of the time
   readonly seconds: number | undefined; // of all steps
@@ -29,7 +29,8 @@ export function resultOf(run: string, method: string, lines: readonly Line[]): R
   const seconds = lastSum("elapsed_seconds");
   const ranks = lines.map((line) => line["ranks/compute_seconds"]).findLast(Array.isArray);
   const losses = lines.map((line) => numberAt(line, "val/loss")).filter((loss) => loss !== undefined);
-  const finite = losses.filter(Number.isFinite);
+  const trained = lines.filter(({ step }) => step > 0).map((line) => numberAt(line, "val/loss"));
+  const finite = trained.filter((loss) => loss !== undefined && Number.isFinite(loss)) as number[];
   return {
     run,
     method,
