@@ -19,6 +19,11 @@ from ._messages import Messages, StepRefusedError, own_group
 
 def hook(state: Any, bucket: dist.GradBucket) -> torch.futures.Future[torch.Tensor]:
     """For DistributedDataParallel.register_comm_hook(state, hook)."""
+    if not isinstance(state, HookState):
+        raise TypeError(
+            f"terse_torch.hook: its state is a {type(state).__name__}, and must be one of this package: "
+            "model.register_comm_hook(CompensatedMean(model), hook)."
+        )
     buffer, parameters, last = bucket.buffer(), bucket.parameters(), bucket.is_last()
     with state._messages.ending_all():
         if buffer.is_sparse:
@@ -61,7 +66,7 @@ class HookState:
         if not isinstance(model, DistributedDataParallel):
             raise TypeError(
                 f"{where}: model is a {type(model).__name__}, and must be a DistributedDataParallel; "
-                "FSDP has no such hook."
+                "FullyShardedDataParallel and fully_shard have no such hook."
             )
         named = [(name, parameter) for name, parameter in model.module.named_parameters() if parameter.requires_grad]
 

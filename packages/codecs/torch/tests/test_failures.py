@@ -43,7 +43,7 @@ def of_hooks(rank, ranks):
     import terse_torch
     import torch
 
-    found = {}
+    found = {"no state": raised(lambda: terse_torch.hook(None, None))}
     Mean, Vote = terse_torch.CompensatedMean, terse_torch.Vote
     mean, vote = Mean(model_of()), Vote(model_of())
     states = {"other": vote.state_dict(), "none": None, "empty": {}, "cut": {"hook": "CompensatedMean", "step": 1}}
@@ -90,6 +90,7 @@ class Failures(unittest.TestCase):
         for ranks in (2, 3):
             for rank, found in enumerate(on_ranks(ranks, of_hooks)):
                 expected = {
+                    "no state": "terse_torch.hook: its state is a NoneType, and must be one of this package",
                     "mean other": "CompensatedMean: the state is that of Vote",
                     "mean none": "CompensatedMean: the state is a NoneType",
                     "mean empty": "CompensatedMean: the state is that of something else",

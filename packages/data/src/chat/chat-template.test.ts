@@ -85,7 +85,10 @@ describe("a renderer", () => {
       "{{ raise_exception('roles must alternate') }}",
       /roles must alternate; correct the row, or name another template/,
     ],
-    ["{% for m in messages %}", /rows\.jsonl, line 7: the chat template given\.jinja fails: /],
+    [
+      "{% for m in messages %}",
+      /line 7: the chat template given\.jinja fails: it is not valid, it ends before a tag .* closed; correct the template/,
+    ],
     ["{{ messages[0].content | nothing }}", /given\.jinja fails: /],
     ["{{ 'a' + messages }}", /can only concatenate str \(not "list"\) to str/],
     [

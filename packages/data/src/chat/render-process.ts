@@ -22,9 +22,17 @@ export interface Beginning {
 }
 
 /** One for each beginning. */
-export type RenderAnswer = { readonly rendered: readonly Rendering[] } | { readonly problem: string };
+export type RenderAnswer =
+  | { readonly rendered: readonly Rendering[] }
+  | { readonly problem: string; readonly ofTemplate?: boolean }; // which is not valid, whatever the row
 
 let render: () => Render;
+
+const wordsOf = (error: unknown): string => shortened(error instanceof Error ? error.message : String(error));
+
+/** The library reads on behind the end of a template that leaves a tag open. */
+const invalid = (error: unknown): string =>
+  error instanceof TypeError ? "it ends before a tag that it has begun is closed" : wordsOf(error);
 
 const answerTo = ({ messages, tools, variables, beginnings }: RenderRequest): RenderAnswer => ({
   rendered: beginnings.map(({ count, prompt }) => render()(messages.slice(0, count), { prompt, tools, variables })),
@@ -38,9 +46,14 @@ process.on("message", (message: RenderMessage) => {
   }
   let answer: RenderAnswer;
   try {
-    answer = answerTo(message);
+    render();
+    try {
+      answer = answerTo(message);
+    } catch (error) {
+      answer = { problem: wordsOf(error) };
+    }
   } catch (error) {
-    answer = { problem: shortened(error instanceof Error ? error.message : String(error)) };
+    answer = { problem: invalid(error), ofTemplate: true };
   }
   process.send!(answer);
 });
