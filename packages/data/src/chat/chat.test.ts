@@ -157,6 +157,22 @@ describe("chat", () => {
     );
   });
 
+  it("says that a template writes no answers", async () => {
+    const template = file(
+      "{% for m in messages %}{% if m.role == 'user' or m.content == 'ok' %}{{ m.content }};{% endif %}{% endfor %}",
+      ".jinja",
+    );
+    const [two, one] = [
+      [user("hi"), assistant("yo"), user("?"), assistant("ok")],
+      [user("hi"), assistant("yo")],
+    ];
+    const { data } = await rowsOf([{ messages: two }], { template });
+    expect(data.remarks).toContain("data: 1 answer is not learned, because the template does not write it");
+    await expect(rowsOf([{ messages: one }], { template })).rejects.toThrow(
+      /has answers, and the chat template .*\.jinja writes none of them; name another template with data\.template\.$/,
+    );
+  });
+
   it("names what follows a prompt, and what ends an answer", async () => {
     const messages = [user("hi"), assistant("yo"), user("?"), assistant("ok")];
     const { data } = await rowsOf([{ messages }]);

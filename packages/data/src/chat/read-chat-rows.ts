@@ -50,7 +50,7 @@ export class ChatRows implements AsyncDisposable {
   #first: Read | undefined;
   /** Rows that were left out, and answers that are not learned, by the reason. */
   readonly #roles = new Set<string>();
-  readonly #counts = { unanswered: 0, lost: 0, read: 0 };
+  readonly #counts = { unanswered: 0, lost: 0, unwritten: 0, read: 0 };
 
   private constructor(options: ChatRowOptions, tokenizer: RowTokenizer) {
     this.#options = options;
@@ -68,6 +68,7 @@ export class ChatRows implements AsyncDisposable {
     for await (const row of inTurn(this.#rowsIn(files), this.#encode(most), lettersIn)) {
       counts.read++;
       counts.lost += row.lost ?? 0;
+      counts.unwritten += row.unwritten ?? 0;
       if (row.learned.subarray(1).includes(1)) yield row;
       else counts.unanswered++;
     }
@@ -102,7 +103,9 @@ export class ChatRows implements AsyncDisposable {
   /** How the rows are read, a line each. */
   get remarks(): string[] {
     const { loss } = this.#options;
-    const { lost, read } = this.#counts;
+    const { lost, unwritten, read } = this.#counts;
+    const notLearned = (count: number) =>
+      `data: ${countText(count, "answer")} ${count === 1 ? "is" : "are"} not learned`;
     const of = `${countText(read, "row")} of ${this.#form?.name ?? "nothing"}`;
     const template = this.#template;
     const how =
@@ -127,8 +130,11 @@ export class ChatRows implements AsyncDisposable {
         : []),
       ...(lost > 0
         ? [
-            `data: ${countText(lost, "answer")} ${lost === 1 ? "is" : "are"} not learned, because the template writes ${lost === 1 ? "it" : "them"} in another way when more messages follow; a template with {% generation %} marks ${lost === 1 ? "it" : "them"}`,
+            `${notLearned(lost)}, because the template writes ${lost === 1 ? "it" : "them"} in another way when more messages follow; a template with {% generation %} marks ${lost === 1 ? "it" : "them"}`,
           ]
+        : []),
+      ...(unwritten > 0
+        ? [`${notLearned(unwritten)}, because the template does not write ${unwritten === 1 ? "it" : "them"}`]
         : []),
     ];
   }
@@ -136,6 +142,10 @@ export class ChatRows implements AsyncDisposable {
   /** The error where no row has an answer. */
   noAnswers(): DataError {
     const { path } = this.#options;
+    if (this.#counts.unwritten > 0)
+      return new DataError(
+        `${path} has answers, and the chat template ${this.#template!.source} writes none of them; name another template with data.template.`,
+      );
     const roles =
       this.#roles.size === 0
         ? ""

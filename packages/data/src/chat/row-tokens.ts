@@ -13,6 +13,8 @@ export interface RowTokens {
   readonly learned: Uint8Array;
   /** Answers that are not learned, because a template writes them in another way where more messages follow. */
   readonly lost?: number;
+  /** Answers that are not learned, because a template does not write them. */
+  readonly unwritten?: number;
 }
 
 export interface RowTokensOptions {
@@ -60,6 +62,7 @@ export async function rowTokens(
   const ids = await encode(whole.text);
   const turns = given === undefined ? answersIn(messages) : messages.length > given ? [[given, messages.length]] : [];
   const spans: [begin: number, end: number][] = [];
+  let unwritten = 0;
   // A few turns at a time: each is rendered anew with all that is before it, and those behind `most` do not count.
   for (let at = 0; at < turns.length && (spans.at(-1)?.[0] ?? 0) < most; at += turnsAtOnce) {
     const some = turns.slice(at, at + turnsAtOnce);
@@ -73,12 +76,13 @@ export async function rowTokens(
     for (const i of some.keys()) {
       const [begin, end = ids] = rows.slice(2 * i) as [Uint32Array, Uint32Array?];
       const from = commonLength(begin, ids);
+      unwritten += Number(commonLength(begin, end) === end.length);
       const alone = end.subarray(commonLength(begin, end)); // the answer where nothing follows
       spans.push([from, Math.max(commonLength(end, ids), from + endAtBeginning(alone, ids.subarray(from)))]);
     }
   }
   const found = spans.filter(([begin, end]) => begin < end);
-  return { ...learning(ids, found, loss), lost: spans.length - found.length };
+  return { ...learning(ids, found, loss), lost: spans.length - found.length - unwritten, unwritten };
 }
 
 const turnsAtOnce = 8;
