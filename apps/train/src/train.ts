@@ -27,6 +27,7 @@ import type { InitialWeights } from "./saves/initial-weights.ts";
 import { openRun } from "./saves/open-run.ts";
 import type { Run } from "./saves/run.ts";
 import { saveAtEnd } from "./saves/save-at-end.ts";
+import { withTokenizerOfBase } from "./saves/tokenizer-of-base.ts";
 import { learningRate } from "./schedules/schedules.ts";
 import { seedOfRank } from "./seed-of-rank.ts";
 import { skippedSamples, skippedText } from "./skipped-samples.ts";
@@ -55,7 +56,7 @@ export async function train(
 }
 
 async function takeSteps(run: Run, group: Group, args: TrainArguments, opened: AsyncDisposableStack): Promise<number> {
-  const recipe = withOwnDataPath(run.recipe);
+  const recipe = await withTokenizerOfBase(withOwnDataPath(run.recipe), args, group);
   const model = buildModel(recipe);
   const arena = new Arena(model);
   const data = opened.use(await buildData(recipe, model, group));

@@ -18,7 +18,7 @@ import { openRun } from "../saves/open-run.ts";
 import { seedOfRank } from "../seed-of-rank.ts";
 import { takeStep } from "../take-step.ts";
 import { WeightAverage } from "../weight-average.ts";
-import { pathWithBase } from "./base.ts";
+import { tokenizerWithBase } from "./base.ts";
 
 let folder: string;
 beforeEach(async () => {
@@ -214,10 +214,17 @@ describe("the base of an adapter", () => {
     const [saved, moved] = [join(folder, "run", "step-2"), join(folder, "moved")];
     await expect(readInitialWeights(saved)).rejects.toThrow("there is no such folder");
     expect((await readInitialWeights(saved, moved)).adapter).toMatchObject({ base: { folder: moved } });
-    const before = join(folder, "base", "tokenizer.json");
-    expect(await pathWithBase(saved, before, moved)).toBe(join(moved, "tokenizer.json"));
-    expect(await pathWithBase(saved, before, undefined)).toBe(before);
-    expect(await pathWithBase(saved, join(folder, "other"), moved)).toBe(join(folder, "other"));
+    const gone = join(folder, "base");
+    expect(tokenizerWithBase(saved, gone, moved)).toBe(gone); // it has none
+    writeFileSync(join(moved, "tokenizer.json"), "{}");
+    expect(tokenizerWithBase(saved, gone, moved)).toBe(moved);
+    for (const [tokenizer, base] of [
+      [gone, undefined],
+      [saved, moved],
+      ["bytes", moved],
+    ] as const)
+      expect(tokenizerWithBase(saved, tokenizer, base)).toBe(tokenizer);
+    rmSync(join(moved, "tokenizer.json"));
     expect(await run({ to: 4, resume: true, base: "moved" })).toEqual(whole);
     await run({ to: 5, resume: true, keys: ["steps=9"] }); // the save of before names the folder where it was found
   });

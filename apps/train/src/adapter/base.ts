@@ -6,7 +6,7 @@
  *   base   { "seed": 0 }    random weights, which are drawn again
  */
 import { existsSync } from "node:fs";
-import { join, relative, resolve } from "node:path";
+import { isAbsolute, join, resolve } from "node:path";
 import {
   adapterConfigFile,
   adapterFile,
@@ -85,15 +85,12 @@ export async function findBase(folder: string, config: Config, moved: string | u
 }
 
 /**
- * A path of the run that saved the adapter in a folder. Where it lay in the folder of the base, and that has moved, it
- * lies in `moved`.
+ * The tokenizer of the run that saved the adapter in a folder: where it was, or, where it is not there and the base has
+ * moved, that of `moved`.
  */
-export async function pathWithBase(folder: string, path: string, moved: string | undefined): Promise<string> {
-  if (moved === undefined || !isAdapterFolder(folder) || existsSync(path)) return path;
-  const recorded = await recordedBase(folder);
-  if (recorded === undefined || "seed" in recorded) return path;
-  const inside = relative(resolve(recorded.folder), resolve(path));
-  return inside.startsWith("..") ? path : join(resolve(moved), inside);
+export function tokenizerWithBase(folder: string, tokenizer: string, moved: string | undefined): string {
+  const isGone = moved !== undefined && isAdapterFolder(folder) && isAbsolute(tokenizer) && !existsSync(tokenizer);
+  return isGone && existsSync(join(moved, "tokenizer.json")) ? resolve(moved) : tokenizer;
 }
 
 /** What the adapter's file says of its base; undefined where it says nothing, as PEFT's. */

@@ -9,7 +9,7 @@ import { type DatasetName, datasets } from "@terse/data";
 import { type ModelName, models, modelsFor } from "@terse/models";
 import { OptionsError } from "@terse/options";
 import type { DescribedAdapter } from "../adapter/adapter-folder.ts";
-import { isAdapterFolder, pathWithBase } from "../adapter/base.ts";
+import { isAdapterFolder, tokenizerWithBase } from "../adapter/base.ts";
 import { readsData } from "../reads-data.ts";
 import type { Recipe } from "../recipe.ts";
 import { type ImageForm, imageFormOf } from "./image-form.ts";
@@ -82,7 +82,7 @@ async function readInitialAdapter(name: string, folder: string, moved: string | 
     );
   const own = tokenizerOfWeights(name);
   const { tokenizer = (await readInitialWeights(base.folder)).tokenizer, image } = {
-    tokenizer: own && (await pathWithBase(folder, own, moved)),
+    tokenizer: own && tokenizerWithBase(folder, own, moved),
     image: imageOf(isModelFolder(name) ? base.folder : name, base.folder),
   };
   return {
