@@ -42,7 +42,9 @@ describe("a sweep", () => {
     expect(endedIn("one").filter(({ run }) => run === "lr-1e-3-seed-0")).toHaveLength(1);
 
     const other = sweep(...short, "--steps=3", "--optimizer.lr=1e-3,1e30", "--out=one");
-    expect(other.stderr).toMatch(/^error: --out: .*one has a sweep with other values of keys that are not swept/);
+    expect(other.stderr).toMatch(
+      /^error: --out: .*one has a sweep with other values of steps, which is not swept: choose/,
+    );
   });
 
   it("saves at a signal, and goes on from there with the recipe that it began with", async () => {

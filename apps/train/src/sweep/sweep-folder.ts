@@ -59,7 +59,10 @@ function changeOf(old: SweepPlan, plan: SweepPlan, oldBase: Tree, base: Tree): s
   const same = (a: unknown, b: unknown) => JSON.stringify(a) === JSON.stringify(b);
   if (!same(oldBase, base)) return "recipe";
   if (!same(old.flags, plan.flags) || old.ranks !== plan.ranks) return "flags";
-  if (!same(old.overrides, plan.overrides)) return "values of keys that are not swept";
+  const isInBoth = (each: string) => old.overrides.includes(each) && plan.overrides.includes(each);
+  const others = [...old.overrides, ...plan.overrides].filter((each) => !isInBoth(each));
+  const keys = new Set(others.map((each) => each.replace(/^--/, "").split("=")[0]));
+  if (keys.size > 0) return `values of ${[...keys].join(", ")}, which ${keys.size === 1 ? "is" : "are"} not swept`;
   const now = new Map(plan.runs.map((run) => [run.name, JSON.stringify(run)]));
   return old.runs.every((run) => now.get(run.name) === JSON.stringify(run)) ? undefined : "runs";
 }
