@@ -1,5 +1,5 @@
 import { spawnSync } from "node:child_process";
-import { readdirSync } from "node:fs";
+import { existsSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { addressOf } from "../../../native/optimizers/src/index.ts";
@@ -11,6 +11,13 @@ import { fromHex, toHex } from "./testing/hex.ts";
 import { anyFloats } from "./testing/inputs.ts";
 
 const folder = join(import.meta.dirname, "codecs");
+
+/** A codec's kernels for GPUs are optional: `<name>.cu` in its folder. */
+const hasKernels = (name: string) => existsSync(join(folder, name, `${name.replaceAll("-", "_")}.cu`));
+const [withKernels, without] = [
+  readdirSync(folder).filter(hasKernels),
+  readdirSync(folder).filter((x) => !hasKernels(x)),
+];
 
 /** The same array, declared to be on a GPU. The emulated kernels read it at its address. */
 const onGpu = (x: Float32Array, device = "cuda:0"): Floats => ({
@@ -59,7 +66,7 @@ describe("on a GPU", () => {
     delete process.env["TERSE_CODECS_CUDA"];
   });
 
-  it.each(readdirSync(folder))("%s gives the bits of the CPU", (name) => {
+  it.each(withKernels)("%s gives the bits of the CPU", (name) => {
     const { cases } = vectorsBeside(new URL(`codecs/${name}/vectors.json`, import.meta.url).href);
     expect(cases.length).toBeGreaterThan(0);
     for (const one of cases) {
@@ -69,6 +76,14 @@ describe("on a GPU", () => {
       expect(got[0], one.name).toBe(one.wire);
       expect(got, one.name).toEqual(used(codec, one, (x) => x));
     }
+  });
+
+  it("runs no codec there that has no kernels", () => {
+    const optionsOf = (name: string) =>
+      vectorsBeside(new URL(`codecs/${name}/vectors.json`, import.meta.url).href).cases[0]!.parameters;
+    const wrong = without.filter((name) => codecNamed(name, optionsOf(name)).runsOn("cuda:0"));
+    expect(wrong).toEqual([]);
+    expect(withKernels).toContain("qsgd");
   });
 
   it("gives the scales of the CPU", () => {
