@@ -56,7 +56,7 @@ export async function train(
 }
 
 async function takeSteps(run: Run, group: Group, args: TrainArguments, opened: AsyncDisposableStack): Promise<number> {
-  const recipe = await withTokenizerOfBase(withOwnDataPath(run.recipe), args, group);
+  const recipe = await withTokenizerOfBase(withOwnDataPath(run.recipe), run, args, group);
   const model = buildModel(recipe);
   const arena = new Arena(model);
   const data = opened.use(await buildData(recipe, model, group));
