@@ -54,7 +54,7 @@ describe("save.best", () => {
 describe("stop", () => {
   it("ends a run that finds no lower loss, with a save; it goes on with more patience alone", async () => {
     const run = join(folder, "patience");
-    const stop = ["--stop.patience=2", "--stop.minDelta=100"]; // no loss is lower by so much than the first
+    const stop = ["--logEvery=4", "--stop.patience=2", "--stop.minDelta=100"]; // no loss is lower by so much than the first
     const whole = await terse(train("--steps=40", ...stop, "--save.every=0", "--out", run));
     expect([whole.code, whole.err]).toEqual([0, ""]);
     expect(whole.out).toMatch(
@@ -62,6 +62,11 @@ describe("stop", () => {
     );
     expect(whole.out).toMatch(/^resume: .* --stop\.patience=4$/m);
     expect(saves(run)).toEqual(["step-6"]);
+    const lines = readFileSync(join(run, "metrics.jsonl"), "utf8").trimEnd().split("\n");
+    const timed = lines
+      .map((line) => JSON.parse(line) as Record<string, number>)
+      .filter((line) => line["step_seconds"]);
+    expect(timed.map(({ step }) => step)).toContain(5); // the last one, which logEvery alone leaves out
     const auto = await terse(train("--steps=40", ...stop, "--save.every=0", "--out", run, "--resume=auto"));
     expect([auto.code, auto.err]).toEqual([0, ""]);
     expect(auto.out).toMatch(/^ends after 6 steps/m);

@@ -117,8 +117,8 @@ export class Journal implements AsyncDisposable {
       this.#since.exposed += report.exposedSeconds;
       this.#since.bytes += report.bytes;
       this.#since.rounds += Number(report.round !== undefined);
-      const mayBeLast = step + 1 === steps || (stop && evaluate.every > 0 && (step + 1) % evaluate.every === 0);
-      this.#lineIsDue ||= step % logEvery === 0 || mayBeLast === true;
+      const mayStop = stop !== undefined && evaluate.every > 0 && (step + 1) % evaluate.every === 0;
+      this.#lineIsDue ||= step % logEvery === 0 || step + 1 === steps || mayStop;
       if (!this.#lineIsDue || !meets) return this.#moved(step);
 
       this.#lineIsDue = false;
