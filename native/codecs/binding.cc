@@ -352,16 +352,6 @@ CudaLibrary cuda;
 
 const terse_codec_cuda& cuda_codec_of(const Napi::CallbackInfo& info) { return *static_cast<const terse_codec_cuda*>(info.Data()); }
 
-// The first array of a call: sets n and the device, which all others must share.
-float* device_floats_of(const Napi::Value& value, const char* what, size_t& n, int& device) {
-    const BufferView memory = terse::buffer_of(value, what);
-    if (memory.dtype != DType::f32) throw Napi::TypeError::New(value.Env(), std::string(what) + ": expected f32, got " + terse::name_of(memory.dtype));
-    if (memory.cuda < 0)
-        throw Napi::TypeError::New(value.Env(), std::string(what) + ": is not on a GPU, where this kernel runs; move all arrays of the call to one device");
-    n = memory.length, device = memory.cuda;
-    return static_cast<float*>(memory.data);
-}
-
 void throw_unless_on_device(Napi::Env env, terse_codec_status status) {
     if (status == TERSE_CODEC_UNAVAILABLE) throw Napi::Error::New(env, std::string("CUDA: ") + cuda.error());
     throw_unless_ok(env, status);
@@ -376,7 +366,7 @@ Napi::Value cuda_encode(const Napi::CallbackInfo& info) {
     const terse_codec_cuda& codec = cuda_codec_of(info);
     size_t n, bad = 0;
     int device;
-    const float* x = device_floats_of(info[1], "x", n, device);
+    const float* x = terse::device_floats_of(info[1], "x", n, device);
     const Options options(options_of(info, 2), options_of(info, 3), n);
     const size_t bytes = wire_bytes_of(info.Env(), *codec.definition, n, options);
     uint8_t* wire = bytes_of(info[0], "wire", bytes);
@@ -388,8 +378,8 @@ Napi::Value cuda_encode_with_feedback(const Napi::CallbackInfo& info) {
     const terse_codec_cuda& codec = cuda_codec_of(info);
     size_t n, length, bad = 0;
     int device, other;
-    const float* x = device_floats_of(info[1], "x", n, device);
-    float* error = device_floats_of(info[2], "error", length, other);
+    const float* x = terse::device_floats_of(info[1], "x", n, device);
+    float* error = terse::device_floats_of(info[2], "error", length, other);
     if (length != n) throw Napi::RangeError::New(info.Env(), "error: expected " + std::to_string(n) + " floats, got " + std::to_string(length));
     if (other != device)
         throw Napi::TypeError::New(info.Env(), "error: is on cuda:" + std::to_string(other) + ", and x on cuda:" + std::to_string(device) + "; move all arrays of the call to one device");
@@ -405,7 +395,7 @@ Napi::Value cuda_decode(const Napi::CallbackInfo& info) {
     const terse_codec_cuda& codec = cuda_codec_of(info);
     size_t n;
     int device;
-    float* to = device_floats_of(info[0], "sum", n, device);
+    float* to = terse::device_floats_of(info[0], "sum", n, device);
     const Options options(options_of(info, 2), options_of(info, 3), n);
     const size_t bytes = wire_bytes_of(info.Env(), *codec.definition, n, options);
     const uint8_t* wire = bytes_of(info[1], "wire", bytes);
@@ -418,7 +408,7 @@ Napi::Value cuda_scales(const Napi::CallbackInfo& info) {
     size_t n, count, bad = 0;
     int device;
     float* scales = floats_of(info[0], "scales", count);
-    const float* x = device_floats_of(info[1], "x", n, device);
+    const float* x = terse::device_floats_of(info[1], "x", n, device);
     const Options options(options_of(info, 2));
     const terse_codec_status status = cuda.scales(&cuda_codec_of(info), device, scales, count, x, n, &options.c, &bad);
     return accepted_on_device(info.Env(), status, n, bad);

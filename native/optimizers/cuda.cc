@@ -9,16 +9,6 @@
 
 namespace {
 
-// The first array of a call: sets n and the device, which all others must share.
-float* first_device_floats(const Napi::Value& value, const char* what, size_t& n, int& device) {
-    const BufferView buffer = terse::buffer_of(value, what);
-    if (buffer.dtype != DType::f32) throw Napi::TypeError::New(value.Env(), std::string(what) + ": expected f32, got " + terse::name_of(buffer.dtype));
-    if (buffer.cuda < 0)
-        throw Napi::TypeError::New(value.Env(), std::string(what) + ": is not on a GPU, where this kernel runs; move all arrays of the call to one device");
-    n = buffer.length, device = buffer.cuda;
-    return static_cast<float*>(buffer.data);
-}
-
 void throw_unless_same(Napi::Env env, const char* what, int on, int device) {
     if (on != device)
         throw Napi::TypeError::New(env, std::string(what) + ": is on cuda:" + std::to_string(on) + ", and the first array of this call on cuda:" + std::to_string(device) + "; move all arrays of the call to one device");
@@ -27,7 +17,7 @@ void throw_unless_same(Napi::Env env, const char* what, int on, int device) {
 float* device_floats(const Napi::Value& value, const char* what, size_t n, int device) {
     size_t length;
     int on;
-    float* const floats = first_device_floats(value, what, length, on);
+    float* const floats = terse::device_floats_of(value, what, length, on);
     if (length != n) throw_length(value.Env(), what, length, n, "floats, as many as the first array has");
     throw_unless_same(value.Env(), what, on, device);
     return floats;
@@ -44,7 +34,7 @@ Napi::Value number(const Napi::CallbackInfo& info, double value) { return Napi::
 Napi::Value vote(const Napi::CallbackInfo& info) {
     size_t n, accepted = 0;
     int device;
-    float* m = first_device_floats(info[1], "m", n, device);
+    float* m = terse::device_floats_of(info[1], "m", n, device);
     const float* g = device_floats(info[2], "g", n, device);
     uint8_t* wire = packed_signs_of(info[0], "wire", n);
     const terse_lion_options options = lion_vote_options_of(options_of(info, 3));
@@ -55,7 +45,7 @@ Napi::Value vote(const Napi::CallbackInfo& info) {
 void mix(const Napi::CallbackInfo& info) {
     size_t n;
     int device;
-    float* c = first_device_floats(info[0], "c", n, device);
+    float* c = terse::device_floats_of(info[0], "c", n, device);
     float* m = device_floats(info[1], "m", n, device);
     const float* g = device_floats(info[2], "g", n, device);
     const terse_lion_options options = lion_mix_options_of(options_of(info, 3));
@@ -65,7 +55,7 @@ void mix(const Napi::CallbackInfo& info) {
 Napi::Value step(const Napi::CallbackInfo& info) {
     size_t n, accepted = 0;
     int device;
-    float* theta = first_device_floats(info[0], "θ", n, device);
+    float* theta = terse::device_floats_of(info[0], "θ", n, device);
     float* m = device_floats(info[1], "m", n, device);
     const float* g = device_floats(info[2], "g", n, device);
     const terse_lion_options options = lion_step_options_of(options_of(info, 3));
@@ -76,7 +66,7 @@ Napi::Value step(const Napi::CallbackInfo& info) {
 void apply_signs(const Napi::CallbackInfo& info) {
     size_t n;
     int device;
-    float* theta = first_device_floats(info[0], "θ", n, device);
+    float* theta = terse::device_floats_of(info[0], "θ", n, device);
     const uint8_t* wire = packed_signs_of(info[1], "wire", n);
     const Change change(options_of(info, 2));
     throw_unless_ok(info, table_of(info).apply_signs(device, theta, wire, n, change.keep, change.scale));
@@ -85,7 +75,7 @@ void apply_signs(const Napi::CallbackInfo& info) {
 void apply_ternary(const Napi::CallbackInfo& info) {
     size_t n;
     int device;
-    float* theta = first_device_floats(info[0], "θ", n, device);
+    float* theta = terse::device_floats_of(info[0], "θ", n, device);
     const uint8_t* plus = packed_signs_of(info[1], "plus", n);
     const uint8_t* nonzero = packed_signs_of(info[2], "nonzero", n);
     const Change change(options_of(info, 3));
@@ -95,7 +85,7 @@ void apply_ternary(const Napi::CallbackInfo& info) {
 void apply_tally(const Napi::CallbackInfo& info) {
     size_t n;
     int device;
-    float* theta = first_device_floats(info[0], "θ", n, device);
+    float* theta = terse::device_floats_of(info[0], "θ", n, device);
     const double ranks = ranks_of(info[2]);
     const std::vector<const uint8_t*> planes = planes_of(info[1], ranks, n);
     const Change change(options_of(info, 3));
@@ -105,7 +95,7 @@ void apply_tally(const Napi::CallbackInfo& info) {
 Napi::Value adamw_step(const Napi::CallbackInfo& info) {
     size_t n, accepted = 0;
     int device;
-    float* theta = first_device_floats(info[0], "θ", n, device);
+    float* theta = terse::device_floats_of(info[0], "θ", n, device);
     float* m = device_floats(info[1], "m", n, device);
     float* v = device_floats(info[2], "v", n, device);
     const float* g = device_floats(info[3], "g", n, device);
@@ -117,7 +107,7 @@ Napi::Value adamw_step(const Napi::CallbackInfo& info) {
 Napi::Value sgd_step(const Napi::CallbackInfo& info) {
     size_t n, accepted = 0;
     int device;
-    float* theta = first_device_floats(info[0], "θ", n, device);
+    float* theta = terse::device_floats_of(info[0], "θ", n, device);
     float* m = info[1].IsUndefined() ? nullptr : device_floats(info[1], "m", n, device);
     const float* g = device_floats(info[2], "g", n, device);
     const terse_sgd_options options = sgd_options_of(options_of(info, 3));
@@ -128,7 +118,7 @@ Napi::Value sgd_step(const Napi::CallbackInfo& info) {
 Napi::Value accumulate(const Napi::CallbackInfo& info) {
     size_t n, accepted = 0;
     int device;
-    float* m = first_device_floats(info[0], "m", n, device);
+    float* m = terse::device_floats_of(info[0], "m", n, device);
     float* v = device_floats(info[1], "v", n, device);
     const float* g = device_floats(info[2], "g", n, device);
     const terse_moments_options options = moments_options_of(options_of(info, 3));
@@ -139,7 +129,7 @@ Napi::Value accumulate(const Napi::CallbackInfo& info) {
 Napi::Value squares(const Napi::CallbackInfo& info) {
     size_t n;
     int device;
-    const float* theta = first_device_floats(info[0], "θ", n, device);
+    const float* theta = terse::device_floats_of(info[0], "θ", n, device);
     const float* m = device_floats(info[1], "m", n, device);
     const float* v = device_floats(info[2], "v", n, device);
     const terse_adam_update update = adam_update_of(options_of(info, 3));
@@ -151,7 +141,7 @@ Napi::Value squares(const Napi::CallbackInfo& info) {
 void apply(const Napi::CallbackInfo& info) {
     size_t n;
     int device;
-    float* theta = first_device_floats(info[0], "θ", n, device);
+    float* theta = terse::device_floats_of(info[0], "θ", n, device);
     const float* m = device_floats(info[1], "m", n, device);
     const float* v = device_floats(info[2], "v", n, device);
     const Napi::Object given = options_of(info, 3);
@@ -163,7 +153,7 @@ Napi::Value refresh(const Napi::CallbackInfo& info) {
     size_t n;
     int device;
     float most = 0;
-    float* fresh = first_device_floats(info[0], "fresh", n, device);
+    float* fresh = terse::device_floats_of(info[0], "fresh", n, device);
     const float* frozen = device_floats(info[1], "frozen", n, device);
     const float* m = device_floats(info[2], "m", n, device);
     const float* last = device_floats(info[3], "last", n, device);
@@ -175,10 +165,10 @@ Napi::Value refresh(const Napi::CallbackInfo& info) {
 void low_rank_add(const Napi::CallbackInfo& info) {
     size_t floats_of_x, floats_of_p, floats_of_q;
     int device, other;
-    float* x = first_device_floats(info[0], "x", floats_of_x, device);
-    const float* p = first_device_floats(info[1], "p", floats_of_p, other);
+    float* x = terse::device_floats_of(info[0], "x", floats_of_x, device);
+    const float* p = terse::device_floats_of(info[1], "p", floats_of_p, other);
     throw_unless_same(info.Env(), "p", other, device);
-    const float* q = first_device_floats(info[2], "q", floats_of_q, other);
+    const float* q = terse::device_floats_of(info[2], "q", floats_of_q, other);
     throw_unless_same(info.Env(), "q", other, device);
     const Napi::Object given = options_of(info, 3);
     const Change change(given);
@@ -190,7 +180,7 @@ void low_rank_add(const Napi::CallbackInfo& info) {
 void low_rank_normalize(const Napi::CallbackInfo& info) {
     size_t floats;
     int device;
-    float* columns = first_device_floats(info[1], "columns", floats, device);
+    float* columns = terse::device_floats_of(info[1], "columns", floats, device);
     float* q = device_floats(info[0], "q", floats, device);
     const Napi::Object given = options_of(info, 2);
     const size_t r = rank_of(given), n = rows_of(info.Env(), "columns", floats, r);
@@ -201,7 +191,7 @@ Napi::Value sum_of_squares(const Napi::CallbackInfo& info) {
     size_t n;
     int device;
     double sum = 0;
-    const float* x = first_device_floats(info[0], "x", n, device);
+    const float* x = terse::device_floats_of(info[0], "x", n, device);
     throw_unless_ok(info, table_of(info).sum_of_squares(device, x, n, &sum));
     return number(info, sum);
 }
@@ -210,7 +200,7 @@ Napi::Value fingerprint(const Napi::CallbackInfo& info) {
     size_t n;
     int device;
     uint64_t print = 0;
-    const float* x = first_device_floats(info[0], "x", n, device);
+    const float* x = terse::device_floats_of(info[0], "x", n, device);
     throw_unless_ok(info, table_of(info).fingerprint(device, x, n, &print));
     return Napi::BigInt::New(info.Env(), print);
 }

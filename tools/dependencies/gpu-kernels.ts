@@ -1,6 +1,6 @@
 /** The libraries with the kernels for GPUs, which the addons of codecs and optimizers open (docs/how-to/train-on-gpus.md). */
 import { createHash } from "node:crypto";
-import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, globSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { type Environment, variables } from "../environment.ts";
 import { withLock } from "../lock.ts";
@@ -38,7 +38,7 @@ const stampFile = (part: Part) => join(folderOf(part), "terse-stamp.json");
 
 /** What the library is built from. */
 function stampOf(part: Part, nvcc: string, gpus: string): string {
-  const sources = [...sourcesOf(part), "native/cuda/kernels.cuh", "native/cuda/packed_signs.cuh"];
+  const sources = [...sourcesOf(part), ...globSync("native/cuda/*.cuh", { cwd: root }).sort()];
   const hash = createHash("sha256").update(JSON.stringify([fileIdentity(nvcc), gpus, hashFiles(root, sources)]));
   return JSON.stringify(hash.digest("hex"));
 }

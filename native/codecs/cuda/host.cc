@@ -4,33 +4,18 @@
 #include <mutex>
 
 #include "launch.cuh"
+#include "scratch.cuh"
 #include "shared/scale-groups/scale_groups.h"
 
 namespace {
-constexpr int MAX_DEVICES = 64;
 constexpr size_t LINE = 256;
-constexpr cudaStream_t STREAM = nullptr;  // the default stream, which libtorch uses too
 
 size_t lines(size_t bytes) { return (bytes + LINE - 1) / LINE * LINE; }
 
-// One scratch buffer per device, and one of pinned memory of the host, from which wires are copied several times as fast
-// as from other memory. They grow and are never freed.
 std::mutex one_at_a_time;
-struct scratch { uint8_t *at; size_t bytes; } scratches[MAX_DEVICES], pinned;
 
-cudaError_t scratch_of(int device, size_t bytes, uint8_t **at) {
-    if (device < 0 || device >= MAX_DEVICES) return cudaErrorInvalidDevice;
-    cudaError_t error = cudaSetDevice(device);
-    scratch &s = scratches[device];
-    if (error == cudaSuccess && s.bytes < bytes) {
-        error = cudaFree(s.at);  // waits until no kernel uses it
-        s = {};
-        if (error == cudaSuccess) error = cudaMalloc(&s.at, bytes);
-        if (error == cudaSuccess) s.bytes = bytes;
-    }
-    *at = s.at;
-    return error;
-}
+// Memory of the host from which wires are copied several times as fast as from other memory. It grows and is never freed.
+scratch pinned;
 
 // Null where the system gives no such memory: a wire is then copied from where it is.
 uint8_t *pinned_of(size_t bytes) {

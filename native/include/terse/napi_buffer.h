@@ -61,4 +61,14 @@ inline BufferView buffer_of(const Napi::Value& value, const char* what) {
     throw Napi::TypeError::New(env, std::string(what) + ": expected a typed array, or an object with pointer, length, dtype and device");
 }
 
+// Floats on a CUDA device: the first ones of a call, which set n and the device that all others must share.
+inline float* device_floats_of(const Napi::Value& value, const char* what, size_t& n, int& device) {
+    const BufferView memory = buffer_of(value, what);
+    if (memory.dtype != DType::f32) throw Napi::TypeError::New(value.Env(), std::string(what) + ": expected f32, got " + name_of(memory.dtype));
+    if (memory.cuda < 0)
+        throw Napi::TypeError::New(value.Env(), std::string(what) + ": is not on a GPU, where this kernel runs; move all arrays of the call to one device");
+    n = memory.length, device = memory.cuda;
+    return static_cast<float*>(memory.data);
+}
+
 }  // namespace terse

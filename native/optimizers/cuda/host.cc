@@ -10,11 +10,9 @@
 #include "../moments/moments.cuh"
 #include "../reductions/reductions.cuh"
 #include "../sgd/sgd.cuh"
+#include "scratch.cuh"
 
 namespace {
-constexpr int MAX_DEVICES = 64;
-constexpr cudaStream_t STREAM = nullptr;  // the default stream, which libtorch uses too
-
 cudaError_t last_error = cudaSuccess;
 
 terse_optimizer_status status_of(cudaError_t error) {
@@ -22,24 +20,6 @@ terse_optimizer_status status_of(cudaError_t error) {
     cudaGetLastError();  // clears CUDA's own record, so that no later call reports this error again
     last_error = error;
     return TERSE_OPTIMIZER_UNAVAILABLE;
-}
-
-// One scratch buffer per device. It grows and is never freed. Work in the stream runs in order, so the next call may
-// overwrite it.
-struct scratch { uint8_t *at; size_t bytes; } scratches[MAX_DEVICES];
-
-cudaError_t scratch_of(int device, size_t bytes, uint8_t **at) {
-    if (device < 0 || device >= MAX_DEVICES) return cudaErrorInvalidDevice;
-    cudaError_t error = cudaSetDevice(device);
-    scratch &s = scratches[device];
-    if (error == cudaSuccess && s.bytes < bytes) {
-        error = cudaFree(s.at);  // waits until no kernel uses it
-        s = {};
-        if (error == cudaSuccess) error = cudaMalloc(&s.at, bytes);
-        if (error == cudaSuccess) s.bytes = bytes;
-    }
-    *at = s.at;
-    return error;
 }
 
 size_t bytes_of_signs(size_t n) { return n / 8 + (n % 8 != 0); }
