@@ -34,7 +34,8 @@ __attribute__((constructor)) void adopt_streams() {
     // The index of this facet in every locale, 0 until its first use. With another index std::regex does not find its
     // character classes.
     std::locale::id& original = std::ctype<char>::id;
-    if (const void* copy = program_symbol("_ZNSt5ctypeIcE2idE"); copy && is_zero(&original, sizeof original)) std::memcpy(static_cast<void*>(&original), copy, sizeof original);
+    if (const void* copy = program_symbol("_ZNSt5ctypeIcE2idE"); copy && is_zero(&original, sizeof original))
+        std::memcpy(static_cast<void*>(&original), copy, sizeof original);
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 import { delimiter, dirname } from "node:path";
 import type { Arm } from "./dependencies/arm.ts";
+import type { Formatters } from "./dependencies/formatters.ts";
 import type { Gloo } from "./dependencies/gloo.ts";
 import type { Libtorch } from "./dependencies/libtorch.ts";
 import type { Mpi } from "./dependencies/mpi.ts";
@@ -21,6 +22,7 @@ export interface Environment {
   arm?: Arm;
   armMissing?: string;
   nvccMissing?: string;
+  formatters?: Formatters;
   slurm?: Slurm;
   slurmMissing?: string;
 }

@@ -34,11 +34,12 @@ const commands: Record<string, () => Promise<void>> = {
     process.execve!(process.execPath, argv, process.env as Record<string, string>);
   },
   check: async () => {
-    if (!(await check(variables(await setUp(steps, ["packages"]))))) process.exitCode = 1;
+    const environment = await setUp(steps, ["packages", "formatters"]);
+    if (!(await check(environment, { write: args.includes("--write") }))) process.exitCode = 1;
   },
   build: async () => {
     const environment = await setUp(steps, toRun);
-    if (!(await build(variables(environment)))) process.exitCode = 1;
+    if (!(await build(environment))) process.exitCode = 1;
   },
   release: async () => {
     const out = await steps.check("release", () => releaseFolder(args));
@@ -75,7 +76,7 @@ const commands: Record<string, () => Promise<void>> = {
 
 /** The switches of commands that take nothing else. */
 const switches: Record<string, Record<string, "switch">> = {
-  check: {},
+  check: { write: "switch" },
   build: {},
   doctor: { json: "switch" },
   setup: {},

@@ -19,15 +19,20 @@ using terse::BufferView;
 
 BufferView buffer_of(const Napi::Value& value, const char* what, DType dtype) {
     const BufferView memory = terse::buffer_of(value, what);
-    if (memory.dtype != dtype) throw Napi::TypeError::New(value.Env(), std::string(what) + ": expected " + terse::name_of(dtype) + ", got " + terse::name_of(memory.dtype));
-    if (!memory.on_cpu) throw Napi::TypeError::New(value.Env(), std::string(what) + ": this codec runs on the CPU, and the memory is on another device");
+    if (memory.dtype != dtype)
+        throw Napi::TypeError::New(value.Env(), std::string(what) + ": expected " + terse::name_of(dtype) + ", got " +
+                                                    terse::name_of(memory.dtype));
+    if (!memory.on_cpu)
+        throw Napi::TypeError::New(
+            value.Env(), std::string(what) + ": this codec runs on the CPU, and the memory is on another device");
     return memory;
 }
 
 uint8_t* bytes_of(const Napi::Value& value, const char* what, size_t length) {
     const BufferView memory = buffer_of(value, what, DType::u8);
     if (memory.length != length)
-        throw Napi::RangeError::New(value.Env(), std::string(what) + ": expected " + std::to_string(length) + " bytes, got " + std::to_string(memory.length));
+        throw Napi::RangeError::New(value.Env(), std::string(what) + ": expected " + std::to_string(length) +
+                                                     " bytes, got " + std::to_string(memory.length));
     return static_cast<uint8_t*>(memory.data);
 }
 
@@ -40,7 +45,9 @@ float* floats_of(const Napi::Value& value, const char* what, size_t& n) {
 float* so_many_floats_of(const Napi::Value& value, const char* what, size_t expected) {
     size_t n;
     float* floats = floats_of(value, what, n);
-    if (n != expected) throw Napi::RangeError::New(value.Env(), std::string(what) + ": expected " + std::to_string(expected) + " floats, got " + std::to_string(n));
+    if (n != expected)
+        throw Napi::RangeError::New(value.Env(), std::string(what) + ": expected " + std::to_string(expected) +
+                                                     " floats, got " + std::to_string(n));
     return floats;
 }
 
@@ -81,7 +88,8 @@ void read(const Napi::Object& from, const char* name, Read take) {
 
 uint32_t small_of(const Napi::Value& value, const char* what) {
     const size_t count = count_of(value, what);
-    if (count > UINT32_MAX) throw Napi::RangeError::New(value.Env(), std::string(what) + ": expected at most 4294967295");
+    if (count > UINT32_MAX)
+        throw Napi::RangeError::New(value.Env(), std::string(what) + ": expected at most 4294967295");
     return static_cast<uint32_t>(count);
 }
 
@@ -110,9 +118,15 @@ struct Options {
         read(parameters, "width", [&](auto& value, auto* name) { c.width = small_of(value, name); });
         read(parameters, "ranks", [&](auto& value, auto* name) { c.ranks = small_of(value, name); });
         read(parameters, "unscaled", [&](auto& value, auto*) { c.unscaled = value.ToBoolean(); });
-        read(parameters, "levels", [&](auto& value, auto* name) { c.levels = static_cast<terse_levels>(word_of(value, name, {"uniform", "without-zero", "logarithmic"})); });
-        read(parameters, "indices", [&](auto& value, auto* name) { c.indices = static_cast<terse_indices>(word_of(value, name, {"fixed", "elias-fano"})); });
-        read(parameters, "values", [&](auto& value, auto* name) { c.values = static_cast<terse_values>(word_of(value, name, {"f32", "f16", "2bit", "sign"})); });
+        read(parameters, "levels", [&](auto& value, auto* name) {
+            c.levels = static_cast<terse_levels>(word_of(value, name, {"uniform", "without-zero", "logarithmic"}));
+        });
+        read(parameters, "indices", [&](auto& value, auto* name) {
+            c.indices = static_cast<terse_indices>(word_of(value, name, {"fixed", "elias-fano"}));
+        });
+        read(parameters, "values", [&](auto& value, auto* name) {
+            c.values = static_cast<terse_values>(word_of(value, name, {"f32", "f16", "2bit", "sign"}));
+        });
         read(parameters, "dimensions", [&](auto& value, auto* name) { c.dimensions = small_of(value, name); });
         read(parameters, "side", [&](auto& value, auto* name) { c.side = small_of(value, name); });
         read(parameters, "block", [&](auto& value, auto* name) { c.block = count_of(value, name); });
@@ -122,11 +136,13 @@ struct Options {
             c.clip = value.template As<Napi::Number>().FloatValue();
         });
         read(parameters, "segments", [&](auto& value, auto* name) {
-            if (!value.IsArray()) throw Napi::TypeError::New(value.Env(), std::string(name) + ": expected an array of lengths");
+            if (!value.IsArray())
+                throw Napi::TypeError::New(value.Env(), std::string(name) + ": expected an array of lengths");
             const auto lengths = value.template As<Napi::Array>();
             size_t end = 0;
             segments.reserve(lengths.Length() + 1);
-            for (uint32_t i = 0; i < lengths.Length(); i++) segments.push_back(end += count_of(lengths.Get(i), "segments"));
+            for (uint32_t i = 0; i < lengths.Length(); i++)
+                segments.push_back(end += count_of(lengths.Get(i), "segments"));
             c.segments = segments.data();  // not null: reserved
             c.segment_count = lengths.Length();
         });
@@ -163,7 +179,8 @@ size_t wire_bytes_of(const Napi::Env env, const terse_codec& codec, size_t n, co
 
 Napi::Value wire_bytes(const Napi::CallbackInfo& info) {
     const Options options(options_of(info, 1));
-    return Napi::Number::New(info.Env(), static_cast<double>(wire_bytes_of(info.Env(), codec_of(info), count_of(info[0], "n"), options)));
+    return Napi::Number::New(
+        info.Env(), static_cast<double>(wire_bytes_of(info.Env(), codec_of(info), count_of(info[0], "n"), options)));
 }
 
 // The index of the element that was refused, n where none was.
@@ -186,7 +203,8 @@ Napi::Value encode(const Napi::CallbackInfo& info) {
 struct Wires {
     std::vector<uint8_t*> pointers;
     Wires(const Napi::Value& value, const char* what, size_t length, bool may_be_null = false) {
-        if (!value.IsArray()) throw Napi::TypeError::New(value.Env(), std::string(what) + ": expected an array of Uint8Array");
+        if (!value.IsArray())
+            throw Napi::TypeError::New(value.Env(), std::string(what) + ": expected an array of Uint8Array");
         const auto array = value.As<Napi::Array>();
         for (uint32_t i = 0; i < array.Length(); i++) {
             const Napi::Value wire = array.Get(i);
@@ -209,7 +227,8 @@ Napi::Value encode_with_feedback(const Napi::CallbackInfo& info) {
     const Options options(options_of(info, 3), options_of(info, 4), n);
     const size_t bytes = wire_bytes_of(info.Env(), codec, n, options);
     uint8_t* wire = bytes_of(info[0], "wire", bytes);
-    const terse_codec_status status = terse_codec_encode_with_feedback(&codec, wire, bytes, x, error, n, &options.c, &bad);
+    const terse_codec_status status = terse_codec_encode_with_feedback(&codec, wire, bytes, x, error, n, &options.c,
+                                                                       &bad);
     return accepted(info.Env(), status, n, bad);
 }
 
@@ -221,8 +240,8 @@ Napi::Value encode_sum_with_feedback(const Napi::CallbackInfo& info) {
     const size_t bytes = wire_bytes_of(info.Env(), codec, n, options);
     uint8_t* wire = bytes_of(info[0], "wire", bytes);
     const Wires wires(info[1], "wires", bytes);
-    const terse_codec_status status =
-        terse_codec_encode_sum_with_feedback(&codec, wire, bytes, wires.pointers.data(), wires.pointers.size(), error, n, &options.c, &bad);
+    const terse_codec_status status = terse_codec_encode_sum_with_feedback(
+        &codec, wire, bytes, wires.pointers.data(), wires.pointers.size(), error, n, &options.c, &bad);
     return status == TERSE_CODEC_BAD_WIRE ? Napi::Number::New(info.Env(), -1) : accepted(info.Env(), status, n, bad);
 }
 
@@ -242,7 +261,8 @@ Napi::Value encode_momentum(const Napi::CallbackInfo& info) {
     const terse_momentum weights = {float_of(call, "keep"), float_of(call, "add"), float_of(call, "sent")};
     const size_t bytes = wire_bytes_of(info.Env(), codec, n, options);
     uint8_t* wire = bytes_of(info[0], "wire", bytes);
-    const terse_codec_status status = terse_codec_encode_momentum(&codec, wire, bytes, m, g, error, n, &weights, &options.c, &bad);
+    const terse_codec_status status = terse_codec_encode_momentum(&codec, wire, bytes, m, g, error, n, &weights,
+                                                                  &options.c, &bad);
     return accepted(info.Env(), status, n, bad);
 }
 
@@ -255,8 +275,9 @@ Napi::Value encode_sum(const Napi::CallbackInfo& info) {
     const size_t bytes = wire_bytes_of(info.Env(), codec, n, options);
     uint8_t* wire = bytes_of(info[0], "wire", bytes);
     const Wires wires(info[1], "wires", bytes);
-    const terse_codec_status status =
-        terse_codec_encode_sum(&codec, wire, bytes, wires.pointers.data(), wires.pointers.size(), error, n, float_of(call, "sent"), &options.c, &bad);
+    const terse_codec_status status = terse_codec_encode_sum(&codec, wire, bytes, wires.pointers.data(),
+                                                             wires.pointers.size(), error, n, float_of(call, "sent"),
+                                                             &options.c, &bad);
     return status == TERSE_CODEC_BAD_WIRE ? Napi::Number::New(info.Env(), -1) : accepted(info.Env(), status, n, bad);
 }
 
@@ -298,7 +319,8 @@ void majority_or_zero(const Napi::CallbackInfo& info) {
     uint8_t* plus = bytes_of(info[0], "plus", n / 8 + (n % 8 != 0));
     uint8_t* nonzero = bytes_of(info[1], "nonzero", n / 8 + (n % 8 != 0));
     const Wires votes(info[2], "votes", bytes_of_bits(n), may_be_absent);
-    throw_unless_ok(info.Env(), vote_of(info).majority_or_zero(plus, nonzero, votes.pointers.data(), votes.pointers.size(), n));
+    throw_unless_ok(info.Env(),
+                    vote_of(info).majority_or_zero(plus, nonzero, votes.pointers.data(), votes.pointers.size(), n));
 }
 
 void tally(const Napi::CallbackInfo& info) {
@@ -306,13 +328,18 @@ void tally(const Napi::CallbackInfo& info) {
     const Wires planes(info[0], "planes", bytes_of_bits(n)), votes(info[1], "votes", bytes_of_bits(n), may_be_absent);
     const size_t needed = terse_vote_planes(votes.pointers.size());
     if (planes.pointers.size() != needed)
-        throw Napi::RangeError::New(info.Env(), "planes: a count of " + std::to_string(votes.pointers.size()) + " votes takes " + std::to_string(needed) + " planes, not " + std::to_string(planes.pointers.size()));
-    throw_unless_ok(info.Env(), vote_of(info).tally(planes.pointers.data(), votes.pointers.data(), votes.pointers.size(), n));
+        throw Napi::RangeError::New(info.Env(), "planes: a count of " + std::to_string(votes.pointers.size()) +
+                                                    " votes takes " + std::to_string(needed) + " planes, not " +
+                                                    std::to_string(planes.pointers.size()));
+    throw_unless_ok(info.Env(),
+                    vote_of(info).tally(planes.pointers.data(), votes.pointers.data(), votes.pointers.size(), n));
 }
 
 // The tables are static constants, so a bare pointer is all that a method needs to carry.
 template <typename Table>
-void* data_of(const Table* table) { return const_cast<Table*>(table); }
+void* data_of(const Table* table) {
+    return const_cast<Table*>(table);
+}
 
 Napi::Value codecs(const Napi::CallbackInfo& info) {
     const Napi::Env env = info.Env();
@@ -324,8 +351,10 @@ Napi::Value codecs(const Napi::CallbackInfo& info) {
         object["implementation"] = codec->implementation;
         object["wireBytes"] = Napi::Function::New<wire_bytes>(env, "wireBytes", data_of(codec));
         object["encode"] = Napi::Function::New<encode>(env, "encode", data_of(codec));
-        object["encodeWithFeedback"] = Napi::Function::New<encode_with_feedback>(env, "encodeWithFeedback", data_of(codec));
-        object["encodeSumWithFeedback"] = Napi::Function::New<encode_sum_with_feedback>(env, "encodeSumWithFeedback", data_of(codec));
+        object["encodeWithFeedback"] = Napi::Function::New<encode_with_feedback>(env, "encodeWithFeedback",
+                                                                                 data_of(codec));
+        object["encodeSumWithFeedback"] = Napi::Function::New<encode_sum_with_feedback>(env, "encodeSumWithFeedback",
+                                                                                        data_of(codec));
         object["decodeAdd"] = Napi::Function::New<decode_by<terse_codec_decode_add>>(env, "decodeAdd", data_of(codec));
         object["decode"] = Napi::Function::New<decode_by<terse_codec_decode>>(env, "decode", data_of(codec));
         if (codec->encode_momentum) {
@@ -350,7 +379,9 @@ struct CudaLibrary {
 
 CudaLibrary cuda;
 
-const terse_codec_cuda& cuda_codec_of(const Napi::CallbackInfo& info) { return *static_cast<const terse_codec_cuda*>(info.Data()); }
+const terse_codec_cuda& cuda_codec_of(const Napi::CallbackInfo& info) {
+    return *static_cast<const terse_codec_cuda*>(info.Data());
+}
 
 void throw_unless_on_device(Napi::Env env, terse_codec_status status) {
     if (status == TERSE_CODEC_UNAVAILABLE) throw Napi::Error::New(env, std::string("CUDA: ") + cuda.error());
@@ -380,9 +411,13 @@ Napi::Value cuda_encode_with_feedback(const Napi::CallbackInfo& info) {
     int device, other;
     const float* x = terse::device_floats_of(info[1], "x", n, device);
     float* error = terse::device_floats_of(info[2], "error", length, other);
-    if (length != n) throw Napi::RangeError::New(info.Env(), "error: expected " + std::to_string(n) + " floats, got " + std::to_string(length));
+    if (length != n)
+        throw Napi::RangeError::New(info.Env(),
+                                    "error: expected " + std::to_string(n) + " floats, got " + std::to_string(length));
     if (other != device)
-        throw Napi::TypeError::New(info.Env(), "error: is on cuda:" + std::to_string(other) + ", and x on cuda:" + std::to_string(device) + "; move all arrays of the call to one device");
+        throw Napi::TypeError::New(info.Env(), "error: is on cuda:" + std::to_string(other) +
+                                                   ", and x on cuda:" + std::to_string(device) +
+                                                   "; move all arrays of the call to one device");
     const Options options(options_of(info, 3), options_of(info, 4), n);
     const size_t bytes = wire_bytes_of(info.Env(), *codec.definition, n, options);
     uint8_t* wire = bytes_of(info[0], "wire", bytes);
@@ -416,7 +451,8 @@ Napi::Value cuda_scales(const Napi::CallbackInfo& info) {
 
 Napi::Value cuda_wire_bytes(const Napi::CallbackInfo& info) {
     const Options options(options_of(info, 1));
-    return Napi::Number::New(info.Env(), static_cast<double>(wire_bytes_of(info.Env(), *cuda_codec_of(info).definition, count_of(info[0], "n"), options)));
+    return Napi::Number::New(info.Env(), static_cast<double>(wire_bytes_of(info.Env(), *cuda_codec_of(info).definition,
+                                                                           count_of(info[0], "n"), options)));
 }
 
 // Every codec of the library at this path, as `codecs` lists those of the CPU.
@@ -426,8 +462,11 @@ Napi::Value open_cuda(const Napi::CallbackInfo& info) {
     void* const library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
     if (!library) throw Napi::Error::New(env, dlerror());
     const auto abi = reinterpret_cast<decltype(&terse_codecs_cuda_abi)>(dlsym(library, "terse_codecs_cuda_abi"));
-    if (!abi || abi() != TERSE_CODECS_CUDA_ABI) throw Napi::Error::New(env, path + " was built from another version of terse; build it again");
-    const auto find = [&](auto& function, const char* name) { function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(dlsym(library, name)); };
+    if (!abi || abi() != TERSE_CODECS_CUDA_ABI)
+        throw Napi::Error::New(env, path + " was built from another version of terse; build it again");
+    const auto find = [&](auto& function, const char* name) {
+        function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(dlsym(library, name));
+    };
     find(cuda.error, "terse_codecs_cuda_error");
     find(cuda.codec_at, "terse_codec_cuda_at");
     find(cuda.encode, "terse_codec_cuda_encode_to_host");
@@ -442,10 +481,12 @@ Napi::Value open_cuda(const Napi::CallbackInfo& info) {
         object["implementation"] = "cuda";
         object["wireBytes"] = Napi::Function::New<cuda_wire_bytes>(env, "wireBytes", data_of(codec));
         object["encode"] = Napi::Function::New<cuda_encode>(env, "encode", data_of(codec));
-        object["encodeWithFeedback"] = Napi::Function::New<cuda_encode_with_feedback>(env, "encodeWithFeedback", data_of(codec));
+        object["encodeWithFeedback"] = Napi::Function::New<cuda_encode_with_feedback>(env, "encodeWithFeedback",
+                                                                                      data_of(codec));
         object["decodeAdd"] = Napi::Function::New<cuda_decode<true>>(env, "decodeAdd", data_of(codec));
         object["decode"] = Napi::Function::New<cuda_decode<false>>(env, "decode", data_of(codec));
-        if (codec->definition->scales) object["scales"] = Napi::Function::New<cuda_scales>(env, "scales", data_of(codec));
+        if (codec->definition->scales)
+            object["scales"] = Napi::Function::New<cuda_scales>(env, "scales", data_of(codec));
         list[i] = object;
     }
     return list;
@@ -458,7 +499,9 @@ Napi::Value float_at(const Napi::CallbackInfo& info) {
     size_t n = memory.length;
     const float* x = on_device ? static_cast<const float*>(memory.data) : floats_of(info[0], "x", n);
     const size_t i = count_of(info[1], "i");
-    if (i >= n) throw Napi::RangeError::New(info.Env(), "i: expected less than " + std::to_string(n) + ", got " + std::to_string(i));
+    if (i >= n)
+        throw Napi::RangeError::New(info.Env(),
+                                    "i: expected less than " + std::to_string(n) + ", got " + std::to_string(i));
     float value = 0;
     if (on_device) throw_unless_on_device(info.Env(), cuda.float_at(memory.cuda, x + i, &value));
     else value = x[i];

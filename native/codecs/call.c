@@ -17,30 +17,48 @@ const char *terse_codec_sentence(terse_codec_status status) {
         case TERSE_CODEC_UNKNOWN: return "No codec has this name.";
         case TERSE_CODEC_UNAVAILABLE: return "This codec has no such implementation, or this machine cannot run it.";
         case TERSE_CODEC_BAD_RANKS: return "A vote takes 1 to 1024 ranks, not all of them absent.";
-        case TERSE_CODEC_BAD_ABI: return "The options are of another version of terse/codecs.h than this library: rebuild what calls it, and begin with TERSE_CODEC_OPTIONS.";
-        case TERSE_CODEC_BAD_LENGTH: return "The wire does not have the bytes that so many floats take: ask terse_codec_wire_bytes. No vector has more than 2^48.";
+        case TERSE_CODEC_BAD_ABI:
+            return "The options are of another version of terse/codecs.h than this library: rebuild what calls it, and "
+                   "begin with TERSE_CODEC_OPTIONS.";
+        case TERSE_CODEC_BAD_LENGTH:
+            return "The wire does not have the bytes that so many floats take: ask terse_codec_wire_bytes. No vector "
+                   "has more than 2^48.";
         case TERSE_CODEC_OVERLAP: return "Buffers of one call overlap: give each its own memory.";
         case TERSE_CODEC_MISALIGNED: return "A float pointer is no multiple of 4.";
         case TERSE_CODEC_NOT_FINITE: return "The floats hold a NaN or an infinity.";
         case TERSE_CODEC_DOES_NOT_FIT: return "The floats hold a number that this codec cannot write.";
-        case TERSE_CODEC_BAD_WIRE: return "No encoder writes such a wire: it was damaged, or written with other options.";
+        case TERSE_CODEC_BAD_WIRE:
+            return "No encoder writes such a wire: it was damaged, or written with other options.";
         case TERSE_CODEC_NOT_TAKEN: return "An option is set that this codec does not take.";
-        case TERSE_CODEC_BAD_ZERO: return "The sign of an exact zero, or of a tie, must be set: TERSE_ZERO_MINUS or TERSE_ZERO_PLUS.";
+        case TERSE_CODEC_BAD_ZERO:
+            return "The sign of an exact zero, or of a tie, must be set: TERSE_ZERO_MINUS or TERSE_ZERO_PLUS.";
         case TERSE_CODEC_BAD_BITS: return "This codec does not write that many bits per float.";
-        case TERSE_CODEC_BAD_WIDTH: return "This codec does not know fields of that width, or they are narrower than its bits.";
-        case TERSE_CODEC_TOO_MANY_RANKS: return "So many ranks times so many levels do not fit the field: ranks * (2^bits - 1), or ranks * 2 * side, must be at most 2^width - 1. Take wider fields or fewer bits.";
-        case TERSE_CODEC_BAD_SCALE_GROUPS: return "Scales go by block, or by segments, or by neither; segments are ends that rise to the number of floats, units one per scale group, and squares of a transform whole.";
+        case TERSE_CODEC_BAD_WIDTH:
+            return "This codec does not know fields of that width, or they are narrower than its bits.";
+        case TERSE_CODEC_TOO_MANY_RANKS:
+            return "So many ranks times so many levels do not fit the field: ranks * (2^bits - 1), or ranks * 2 * "
+                   "side, must be at most 2^width - 1. Take wider fields or fewer bits.";
+        case TERSE_CODEC_BAD_SCALE_GROUPS:
+            return "Scales go by block, or by segments, or by neither; segments are ends that rise to the number of "
+                   "floats, units one per scale group, and squares of a transform whole.";
         case TERSE_CODEC_BAD_K: return "k must be at least 1 and at most the number of floats that it chooses among.";
         case TERSE_CODEC_BAD_INDEX: return "index must be a multiple of 64.";
-        case TERSE_CODEC_BAD_SCALE: return "The scale must be finite, and units not negative and so small that the largest field is finite.";
-        case TERSE_CODEC_BAD_CHOICE: return "An option has a value that this codec does not know: one of unscaled, levels, dimensions, clip, indices, values, or of a block, ranks or units beside them.";
+        case TERSE_CODEC_BAD_SCALE:
+            return "The scale must be finite, and units not negative and so small that the largest field is finite.";
+        case TERSE_CODEC_BAD_CHOICE:
+            return "An option has a value that this codec does not know: one of unscaled, levels, dimensions, clip, "
+                   "indices, values, or of a block, ranks or units beside them.";
         case TERSE_FRAME_NOT_A_FRAME: return "These bytes are not a frame: they do not begin with \"TERS\".";
         case TERSE_FRAME_OTHER_VERSION: return "The frame is of another version than this library reads.";
         case TERSE_FRAME_CUT_SHORT: return "The frame is cut short: it says that it has more bytes than there are.";
         case TERSE_FRAME_DAMAGED: return "The frame is damaged: its checksum is not that of its bytes.";
         case TERSE_FRAME_BAD_HEADER: return "The frame's checksum is right, and its header says what no writer writes.";
-        case TERSE_CODEC_BAD_DECAY: return "The decay of an error must be more than 0 and at most 1: begin with TERSE_CODEC_OPTIONS, where it is 1.";
-        case TERSE_FRAME_NO_ROOM: return "The frame has more segments than there is room for: read again with room for options.segment_count.";
+        case TERSE_CODEC_BAD_DECAY:
+            return "The decay of an error must be more than 0 and at most 1: begin with TERSE_CODEC_OPTIONS, where it "
+                   "is 1.";
+        case TERSE_FRAME_NO_ROOM:
+            return "The frame has more segments than there is room for: read again with room for "
+                   "options.segment_count.";
     }
     return "This status is not one of terse_codec_status.";
 }
@@ -59,11 +77,13 @@ static terse_codec_status check_scale_groups(size_t n, const terse_codec_options
 static terse_codec_status check(const terse_codec *codec, size_t n, const terse_codec_options *o) {
     if (o->size != sizeof *o) return TERSE_CODEC_BAD_ABI;
     const uint32_t set = (o->hold ? TERSE_TAKES_HOLD : 0) | (o->block ? TERSE_TAKES_BLOCK : 0) |
-                         (o->segments || o->segment_count ? TERSE_TAKES_SEGMENTS : 0) | (o->bits ? TERSE_TAKES_BITS : 0) |
-                         (o->width || o->ranks > 1 ? TERSE_TAKES_FIELDS : 0) | (o->unscaled ? TERSE_TAKES_UNSCALED : 0) |
-                         (o->units ? TERSE_TAKES_UNSCALED : 0) | (o->levels ? TERSE_TAKES_LEVELS : 0) | (o->dimensions ? TERSE_TAKES_DIMENSIONS : 0) |
-                         (o->side ? TERSE_TAKES_SIDE : 0) | (o->k ? TERSE_TAKES_K : 0) | (o->clip != 0 ? TERSE_TAKES_CLIP : 0) |
-                         (o->indices ? TERSE_TAKES_INDICES : 0) | (o->values ? TERSE_TAKES_VALUES : 0);
+                         (o->segments || o->segment_count ? TERSE_TAKES_SEGMENTS : 0) |
+                         (o->bits ? TERSE_TAKES_BITS : 0) | (o->width || o->ranks > 1 ? TERSE_TAKES_FIELDS : 0) |
+                         (o->unscaled ? TERSE_TAKES_UNSCALED : 0) | (o->units ? TERSE_TAKES_UNSCALED : 0) |
+                         (o->levels ? TERSE_TAKES_LEVELS : 0) | (o->dimensions ? TERSE_TAKES_DIMENSIONS : 0) |
+                         (o->side ? TERSE_TAKES_SIDE : 0) | (o->k ? TERSE_TAKES_K : 0) |
+                         (o->clip != 0 ? TERSE_TAKES_CLIP : 0) | (o->indices ? TERSE_TAKES_INDICES : 0) |
+                         (o->values ? TERSE_TAKES_VALUES : 0);
     if (set & ~codec->takes) return TERSE_CODEC_NOT_TAKEN;
     if (n > (size_t)1 << 48) return TERSE_CODEC_BAD_LENGTH;
     const terse_codec_status status = check_scale_groups(n, o);
@@ -76,8 +96,8 @@ static int meets_options(const void *written, size_t bytes, size_t n, const ters
            (o->units && terse_overlap(written, bytes, o->units, o->unit_count * sizeof(float)));
 }
 
-static terse_codec_status check_buffers(const terse_codec *codec, const uint8_t *wire, size_t wire_bytes, const float *x, size_t n,
-                                        const terse_codec_options *o) {
+static terse_codec_status check_buffers(const terse_codec *codec, const uint8_t *wire, size_t wire_bytes,
+                                        const float *x, size_t n, const terse_codec_options *o) {
     const terse_codec_status status = check(codec, n, o);
     if (status != TERSE_CODEC_OK) return status;
     if (codec->wire_bytes(n, o) != wire_bytes) return TERSE_CODEC_BAD_LENGTH;
@@ -86,20 +106,22 @@ static terse_codec_status check_buffers(const terse_codec *codec, const uint8_t 
     return meets_options(wire, wire_bytes, n, o) ? TERSE_CODEC_OVERLAP : TERSE_CODEC_OK;
 }
 
-terse_codec_status terse_codec_wire_bytes(const terse_codec *codec, size_t n, const terse_codec_options *o, size_t *bytes) {
+terse_codec_status terse_codec_wire_bytes(const terse_codec *codec, size_t n, const terse_codec_options *o,
+                                          size_t *bytes) {
     const terse_codec_status status = check(codec, n, o);
     if (status == TERSE_CODEC_OK) *bytes = codec->wire_bytes(n, o);
     return status;
 }
 
 static terse_codec_status check_encoding(const terse_codec *codec, const terse_codec_options *o) {
-    if (codec->takes & TERSE_TAKES_ZERO && o->zero != TERSE_ZERO_MINUS && o->zero != TERSE_ZERO_PLUS) return TERSE_CODEC_BAD_ZERO;
+    if (codec->takes & TERSE_TAKES_ZERO && o->zero != TERSE_ZERO_MINUS && o->zero != TERSE_ZERO_PLUS)
+        return TERSE_CODEC_BAD_ZERO;
     if (codec->takes & TERSE_TAKES_RANDOM && o->index % 64) return TERSE_CODEC_BAD_INDEX;
     return TERSE_CODEC_OK;
 }
 
 terse_codec_status terse_codec_scales(const terse_codec *codec, float *scales, size_t count, const float *x, size_t n,
-                                       const terse_codec_options *o, size_t *bad) {
+                                      const terse_codec_options *o, size_t *bad) {
     const terse_codec_status status = check(codec, n, o);
     if (status != TERSE_CODEC_OK) return status;
     if (!codec->scales) return TERSE_CODEC_NOT_TAKEN;
@@ -132,7 +154,8 @@ static void encode_part(void *context, size_t begin, size_t end) {
     encoding *e = context;
     const size_t good = e->codec->encode(e->wire, e->x, e->n, e->options, begin, end);
     size_t least = atomic_load(&e->accepted);
-    while (good < end && good < least && !atomic_compare_exchange_weak(&e->accepted, &least, good)) {}
+    while (good < end && good < least && !atomic_compare_exchange_weak(&e->accepted, &least, good)) {
+    }
 }
 
 typedef struct decoding {
@@ -174,7 +197,8 @@ static int is_good(const terse_codec *codec, const uint8_t *wire, size_t n, cons
 // Whether a piece cannot be changed before the wire is added to it, and the next piece afterwards.
 static int is_decoded_whole(const terse_codec *codec) { return codec->whole || codec->scattered; }
 
-static terse_codec_status decode_to(const terse_codec *codec, float *sum, const uint8_t *wire, size_t n, const terse_codec_options *o, int clears) {
+static terse_codec_status decode_to(const terse_codec *codec, float *sum, const uint8_t *wire, size_t n,
+                                    const terse_codec_options *o, int clears) {
     // The whole wire is checked before anything is added: a refused wire adds nothing.
     if (!is_good(codec, wire, n, o)) return TERSE_CODEC_BAD_WIRE;
     decoding d = {codec, sum, wire, n, o, clears && !is_decoded_whole(codec), TERSE_CODEC_OK};
@@ -184,11 +208,13 @@ static terse_codec_status decode_to(const terse_codec *codec, float *sum, const 
     return (terse_codec_status)atomic_load(&d.status);
 }
 
-static terse_codec_status decode_add(const terse_codec *codec, float *sum, const uint8_t *wire, size_t n, const terse_codec_options *o) {
+static terse_codec_status decode_add(const terse_codec *codec, float *sum, const uint8_t *wire, size_t n,
+                                     const terse_codec_options *o) {
     return decode_to(codec, sum, wire, n, o, 0);
 }
 
-static terse_codec_status encode(const terse_codec *codec, uint8_t *wire, const float *x, size_t n, const terse_codec_options *o, size_t *bad) {
+static terse_codec_status encode(const terse_codec *codec, uint8_t *wire, const float *x, size_t n,
+                                 const terse_codec_options *o, size_t *bad) {
     const int at_once = codec->encode_at_once && !o->units && terse_scale_group_count(n, o) == 1;
     size_t accepted = !at_once && codec->prepare ? codec->prepare(wire, x, n, o) : n;
     if (at_once) accepted = codec->encode_at_once(wire, x, n, o);
@@ -203,8 +229,8 @@ static terse_codec_status encode(const terse_codec *codec, uint8_t *wire, const 
     return isfinite(x[accepted]) ? TERSE_CODEC_DOES_NOT_FIT : TERSE_CODEC_NOT_FINITE;
 }
 
-terse_codec_status terse_codec_encode(const terse_codec *codec, uint8_t *wire, size_t wire_bytes, const float *x, size_t n,
-                                      const terse_codec_options *o, size_t *bad) {
+terse_codec_status terse_codec_encode(const terse_codec *codec, uint8_t *wire, size_t wire_bytes, const float *x,
+                                      size_t n, const terse_codec_options *o, size_t *bad) {
     terse_codec_status status = check_buffers(codec, wire, wire_bytes, x, n, o);
     if (status == TERSE_CODEC_OK) status = check_encoding(codec, o);
     return status == TERSE_CODEC_OK ? encode(codec, wire, x, n, o, bad) : status;
@@ -239,7 +265,8 @@ static inline __attribute__((always_inline)) int add_32(float *sum, const float 
 
 // sum = decay * sum + x; returns n. If a sum would not be finite, its float would be lost: then its index is returned,
 // and the elements from there on keep their values.
-static inline __attribute__((always_inline)) size_t add_all(float *sum, const float *x, float decay, size_t n, const int decays) {
+static inline __attribute__((always_inline)) size_t add_all(float *sum, const float *x, float decay, size_t n,
+                                                            const int decays) {
     const floats each = {decay, decay, decay, decay};
     size_t i = 0;
     for (; i + TERSE_ROUND <= n; i += TERSE_ROUND) {
@@ -277,12 +304,15 @@ typedef struct feedback {
     atomic_int has_bad_wire;
     atomic_size_t refused;  // the first element; n: none
     atomic_size_t parts;
-    struct { size_t begin, added, encoded; } done[TERSE_PARALLEL_MAX_PARTS];  // the ends of what each part has done
+    struct {
+        size_t begin, added, encoded;
+    } done[TERSE_PARALLEL_MAX_PARTS];  // the ends of what each part has done
 } feedback;
 
 static void lower(atomic_size_t *least, size_t to) {
     size_t before = atomic_load(least);
-    while (to < before && !atomic_compare_exchange_weak(least, &before, to)) {}
+    while (to < before && !atomic_compare_exchange_weak(least, &before, to)) {
+    }
 }
 
 static void subtract(const feedback *f, size_t begin, size_t end) {
@@ -320,7 +350,8 @@ static size_t first_refused_of_all(const feedback *f, size_t added) {
 static void add_wires(feedback *f, size_t begin, size_t end) {
     for (size_t i = begin; f->options->decay != 1 && i < end; i++) f->error[i] *= f->options->decay;
     for (size_t r = 0; r < f->count; r++)
-        if (f->codec->decode_add(f->error, f->wires[r], f->n, f->options, begin, end) != TERSE_CODEC_OK) atomic_store(&f->has_bad_wire, 1);
+        if (f->codec->decode_add(f->error, f->wires[r], f->n, f->options, begin, end) != TERSE_CODEC_OK)
+            atomic_store(&f->has_bad_wire, 1);
 }
 
 // One piece after the other, so that it is still in the cache when it is encoded and subtracted.
@@ -337,7 +368,8 @@ static void pieces_part(void *context, size_t begin, size_t end) {
             lower(&f->refused, f->encodes ? first_refused(f, encoded, added) : added);
             break;
         }
-        if (f->measures) f->measures[encoded / TERSE_MEASURED] = f->codec->measure(f->wire, f->error, f->n, f->options, encoded, to);
+        if (f->measures)
+            f->measures[encoded / TERSE_MEASURED] = f->codec->measure(f->wire, f->error, f->n, f->options, encoded, to);
         if (f->encodes) {
             const size_t accepted = f->codec->encode(f->wire, f->error, f->n, f->options, encoded, to);
             if (accepted < to) {
@@ -388,7 +420,9 @@ static size_t feed_back(feedback *f) {
     f->piece = own ? own : !f->x && n && is_decoded_whole(codec) ? n : PIECE;
     f->encodes = own != 0;
     const int prepared = !own && codec->prepare && !codec->whole && !o->unscaled && !o->block && !o->segments;
-    double *const measures = prepared && codec->measure && !o->hold ? malloc((n / TERSE_MEASURED + 1) * sizeof *measures) : NULL;
+    double *const measures = prepared && codec->measure && !o->hold
+                                 ? malloc((n / TERSE_MEASURED + 1) * sizeof *measures)
+                                 : NULL;
     if (measures) f->measures = measures, f->piece = TERSE_MEASURED;
     size_t refused = walk_pieces(f, 1);
     const int goes_on = refused == n && !f->encodes && !atomic_load(&f->has_bad_wire);
@@ -409,14 +443,17 @@ static size_t feed_back(feedback *f) {
     return refused;
 }
 
-terse_codec_status terse_codec_encode_with_feedback(const terse_codec *codec, uint8_t *wire, size_t wire_bytes, const float *x, float *error,
-                                                    size_t n, const terse_codec_options *o, size_t *bad) {
+terse_codec_status terse_codec_encode_with_feedback(const terse_codec *codec, uint8_t *wire, size_t wire_bytes,
+                                                    const float *x, float *error, size_t n,
+                                                    const terse_codec_options *o, size_t *bad) {
     terse_codec_status status = check_buffers(codec, wire, wire_bytes, error, n, o);
     if (status == TERSE_CODEC_OK) status = check_encoding(codec, o);
     if (status != TERSE_CODEC_OK) return status;
     if (!(o->decay > 0 && o->decay <= 1)) return TERSE_CODEC_BAD_DECAY;
     if ((uintptr_t)x % sizeof(float)) return TERSE_CODEC_MISALIGNED;
-    if (terse_overlap(error, n * sizeof(float), x, n * sizeof(float)) || terse_overlap(wire, wire_bytes, x, n * sizeof(float))) return TERSE_CODEC_OVERLAP;
+    if (terse_overlap(error, n * sizeof(float), x, n * sizeof(float)) ||
+        terse_overlap(wire, wire_bytes, x, n * sizeof(float)))
+        return TERSE_CODEC_OVERLAP;
     if (meets_options(error, n * sizeof(float), n, o)) return TERSE_CODEC_OVERLAP;
 
     feedback f = {.codec = codec, .wire = wire, .x = x, .error = error, .n = n, .options = o, .refused = n};
@@ -429,8 +466,9 @@ terse_codec_status terse_codec_encode_with_feedback(const terse_codec *codec, ui
     return isfinite(o->decay * error[refused] + x[refused]) ? TERSE_CODEC_DOES_NOT_FIT : TERSE_CODEC_NOT_FINITE;
 }
 
-terse_codec_status terse_codec_encode_sum_with_feedback(const terse_codec *codec, uint8_t *wire, size_t wire_bytes, const uint8_t *const *wires,
-                                                        size_t count, float *error, size_t n, const terse_codec_options *o, size_t *bad) {
+terse_codec_status terse_codec_encode_sum_with_feedback(const terse_codec *codec, uint8_t *wire, size_t wire_bytes,
+                                                        const uint8_t *const *wires, size_t count, float *error,
+                                                        size_t n, const terse_codec_options *o, size_t *bad) {
     terse_codec_status status = check_buffers(codec, wire, wire_bytes, error, n, o);
     if (status == TERSE_CODEC_OK) status = check_encoding(codec, o);
     if (status != TERSE_CODEC_OK) return status;
@@ -438,9 +476,18 @@ terse_codec_status terse_codec_encode_sum_with_feedback(const terse_codec *codec
     if (!isfinite(o->scale)) return TERSE_CODEC_BAD_SCALE;
     if (meets_options(error, n * sizeof(float), n, o)) return TERSE_CODEC_OVERLAP;
     for (size_t r = 0; r < count; r++)
-        if (terse_overlap(error, n * sizeof(float), wires[r], wire_bytes) || terse_overlap(wire, wire_bytes, wires[r], wire_bytes)) return TERSE_CODEC_OVERLAP;
+        if (terse_overlap(error, n * sizeof(float), wires[r], wire_bytes) ||
+            terse_overlap(wire, wire_bytes, wires[r], wire_bytes))
+            return TERSE_CODEC_OVERLAP;
 
-    feedback f = {.codec = codec, .wire = wire, .wires = wires, .count = count, .error = error, .n = n, .options = o, .refused = n};
+    feedback f = {.codec = codec,
+                  .wire = wire,
+                  .wires = wires,
+                  .count = count,
+                  .error = error,
+                  .n = n,
+                  .options = o,
+                  .refused = n};
     for (size_t r = 0; r < count; r++)
         if (!is_good(codec, wires[r], n, o)) return TERSE_CODEC_BAD_WIRE;
     const size_t refused = feed_back(&f);
@@ -450,7 +497,8 @@ terse_codec_status terse_codec_encode_sum_with_feedback(const terse_codec *codec
     return isfinite(error[refused]) ? TERSE_CODEC_DOES_NOT_FIT : TERSE_CODEC_NOT_FINITE;
 }
 
-static terse_codec_status check_compensating(const terse_codec *codec, const uint8_t *wire, size_t wire_bytes, const float *error, size_t n, const terse_codec_options *o) {
+static terse_codec_status check_compensating(const terse_codec *codec, const uint8_t *wire, size_t wire_bytes,
+                                             const float *error, size_t n, const terse_codec_options *o) {
     if (!codec->encode_momentum) return TERSE_CODEC_NOT_TAKEN;
     const terse_codec_status status = check_buffers(codec, wire, wire_bytes, error, n, o);
     if (status != TERSE_CODEC_OK) return status;
@@ -465,34 +513,41 @@ static terse_codec_status accepted_of(size_t accepted, size_t n, size_t *bad) {
     return TERSE_CODEC_NOT_FINITE;
 }
 
-terse_codec_status terse_codec_encode_momentum(const terse_codec *codec, uint8_t *wire, size_t wire_bytes, const float *m, const float *g, float *error,
-                                               size_t n, const terse_momentum *weights, const terse_codec_options *o, size_t *bad) {
+terse_codec_status terse_codec_encode_momentum(const terse_codec *codec, uint8_t *wire, size_t wire_bytes,
+                                               const float *m, const float *g, float *error, size_t n,
+                                               const terse_momentum *weights, const terse_codec_options *o,
+                                               size_t *bad) {
     const terse_codec_status status = check_compensating(codec, wire, wire_bytes, error, n, o);
     if (status != TERSE_CODEC_OK) return status;
     const float *const read[] = {m, g};
     for (size_t k = 0; k < 2; k++) {
         if ((uintptr_t)read[k] % sizeof(float)) return TERSE_CODEC_MISALIGNED;
-        if (terse_overlap(error, n * sizeof(float), read[k], n * sizeof(float)) || terse_overlap(wire, wire_bytes, read[k], n * sizeof(float))) return TERSE_CODEC_OVERLAP;
+        if (terse_overlap(error, n * sizeof(float), read[k], n * sizeof(float)) ||
+            terse_overlap(wire, wire_bytes, read[k], n * sizeof(float)))
+            return TERSE_CODEC_OVERLAP;
     }
     if (n == 0) return TERSE_CODEC_OK;  // its wire has no scale
     return accepted_of(codec->encode_momentum(wire, m, g, error, n, weights, o), n, bad);
 }
 
-terse_codec_status terse_codec_encode_sum(const terse_codec *codec, uint8_t *wire, size_t wire_bytes, const uint8_t *const *wires, size_t count, float *error,
-                                          size_t n, float sent, const terse_codec_options *o, size_t *bad) {
+terse_codec_status terse_codec_encode_sum(const terse_codec *codec, uint8_t *wire, size_t wire_bytes,
+                                          const uint8_t *const *wires, size_t count, float *error, size_t n, float sent,
+                                          const terse_codec_options *o, size_t *bad) {
     const terse_codec_status status = check_compensating(codec, wire, wire_bytes, error, n, o);
     if (status != TERSE_CODEC_OK) return status;
     if (!isfinite(o->scale)) return TERSE_CODEC_BAD_SCALE;
     if (n == 0) return TERSE_CODEC_OK;
     for (size_t r = 0; r < count; r++) {
-        if (terse_overlap(error, n * sizeof(float), wires[r], wire_bytes) || terse_overlap(wire, wire_bytes, wires[r], wire_bytes)) return TERSE_CODEC_OVERLAP;
+        if (terse_overlap(error, n * sizeof(float), wires[r], wire_bytes) ||
+            terse_overlap(wire, wire_bytes, wires[r], wire_bytes))
+            return TERSE_CODEC_OVERLAP;
         if (!codec->is_good(wires[r], n, o, 0, n)) return TERSE_CODEC_BAD_WIRE;
     }
     return accepted_of(codec->encode_sum(wire, wires, count, error, n, sent, o), n, bad);
 }
 
-static terse_codec_status checked_decode(const terse_codec *codec, float *sum, size_t n, const uint8_t *wire, size_t wire_bytes,
-                                         const terse_codec_options *o, int clears) {
+static terse_codec_status checked_decode(const terse_codec *codec, float *sum, size_t n, const uint8_t *wire,
+                                         size_t wire_bytes, const terse_codec_options *o, int clears) {
     const terse_codec_status status = check_buffers(codec, wire, wire_bytes, sum, n, o);
     if (status != TERSE_CODEC_OK) return status;
     if (meets_options(sum, n * sizeof(float), n, o)) return TERSE_CODEC_OVERLAP;
@@ -500,12 +555,12 @@ static terse_codec_status checked_decode(const terse_codec *codec, float *sum, s
     return decode_to(codec, sum, wire, n, o, clears);
 }
 
-terse_codec_status terse_codec_decode_add(const terse_codec *codec, float *sum, size_t n, const uint8_t *wire, size_t wire_bytes,
-                                          const terse_codec_options *o) {
+terse_codec_status terse_codec_decode_add(const terse_codec *codec, float *sum, size_t n, const uint8_t *wire,
+                                          size_t wire_bytes, const terse_codec_options *o) {
     return checked_decode(codec, sum, n, wire, wire_bytes, o, 0);
 }
 
-terse_codec_status terse_codec_decode(const terse_codec *codec, float *x, size_t n, const uint8_t *wire, size_t wire_bytes,
-                                      const terse_codec_options *o) {
+terse_codec_status terse_codec_decode(const terse_codec *codec, float *x, size_t n, const uint8_t *wire,
+                                      size_t wire_bytes, const terse_codec_options *o) {
     return checked_decode(codec, x, n, wire, wire_bytes, o, 1);
 }

@@ -4,9 +4,9 @@
 
 // The remainders of the single bits of a byte. The remainder of a byte is the exclusive or of those of its bits.
 #define BIT(i, k, remainder) ((i) >> (k) & 1 ? remainder##u : 0)
-#define ROW(i)                                                                                                   \
-    BIT(i, 0, 0xF26B8303) ^ BIT(i, 1, 0xE13B70F7) ^ BIT(i, 2, 0xC79A971F) ^ BIT(i, 3, 0x8AD958CF) ^                  \
-    BIT(i, 4, 0x105EC76F) ^ BIT(i, 5, 0x20BD8EDE) ^ BIT(i, 6, 0x417B1DBC) ^ BIT(i, 7, 0x82F63B78)
+#define ROW(i)                                                                                      \
+    BIT(i, 0, 0xF26B8303) ^ BIT(i, 1, 0xE13B70F7) ^ BIT(i, 2, 0xC79A971F) ^ BIT(i, 3, 0x8AD958CF) ^ \
+        BIT(i, 4, 0x105EC76F) ^ BIT(i, 5, 0x20BD8EDE) ^ BIT(i, 6, 0x417B1DBC) ^ BIT(i, 7, 0x82F63B78)
 #define ROWS_4(i) ROW(i), ROW((i) + 1), ROW((i) + 2), ROW((i) + 3)
 #define ROWS_16(i) ROWS_4(i), ROWS_4((i) + 4), ROWS_4((i) + 8), ROWS_4((i) + 12)
 #define ROWS_64(i) ROWS_16(i), ROWS_16((i) + 16), ROWS_16((i) + 32), ROWS_16((i) + 48)

@@ -20,9 +20,9 @@ static int has_f16c(void) {
 }
 // RUNS_<implementation>: can this machine run it?
 #define RUNS_avx2 (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && has_f16c())
-#define RUNS_avx512                                                               \
-    (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && \
-     __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl"))
+#define RUNS_avx512                                                                                                   \
+    (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") && \
+     __builtin_cpu_supports("avx512vl"))
 #endif
 
 #define RUNS_neon 1
@@ -30,7 +30,8 @@ static int has_f16c(void) {
 
 #define DECLARE_CODEC(codec, implementation) extern const terse_codec terse_##codec##_##implementation;
 #define DECLARE_VOTE(vote, implementation) extern const terse_vote terse_##vote##_##implementation;
-#define AT(codec, implementation) if (RUNS_##implementation && i-- == 0) return &terse_##codec##_##implementation;
+#define AT(codec, implementation) \
+    if (RUNS_##implementation && i-- == 0) return &terse_##codec##_##implementation;
 
 CODECS(DECLARE_CODEC)
 VOTES(DECLARE_VOTE)
@@ -60,7 +61,8 @@ const char *terse_implementation_at(size_t i) {
 // How plain an implementation is: its place in the list above. Past the end: this machine cannot run it.
 static size_t plainness(const char *implementation) {
     size_t i = 0;
-    for (const char *at; (at = terse_implementation_at(i)) && strcmp(at, implementation); i++) {}
+    for (const char *at; (at = terse_implementation_at(i)) && strcmp(at, implementation); i++) {
+    }
     return i;
 }
 

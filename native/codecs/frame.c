@@ -6,8 +6,27 @@
 #include "terse/codecs.h"
 
 enum {
-    MAGIC = 0, VERSION = 4, NAME = 8, N = 24, BITS = 32, SIDE = 34, WIDTH = 36, RANKS = 40, UNSCALED = 44, INDICES = 46, VALUES = 47, LEVELS = 48, DIMENSIONS = 52,
-    BLOCK = 56, K = 64, CLIP = 72, SEGMENT_COUNT = 76, WIRE_BYTES = 80, SEGMENTS = 88, NAME_BYTES = N - NAME, CHECKSUM_BYTES = 4,
+    MAGIC = 0,
+    VERSION = 4,
+    NAME = 8,
+    N = 24,
+    BITS = 32,
+    SIDE = 34,
+    WIDTH = 36,
+    RANKS = 40,
+    UNSCALED = 44,
+    INDICES = 46,
+    VALUES = 47,
+    LEVELS = 48,
+    DIMENSIONS = 52,
+    BLOCK = 56,
+    K = 64,
+    CLIP = 72,
+    SEGMENT_COUNT = 76,
+    WIRE_BYTES = 80,
+    SEGMENTS = 88,
+    NAME_BYTES = N - NAME,
+    CHECKSUM_BYTES = 4,
 };
 static const char magic[4] = {'T', 'E', 'R', 'S'};
 
@@ -48,7 +67,8 @@ static terse_codec_status check_options(const terse_codec_options *o) {
     return o->k > most ? TERSE_CODEC_BAD_K : TERSE_CODEC_OK;
 }
 
-static terse_codec_status sizes_of(const terse_codec *codec, size_t n, const terse_codec_options *o, size_t *wire_at, size_t *wire_bytes, size_t *bytes) {
+static terse_codec_status sizes_of(const terse_codec *codec, size_t n, const terse_codec_options *o, size_t *wire_at,
+                                   size_t *wire_bytes, size_t *bytes) {
     const terse_codec_status status = terse_codec_wire_bytes(codec, n, o, wire_bytes);
     if (status != TERSE_CODEC_OK) return status;
     const terse_codec_status options_status = check_options(o);
@@ -58,15 +78,16 @@ static terse_codec_status sizes_of(const terse_codec *codec, size_t n, const ter
     return TERSE_CODEC_OK;
 }
 
-terse_codec_status terse_frame_bytes(const terse_codec *codec, size_t n, const terse_codec_options *o, size_t *bytes, size_t *wire_at) {
+terse_codec_status terse_frame_bytes(const terse_codec *codec, size_t n, const terse_codec_options *o, size_t *bytes,
+                                     size_t *wire_at) {
     size_t at, wire_bytes;
     const terse_codec_status status = sizes_of(codec, n, o, &at, &wire_bytes, bytes);
     if (status == TERSE_CODEC_OK && wire_at) *wire_at = at;
     return status;
 }
 
-terse_codec_status terse_frame_write(const terse_codec *codec, uint8_t *frame, size_t frame_bytes, const uint8_t *wire, size_t wire_bytes, size_t n,
-                                     const terse_codec_options *o) {
+terse_codec_status terse_frame_write(const terse_codec *codec, uint8_t *frame, size_t frame_bytes, const uint8_t *wire,
+                                     size_t wire_bytes, size_t n, const terse_codec_options *o) {
     size_t wire_at, expected_wire, expected;
     const terse_codec_status status = sizes_of(codec, n, o, &wire_at, &expected_wire, &expected);
     if (status != TERSE_CODEC_OK) return status;
@@ -108,7 +129,8 @@ static int name_is_good(const uint8_t *name) {
     return 1;
 }
 
-terse_codec_status terse_frame_read(terse_frame *frame, const uint8_t *bytes, size_t length, size_t *segments, size_t room) {
+terse_codec_status terse_frame_read(terse_frame *frame, const uint8_t *bytes, size_t length, size_t *segments,
+                                    size_t room) {
     if (length < sizeof magic || memcmp(bytes, magic, sizeof magic)) return TERSE_FRAME_NOT_A_FRAME;
     if (length < NAME) return TERSE_FRAME_CUT_SHORT;
     if (get_32(bytes + VERSION) != TERSE_FRAME_VERSION) return TERSE_FRAME_OTHER_VERSION;
@@ -121,13 +143,16 @@ terse_codec_status terse_frame_read(terse_frame *frame, const uint8_t *bytes, si
     left -= 8 * (size_t)segment_count;
     const uint64_t length_64 = get_64(bytes + WIRE_BYTES);  // read once: another thread or process could write there
     if (length_64 > left) return TERSE_FRAME_CUT_SHORT;
-    const size_t wire_bytes = (size_t)length_64, wire_at = SEGMENTS + 8 * (size_t)segment_count, end = wire_at + wire_bytes;
+    const size_t wire_bytes = (size_t)length_64, wire_at = SEGMENTS + 8 * (size_t)segment_count,
+                 end = wire_at + wire_bytes;
     if (get_32(bytes + end) != terse_crc32c(bytes, end)) return TERSE_FRAME_DAMAGED;
 
     const uint64_t n = get_64(bytes + N), block = get_64(bytes + BLOCK), k = get_64(bytes + K);
     const uint32_t clip = get_32(bytes + CLIP);
-    if (!name_is_good(bytes + NAME) || get_32(bytes + RANKS) == 1 || get_16(bytes + UNSCALED) > 1 || bytes[INDICES] > TERSE_INDICES_ELIAS_FANO || bytes[VALUES] > TERSE_VALUES_SIGN || get_32(bytes + LEVELS) > TERSE_LEVELS_LOGARITHMIC || clip >= 0x7F800000 ||
-        n > most || block > most || k > most || n > SIZE_MAX / sizeof(float) || block > SIZE_MAX / sizeof(float) || k > SIZE_MAX / sizeof(float))
+    if (!name_is_good(bytes + NAME) || get_32(bytes + RANKS) == 1 || get_16(bytes + UNSCALED) > 1 ||
+        bytes[INDICES] > TERSE_INDICES_ELIAS_FANO || bytes[VALUES] > TERSE_VALUES_SIGN ||
+        get_32(bytes + LEVELS) > TERSE_LEVELS_LOGARITHMIC || clip >= 0x7F800000 || n > most || block > most ||
+        k > most || n > SIZE_MAX / sizeof(float) || block > SIZE_MAX / sizeof(float) || k > SIZE_MAX / sizeof(float))
         return TERSE_FRAME_BAD_HEADER;
     const terse_codec *codec;
     const terse_codec_status found = terse_codec_find(&codec, (const char *)bytes + NAME, NULL);

@@ -15,7 +15,8 @@ constexpr unsigned WARP = 32, EVERY_LANE = 0xffffffffu;
 #endif
 
 template <class... Parameters, class... Arguments>
-cudaError_t launch_kernel(void (*kernel)(Parameters...), size_t blocks, unsigned threads, void *stream, Arguments... arguments) {
+cudaError_t launch_kernel(void (*kernel)(Parameters...), size_t blocks, unsigned threads, void *stream,
+                          Arguments... arguments) {
     if (blocks == 0) return cudaSuccess;
     cudaLaunchConfig_t config = {};
     config.gridDim = dim3((unsigned)(blocks < TERSE_MOST_BLOCKS ? blocks : TERSE_MOST_BLOCKS));

@@ -10,7 +10,10 @@ constexpr int MAX_DEVICES = 64;
 constexpr cudaStream_t STREAM = nullptr;  // the default stream, which libtorch uses too
 
 // A buffer grows and is never freed. Work in the stream runs in order, so the next call may overwrite it.
-struct scratch { uint8_t *at; size_t bytes; } scratches[MAX_DEVICES];
+struct scratch {
+    uint8_t *at;
+    size_t bytes;
+} scratches[MAX_DEVICES];
 
 // The device's buffer, of this many bytes or more; makes the device the current one.
 cudaError_t scratch_of(int device, size_t bytes, uint8_t **at) {

@@ -54,7 +54,11 @@ static void reset_after_fork(void) {
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static void reset_in_children(void) { pthread_atfork(NULL, NULL, reset_after_fork); }
 
-void terse_parallel_use(unsigned threads) { atomic_store(&thread_count, threads < 1 ? 1 : threads > TERSE_PARALLEL_MAX_PARTS ? TERSE_PARALLEL_MAX_PARTS : threads); }
+void terse_parallel_use(unsigned threads) {
+    atomic_store(&thread_count, threads < 1                          ? 1
+                                : threads > TERSE_PARALLEL_MAX_PARTS ? TERSE_PARALLEL_MAX_PARTS
+                                                                     : threads);
+}
 
 void terse_parallel_lend(terse_parallel_team *team) { atomic_store(&lent, team); }
 
@@ -77,10 +81,12 @@ void terse_parallel(size_t n, size_t grain, void (*part)(void *context, size_t b
 
     pthread_mutex_lock(&lock);
     pthread_t thread;
-    pthread_attr_t attributes;  // kernels keep scratch arrays on the stack, and some C libraries give a thread only 128 KiB
+    pthread_attr_t attributes;  // kernels keep scratch arrays on the stack, and some C libraries give a thread only 128
+                                // KiB
     pthread_attr_init(&attributes);
     pthread_attr_setstacksize(&attributes, (size_t)1 << 20);
-    while (started + 1 < mine.parts && pthread_create(&thread, &attributes, work, NULL) == 0) pthread_detach(thread), started++;
+    while (started + 1 < mine.parts && pthread_create(&thread, &attributes, work, NULL) == 0)
+        pthread_detach(thread), started++;
     pthread_attr_destroy(&attributes);
     current = mine, taken = 0, left = mine.parts;
     pthread_cond_broadcast(&wake);

@@ -15,14 +15,19 @@ using terse::BufferView;
 
 inline BufferView buffer_of(const Napi::Value& value, const char* what, DType dtype) {
     const BufferView buffer = terse::buffer_of(value, what);
-    if (buffer.dtype != dtype) throw Napi::TypeError::New(value.Env(), std::string(what) + ": expected " + terse::name_of(dtype) + ", got " + terse::name_of(buffer.dtype));
+    if (buffer.dtype != dtype)
+        throw Napi::TypeError::New(value.Env(), std::string(what) + ": expected " + terse::name_of(dtype) + ", got " +
+                                                    terse::name_of(buffer.dtype));
     if (!buffer.on_cpu)
-        throw Napi::TypeError::New(value.Env(), std::string(what) + ": is on another device than the CPU, where this kernel runs; move all arrays of the call to one device");
+        throw Napi::TypeError::New(value.Env(), std::string(what) +
+                                                    ": is on another device than the CPU, where this kernel runs; move "
+                                                    "all arrays of the call to one device");
     return buffer;
 }
 
 [[noreturn]] inline void throw_length(Napi::Env env, const char* what, size_t got, size_t expected, const char* unit) {
-    throw Napi::RangeError::New(env, std::string(what) + ": expected " + std::to_string(expected) + " " + unit + ", got " + std::to_string(got));
+    throw Napi::RangeError::New(env, std::string(what) + ": expected " + std::to_string(expected) + " " + unit +
+                                         ", got " + std::to_string(got));
 }
 
 // The first array of a call: sets n, the length that all others must have.
@@ -54,7 +59,8 @@ inline Napi::Object options_of(const Napi::CallbackInfo& info, size_t i) {
 inline double number_of(const Napi::Object& options, const char* name) {
     const Napi::Value value = options.Get(name);
     if (!value.IsNumber() || !std::isfinite(static_cast<float>(value.As<Napi::Number>().DoubleValue())))
-        throw Napi::TypeError::New(options.Env(), std::string(name) + ": expected a number that is finite as a 32-bit float");
+        throw Napi::TypeError::New(options.Env(),
+                                   std::string(name) + ": expected a number that is finite as a 32-bit float");
     return value.As<Napi::Number>().DoubleValue();
 }
 
@@ -64,7 +70,8 @@ inline terse_lion_zero zero_of(const Napi::Object& options, bool can_hold) {
     if (name == "plus") return TERSE_LION_PLUS;
     if (name == "minus") return TERSE_LION_MINUS;
     if (name == "hold" && can_hold) return TERSE_LION_HOLD;
-    throw Napi::TypeError::New(options.Env(), can_hold ? "zero: expected \"plus\", \"minus\" or \"hold\"" : "zero: expected \"plus\" or \"minus\"");
+    throw Napi::TypeError::New(options.Env(), can_hold ? "zero: expected \"plus\", \"minus\" or \"hold\""
+                                                       : "zero: expected \"plus\" or \"minus\"");
 }
 
 inline float gradient_scale_of(const Napi::Object& options) {
@@ -72,7 +79,8 @@ inline float gradient_scale_of(const Napi::Object& options) {
 }
 
 inline terse_lion_options lion_vote_options_of(const Napi::Object& given) {
-    return {0, number_of(given, "beta1"), number_of(given, "beta2"), 0, zero_of(given, false), gradient_scale_of(given)};
+    return {0, number_of(given, "beta1"), number_of(given, "beta2"),
+            0, zero_of(given, false),     gradient_scale_of(given)};
 }
 
 inline terse_lion_options lion_mix_options_of(const Napi::Object& given) {
@@ -80,18 +88,23 @@ inline terse_lion_options lion_mix_options_of(const Napi::Object& given) {
 }
 
 inline terse_lion_options lion_step_options_of(const Napi::Object& given) {
-    return {number_of(given, "lr"), number_of(given, "beta1"), number_of(given, "beta2"), number_of(given, "weightDecay"), zero_of(given, true), gradient_scale_of(given)};
+    return {number_of(given, "lr"),          number_of(given, "beta1"), number_of(given, "beta2"),
+            number_of(given, "weightDecay"), zero_of(given, true),      gradient_scale_of(given)};
 }
 
 inline terse_adamw_options adamw_options_of(const Napi::Object& given) {
     const double step = number_of(given, "step");
-    if (!(step >= 1 && step <= 9007199254740991.0) || step != std::floor(step)) throw Napi::RangeError::New(given.Env(), "step: expected an integer, 1 for the first update");
-    return {number_of(given, "lr"), number_of(given, "beta1"), number_of(given, "beta2"), number_of(given, "eps"), number_of(given, "weightDecay"), static_cast<uint64_t>(step), gradient_scale_of(given)};
+    if (!(step >= 1 && step <= 9007199254740991.0) || step != std::floor(step))
+        throw Napi::RangeError::New(given.Env(), "step: expected an integer, 1 for the first update");
+    return {number_of(given, "lr"),  number_of(given, "beta1"),       number_of(given, "beta2"),
+            number_of(given, "eps"), number_of(given, "weightDecay"), static_cast<uint64_t>(step),
+            gradient_scale_of(given)};
 }
 
 inline terse_sgd_options sgd_options_of(const Napi::Object& given) {
-    return {number_of(given, "lr"), number_of(given, "momentum"), number_of(given, "dampening"), number_of(given, "weightDecay"),
-            gradient_scale_of(given), given.Get("nesterov").ToBoolean(), given.Get("first").ToBoolean()};
+    return {number_of(given, "lr"),          number_of(given, "momentum"), number_of(given, "dampening"),
+            number_of(given, "weightDecay"), gradient_scale_of(given),     given.Get("nesterov").ToBoolean(),
+            given.Get("first").ToBoolean()};
 }
 
 inline terse_moments_options moments_options_of(const Napi::Object& given) {
@@ -99,11 +112,13 @@ inline terse_moments_options moments_options_of(const Napi::Object& given) {
 }
 
 inline terse_adam_update adam_update_of(const Napi::Object& given) {
-    return {number_of(given, "first"), number_of(given, "second"), number_of(given, "eps"), number_of(given, "weightDecay")};
+    return {number_of(given, "first"), number_of(given, "second"), number_of(given, "eps"),
+            number_of(given, "weightDecay")};
 }
 
 inline terse_refresh_options refresh_options_of(const Napi::Object& given) {
-    return {number_of(given, "beta1"), number_of(given, "beta2"), number_of(given, "eps"), given.Get("root").ToBoolean()};
+    return {number_of(given, "beta1"), number_of(given, "beta2"), number_of(given, "eps"),
+            given.Get("root").ToBoolean()};
 }
 
 // The mask of elements that send nothing; NULL where there is none.
@@ -122,21 +137,27 @@ struct PackedMomentum {
         if (!given) return;
         if (!is_packed(value)) throw Napi::TypeError::New(value.Env(), "packed: expected signs and their scale");
         const Napi::Object fields = value.As<Napi::Object>();
-        whole = {packed_signs_of(fields.Get("signs"), "signs", n), hold_of(fields, n), static_cast<float>(number_of(fields, "scale"))};
+        whole = {packed_signs_of(fields.Get("signs"), "signs", n), hold_of(fields, n),
+                 static_cast<float>(number_of(fields, "scale"))};
     }
     // The same from element i on, a multiple of 8.
-    terse_packed_momentum from(size_t i) const { return {whole.signs ? whole.signs + i / 8 : nullptr, whole.hold ? whole.hold + i / 8 : nullptr, whole.scale}; }
+    terse_packed_momentum from(size_t i) const {
+        return {whole.signs ? whole.signs + i / 8 : nullptr, whole.hold ? whole.hold + i / 8 : nullptr, whole.scale};
+    }
 };
 
 // The rows of a matrix with r columns.
 inline size_t rows_of(Napi::Env env, const char* what, size_t floats, size_t r) {
-    if (floats % r != 0) throw Napi::RangeError::New(env, std::string(what) + ": " + std::to_string(floats) + " floats are no rows of " + std::to_string(r));
+    if (floats % r != 0)
+        throw Napi::RangeError::New(
+            env, std::string(what) + ": " + std::to_string(floats) + " floats are no rows of " + std::to_string(r));
     return floats / r;
 }
 
 inline size_t rank_of(const Napi::Object& options) {
     const double rank = number_of(options, "rank");
-    if (!(rank >= 1 && rank <= 4294967295.0) || rank != std::floor(rank)) throw Napi::RangeError::New(options.Env(), "rank: expected an integer >= 1");
+    if (!(rank >= 1 && rank <= 4294967295.0) || rank != std::floor(rank))
+        throw Napi::RangeError::New(options.Env(), "rank: expected an integer >= 1");
     return static_cast<size_t>(rank);
 }
 
@@ -149,12 +170,14 @@ inline Napi::Array two_numbers(Napi::Env env, const double* numbers) {
 // theta = theta keep + scale (...)
 struct Change {
     float keep, scale;
-    explicit Change(const Napi::Object& given) : keep(static_cast<float>(number_of(given, "keep"))), scale(static_cast<float>(number_of(given, "scale"))) {}
+    explicit Change(const Napi::Object& given)
+        : keep(static_cast<float>(number_of(given, "keep"))), scale(static_cast<float>(number_of(given, "scale"))) {}
 };
 
 inline double ranks_of(const Napi::Value& value) {
     const double ranks = value.IsNumber() ? value.As<Napi::Number>().DoubleValue() : 0;
-    if (!(ranks >= 1 && ranks <= double{TERSE_TALLY_MAX_RANKS}) || ranks != std::floor(ranks)) throw Napi::RangeError::New(value.Env(), terse_optimizer_sentence(TERSE_OPTIMIZER_BAD_RANKS));
+    if (!(ranks >= 1 && ranks <= double{TERSE_TALLY_MAX_RANKS}) || ranks != std::floor(ranks))
+        throw Napi::RangeError::New(value.Env(), terse_optimizer_sentence(TERSE_OPTIMIZER_BAD_RANKS));
     return ranks;
 }
 
@@ -162,9 +185,11 @@ inline std::vector<const uint8_t*> planes_of(const Napi::Value& value, double ra
     if (!value.IsArray()) throw Napi::TypeError::New(value.Env(), "planes: expected an array of Uint8Array");
     const auto array = value.As<Napi::Array>();
     std::vector<const uint8_t*> planes;
-    for (uint32_t k = 0; k < array.Length(); k++) planes.push_back(packed_signs_of(array.Get(k), ("planes[" + std::to_string(k) + "]").c_str(), n));
+    for (uint32_t k = 0; k < array.Length(); k++)
+        planes.push_back(packed_signs_of(array.Get(k), ("planes[" + std::to_string(k) + "]").c_str(), n));
     size_t needed = 0;
     for (auto left = static_cast<unsigned>(ranks); left; left >>= 1) needed++;
-    if (planes.size() != needed) throw_length(value.Env(), "planes", planes.size(), needed, "planes, one per bit of ranks");
+    if (planes.size() != needed)
+        throw_length(value.Env(), "planes", planes.size(), needed, "planes, one per bit of ranks");
     return planes;
 }

@@ -6,7 +6,8 @@
 namespace {
 
 Napi::Value address_of(const Napi::CallbackInfo& info) {
-    return Napi::BigInt::New(info.Env(), static_cast<uint64_t>(reinterpret_cast<uintptr_t>(terse::buffer_of(info[0], "buffer").data)));
+    return Napi::BigInt::New(
+        info.Env(), static_cast<uint64_t>(reinterpret_cast<uintptr_t>(terse::buffer_of(info[0], "buffer").data)));
 }
 
 Napi::Value fingerprint(const Napi::CallbackInfo& info) {
@@ -17,14 +18,16 @@ Napi::Value fingerprint(const Napi::CallbackInfo& info) {
 
 void use_threads(const Napi::CallbackInfo& info) {
     const double threads = info[0].IsNumber() ? info[0].As<Napi::Number>().DoubleValue() : 0;
-    if (!(threads >= 1 && threads <= 65536) || threads != std::floor(threads)) throw Napi::RangeError::New(info.Env(), "threads: expected an integer >= 1");
+    if (!(threads >= 1 && threads <= 65536) || threads != std::floor(threads))
+        throw Napi::RangeError::New(info.Env(), "threads: expected an integer >= 1");
     terse_parallel_use(static_cast<unsigned>(threads));
 }
 
 void use_team(const Napi::CallbackInfo& info) {
     bool whole = false;
     const uint64_t address = info[0].IsBigInt() ? info[0].As<Napi::BigInt>().Uint64Value(&whole) : 0;
-    if (!whole || address == 0) throw Napi::TypeError::New(info.Env(), "team: expected the address of a function, as a bigint");
+    if (!whole || address == 0)
+        throw Napi::TypeError::New(info.Env(), "team: expected the address of a function, as a bigint");
     terse_parallel_lend(reinterpret_cast<terse_parallel_team*>(address));
 }
 

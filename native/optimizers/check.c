@@ -43,7 +43,8 @@ static void expect(int good, const char *kernel, const char *implementation, siz
 static size_t lengths[128], length_count;
 static void list_lengths(void) {
     for (size_t n = 0; n <= 70; n++) lengths[length_count++] = n;
-    static const size_t more[] = {95, 96, 97, 127, 128, 129, 191, 192, 193, 255, 256, 257, 1021, 4095, 4096, 4097, 4199, 5003, 8191, 8192, 8265};
+    static const size_t more[] = {95,  96,   97,   127,  128,  129,  191,  192,  193,  255, 256,
+                                  257, 1021, 4095, 4096, 4097, 4199, 5003, 8191, 8192, 8265};
     for (size_t i = 0; i < sizeof more / sizeof *more; i++) lengths[length_count++] = more[i];
 }
 
@@ -89,7 +90,8 @@ static void planes_of(const state *s, const uint8_t **planes) {
     for (int k = 0; k < 16; k++) planes[k] = s->plane[k] + (at[4] + 3 * (size_t)k) % 32;
 }
 
-static size_t run_lion(const terse_lion *lion, state *s, int kernel, size_t n, const terse_lion_options *o, size_t ranks) {
+static size_t run_lion(const terse_lion *lion, state *s, int kernel, size_t n, const terse_lion_options *o,
+                       size_t ranks) {
     const float keep = (float)(1 - o->lr * o->weight_decay), scale = (float)-o->lr;
     const uint8_t *planes[16];
     planes_of(s, planes);
@@ -104,7 +106,8 @@ static size_t run_lion(const terse_lion *lion, state *s, int kernel, size_t n, c
     return lion->apply_tally(theta, planes, ranks, n, keep, scale) == TERSE_OPTIMIZER_OK ? n : (size_t)-1;
 }
 
-static const char *const lion_kernels[] = {"lion vote", "lion step", "apply_signs", "apply_ternary", "apply_tally", "lion mix"};
+static const char *const lion_kernels[] = {"lion vote",     "lion step",   "apply_signs",
+                                           "apply_ternary", "apply_tally", "lion mix"};
 static const float worst[] = {NAN, -NAN, INFINITY, -INFINITY};
 
 // A walk so long that it measures the order and what to prefetch gives the bits of the scalar kernel. Afterwards one
@@ -112,7 +115,8 @@ static const float worst[] = {NAN, -NAN, INFINITY, -INFINITY};
 enum { LENGTH = (8 << 20) + 777, ARRAYS = 4 };
 typedef size_t long_step(const void *kernel, float *const array[ARRAYS]);
 
-static void check_long_walk(const char *name, const char *implementation, long_step *step, const void *kernel, const void *scalar) {
+static void check_long_walk(const char *name, const char *implementation, long_step *step, const void *kernel,
+                            const void *scalar) {
     float *const floats = malloc(2 * ARRAYS * sizeof(float) * LENGTH), *mine[ARRAYS], *expected[ARRAYS];
     if (!floats) return expect(0, name, implementation, LENGTH, "there is no memory for this check");
     for (size_t j = 0; j < ARRAYS; j++) {
@@ -124,9 +128,11 @@ static void check_long_walk(const char *name, const char *implementation, long_s
     terse_walk_use(0, 0);
     const unsigned before = terse_walk_measured();
     const size_t accepted = step(kernel, mine);
-    expect(terse_walk_measured() == before + (kernel != scalar), name, implementation, LENGTH, "a long walk measures for this kernel alone");
+    expect(terse_walk_measured() == before + (kernel != scalar), name, implementation, LENGTH,
+           "a long walk measures for this kernel alone");
     step(scalar, expected);
-    expect(accepted == LENGTH && !memcmp(floats, floats + (size_t)ARRAYS * LENGTH, ARRAYS * sizeof(float) * LENGTH), name, implementation, LENGTH, "a walk that measures");
+    expect(accepted == LENGTH && !memcmp(floats, floats + (size_t)ARRAYS * LENGTH, ARRAYS * sizeof(float) * LENGTH),
+           name, implementation, LENGTH, "a walk that measures");
     free(floats);
 }
 
@@ -146,22 +152,28 @@ static void check_lion(const terse_lion *lion, const terse_lion *scalar) {
         const size_t n = lengths[l];
         for (int kernel = 0; kernel < 6; kernel++)
             for (int zero = 0; zero < (kernel == 0 ? 2 : kernel == 1 ? 3 : 1); zero++) {
-                const terse_lion_options o = {0.01, 0.9, 0.99, zero == 1 ? 0 : 0.1, (terse_lion_zero)zero, zero == 0 ? 1.0f : 0.37f};
+                const terse_lion_options o = {
+                    0.01, 0.9, 0.99, zero == 1 ? 0 : 0.1, (terse_lion_zero)zero, zero == 0 ? 1.0f : 0.37f};
                 static const size_t ranks_list[] = {1, 2, 3, 5, 8, 15, 100, 1023, 1024};
                 for (size_t r = 0; r < (kernel == 4 ? sizeof ranks_list / sizeof *ranks_list : 1); r++) {
                     fill(n);
                     const size_t accepted = run_lion(lion, &mine, kernel, n, &o, ranks_list[r]);
-                    expect(accepted == run_lion(scalar, &scalars, kernel, n, &o, ranks_list[r]) && accepted == n, lion_kernels[kernel], by, n, "accepted elements");
+                    expect(accepted == run_lion(scalar, &scalars, kernel, n, &o, ranks_list[r]) && accepted == n,
+                           lion_kernels[kernel], by, n, "accepted elements");
                     expect(same(), lion_kernels[kernel], by, n, "results, or memory outside them");
                 }
                 for (int trial = 0; n && kernel < 2 && trial < 4; trial++) {
                     fill(n);
                     const size_t first = random_word() % n;
                     (trial % 2 ? mine.m + at[1] : mine.g + at[3])[first] = worst[trial];
-                    if (n - first > 1) mine.g[at[3] + first + 1 + random_word() % (n - first - 1)] = worst[random_word() % 4];
+                    if (n - first > 1)
+                        mine.g[at[3] + first + 1 + random_word() % (n - first - 1)] = worst[random_word() % 4];
                     scalars = mine;
-                    expect(run_lion(lion, &mine, kernel, n, &o, 0) == first && run_lion(scalar, &scalars, kernel, n, &o, 0) == first, lion_kernels[kernel], by, n, "index of the first bad element");
-                    expect(same_outside(n), lion_kernels[kernel], by, n, "memory outside the arrays, after a bad element");
+                    expect(run_lion(lion, &mine, kernel, n, &o, 0) == first &&
+                               run_lion(scalar, &scalars, kernel, n, &o, 0) == first,
+                           lion_kernels[kernel], by, n, "index of the first bad element");
+                    expect(same_outside(n), lion_kernels[kernel], by, n,
+                           "memory outside the arrays, after a bad element");
                 }
             }
     }
@@ -173,13 +185,16 @@ static void check_lion(const terse_lion *lion, const terse_lion *scalar) {
             fill(n);
             lion->step(mine.theta + at[0], mine.m + at[1], mine.g + at[3], n, &o);
             lion->vote(scalars.wire + at[4], scalars.m + at[1], scalars.g + at[3], n, &o);
-            lion->apply_signs(scalars.theta + at[0], scalars.wire + at[4], n, (float)(1 - o.lr * o.weight_decay), (float)-o.lr);
+            lion->apply_signs(scalars.theta + at[0], scalars.wire + at[4], n, (float)(1 - o.lr * o.weight_decay),
+                              (float)-o.lr);
             memset(scalars.wire, SENTINEL, sizeof scalars.wire);
             expect(same(), "lion step", by, n, "vote and apply_signs give other bits");
         }
     check_long_walk("lion step", by, long_lion, lion, scalar);
-    expect(lion->apply_tally(mine.theta, NULL, 0, 1, 1, 1) == TERSE_OPTIMIZER_BAD_RANKS, "apply_tally", by, 1, "0 ranks are refused");
-    expect(lion->apply_tally(mine.theta, NULL, 1025, 1, 1, 1) == TERSE_OPTIMIZER_BAD_RANKS, "apply_tally", by, 1, "1025 ranks are refused");
+    expect(lion->apply_tally(mine.theta, NULL, 0, 1, 1, 1) == TERSE_OPTIMIZER_BAD_RANKS, "apply_tally", by, 1,
+           "0 ranks are refused");
+    expect(lion->apply_tally(mine.theta, NULL, 1025, 1, 1, 1) == TERSE_OPTIMIZER_BAD_RANKS, "apply_tally", by, 1,
+           "1025 ranks are refused");
 }
 
 static size_t run_adamw(const terse_adamw *adamw, state *s, size_t n, const terse_adamw_options *o) {
@@ -203,7 +218,8 @@ static void check_adamw(const terse_adamw *adamw, const terse_adamw *scalar) {
             const terse_adamw_options o = {0.01, 0.9, 0.999, 1e-8, 0.1, step, step == 1 ? 1.0f : 0.37f};
             fill_for_adamw(n);
             const size_t accepted = run_adamw(adamw, &mine, n, &o);
-            expect(accepted == run_adamw(scalar, &scalars, n, &o) && accepted == n, "adamw step", by, n, "accepted elements");
+            expect(accepted == run_adamw(scalar, &scalars, n, &o) && accepted == n, "adamw step", by, n,
+                   "accepted elements");
             expect(same(), "adamw step", by, n, "results, or memory outside them");
             for (int trial = 0; n && trial < 4; trial++) {
                 fill_for_adamw(n);
@@ -211,7 +227,8 @@ static void check_adamw(const terse_adamw *adamw, const terse_adamw *scalar) {
                 float *const array[] = {mine.m + at[1], mine.v + at[2], mine.g + at[3], mine.g + at[3]};
                 array[trial][first] = trial == 3 ? 1e30f : worst[random_word() % 4];  // 1e30 squared is infinite
                 scalars = mine;
-                expect(run_adamw(adamw, &mine, n, &o) == first && run_adamw(scalar, &scalars, n, &o) == first, "adamw step", by, n, "index of the first bad element");
+                expect(run_adamw(adamw, &mine, n, &o) == first && run_adamw(scalar, &scalars, n, &o) == first,
+                       "adamw step", by, n, "index of the first bad element");
                 expect(same_outside(n), "adamw step", by, n, "memory outside the arrays, after a bad element");
             }
         }
@@ -224,14 +241,17 @@ static void check_reductions(const terse_reductions *reductions, const terse_red
         for (int trial = 0; trial < 4; trial++) {
             const size_t n = lengths[l];
             fill(n);
-            const double sum = reductions->sum_of_squares(mine.g + at[3], n), expected = scalar->sum_of_squares(mine.g + at[3], n);
+            const double sum = reductions->sum_of_squares(mine.g + at[3], n),
+                         expected = scalar->sum_of_squares(mine.g + at[3], n);
             expect(!memcmp(&sum, &expected, sizeof sum), "sum_of_squares", by, n, "sum");
             const float *const a = mine.v + at[2], *const b = mine.g + at[3];
             float *const difference = mine.m + at[1], *const streamed = mine.theta + at[0];
             const double of_scalar = scalar->difference(scalars.m + at[1], a, b, n, 0);
             memcpy(scalars.theta + at[0], scalars.m + at[1], n * sizeof(float));
-            const double of_mine = reductions->difference(difference, a, b, n, 0), of_streamed = reductions->difference(streamed, a, b, n, 1);
-            expect(!memcmp(&of_mine, &of_scalar, sizeof of_mine) && !memcmp(&of_streamed, &of_scalar, sizeof of_mine), "difference", by, n, "sum");
+            const double of_mine = reductions->difference(difference, a, b, n, 0),
+                         of_streamed = reductions->difference(streamed, a, b, n, 1);
+            expect(!memcmp(&of_mine, &of_scalar, sizeof of_mine) && !memcmp(&of_streamed, &of_scalar, sizeof of_mine),
+                   "difference", by, n, "sum");
             expect(same(), "difference", by, n, "results, or memory outside them");
             if (!n) continue;
             mine.g[at[3] + random_word() % n] = worst[trial];
@@ -241,15 +261,15 @@ static void check_reductions(const terse_reductions *reductions, const terse_red
 }
 
 // Prints one line per implementation with the number of its checks.
-#define CHECK_ALL(kernels)                                                                                       \
-    do {                                                                                                         \
-        const terse_##kernels *each, *scalar;                                                                    \
-        if (terse_##kernels##_find(&scalar, "scalar") != TERSE_OPTIMIZER_OK) return printf("no scalar\n"), 1;    \
-        for (size_t i = 0; (each = terse_##kernels##_at(i)); i++) {                                              \
-            const long before = checks;                                                                          \
-            check_##kernels(each, scalar);                                                                       \
-            printf("%s %s %ld checks\n", #kernels, each->implementation, checks - before);                       \
-        }                                                                                                        \
+#define CHECK_ALL(kernels)                                                                                    \
+    do {                                                                                                      \
+        const terse_##kernels *each, *scalar;                                                                 \
+        if (terse_##kernels##_find(&scalar, "scalar") != TERSE_OPTIMIZER_OK) return printf("no scalar\n"), 1; \
+        for (size_t i = 0; (each = terse_##kernels##_at(i)); i++) {                                           \
+            const long before = checks;                                                                       \
+            check_##kernels(each, scalar);                                                                    \
+            printf("%s %s %ld checks\n", #kernels, each->implementation, checks - before);                    \
+        }                                                                                                     \
     } while (0)
 
 int main(void) {

@@ -11,7 +11,9 @@ namespace {
 
 void throw_unless_same(Napi::Env env, const char* what, int on, int device) {
     if (on != device)
-        throw Napi::TypeError::New(env, std::string(what) + ": is on cuda:" + std::to_string(on) + ", and the first array of this call on cuda:" + std::to_string(device) + "; move all arrays of the call to one device");
+        throw Napi::TypeError::New(env, std::string(what) + ": is on cuda:" + std::to_string(on) +
+                                            ", and the first array of this call on cuda:" + std::to_string(device) +
+                                            "; move all arrays of the call to one device");
 }
 
 float* device_floats(const Napi::Value& value, const char* what, size_t n, int device) {
@@ -23,10 +25,13 @@ float* device_floats(const Napi::Value& value, const char* what, size_t n, int d
     return floats;
 }
 
-const terse_optimizers_cuda& table_of(const Napi::CallbackInfo& info) { return *static_cast<const terse_optimizers_cuda*>(info.Data()); }
+const terse_optimizers_cuda& table_of(const Napi::CallbackInfo& info) {
+    return *static_cast<const terse_optimizers_cuda*>(info.Data());
+}
 
 void throw_unless_ok(const Napi::CallbackInfo& info, terse_optimizer_status status) {
-    if (status != TERSE_OPTIMIZER_OK) throw Napi::Error::New(info.Env(), std::string("CUDA: ") + table_of(info).error());
+    if (status != TERSE_OPTIMIZER_OK)
+        throw Napi::Error::New(info.Env(), std::string("CUDA: ") + table_of(info).error());
 }
 
 Napi::Value number(const Napi::CallbackInfo& info, double value) { return Napi::Number::New(info.Env(), value); }
@@ -89,7 +94,8 @@ void apply_tally(const Napi::CallbackInfo& info) {
     const double ranks = ranks_of(info[2]);
     const std::vector<const uint8_t*> planes = planes_of(info[1], ranks, n);
     const Change change(options_of(info, 3));
-    throw_unless_ok(info, table_of(info).apply_tally(device, theta, planes.data(), static_cast<size_t>(ranks), n, change.keep, change.scale));
+    throw_unless_ok(info, table_of(info).apply_tally(device, theta, planes.data(), static_cast<size_t>(ranks), n,
+                                                     change.keep, change.scale));
 }
 
 Napi::Value adamw_step(const Napi::CallbackInfo& info) {
@@ -146,7 +152,8 @@ void apply(const Napi::CallbackInfo& info) {
     const float* v = device_floats(info[2], "v", n, device);
     const Napi::Object given = options_of(info, 3);
     const terse_adam_update update = adam_update_of(given);
-    throw_unless_ok(info, table_of(info).apply(device, theta, m, v, n, &update, static_cast<float>(number_of(given, "rate"))));
+    throw_unless_ok(
+        info, table_of(info).apply(device, theta, m, v, n, &update, static_cast<float>(number_of(given, "rate"))));
 }
 
 Napi::Value refresh(const Napi::CallbackInfo& info) {
@@ -172,8 +179,10 @@ void low_rank_add(const Napi::CallbackInfo& info) {
     throw_unless_same(info.Env(), "q", other, device);
     const Napi::Object given = options_of(info, 3);
     const Change change(given);
-    const size_t r = rank_of(given), m = rows_of(info.Env(), "p", floats_of_p, r), n = rows_of(info.Env(), "q", floats_of_q, r);
-    if (floats_of_x != m * n) throw_length(info.Env(), "x", floats_of_x, m * n, "floats, one for each row of p and each row of q");
+    const size_t r = rank_of(given), m = rows_of(info.Env(), "p", floats_of_p, r),
+                 n = rows_of(info.Env(), "q", floats_of_q, r);
+    if (floats_of_x != m * n)
+        throw_length(info.Env(), "x", floats_of_x, m * n, "floats, one for each row of p and each row of q");
     throw_unless_ok(info, table_of(info).low_rank_add(device, x, p, q, m, n, r, change.keep, change.scale));
 }
 
@@ -212,9 +221,11 @@ Napi::Value open_cuda(const Napi::CallbackInfo& info) {
     const std::string path = info[0].IsString() ? info[0].As<Napi::String>().Utf8Value() : "";
     void* const library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
     if (!library) throw Napi::Error::New(env, dlerror());
-    const auto get_table = reinterpret_cast<const terse_optimizers_cuda* (*)()>(dlsym(library, "terse_optimizers_cuda_table"));
+    const auto get_table = reinterpret_cast<const terse_optimizers_cuda* (*)()>(
+        dlsym(library, "terse_optimizers_cuda_table"));
     const terse_optimizers_cuda* const table = get_table ? get_table() : nullptr;
-    if (!table || table->abi != TERSE_OPTIMIZERS_CUDA_ABI || table->options != TERSE_OPTIMIZERS_CUDA_OPTIONS) throw Napi::Error::New(env, path + " was built from another version of terse; build it again");
+    if (!table || table->abi != TERSE_OPTIMIZERS_CUDA_ABI || table->options != TERSE_OPTIMIZERS_CUDA_OPTIONS)
+        throw Napi::Error::New(env, path + " was built from another version of terse; build it again");
     void* const data = const_cast<terse_optimizers_cuda*>(table);
     const auto kernels = [&](std::initializer_list<std::pair<const char*, Napi::Function>> functions) {
         Napi::Object object = Napi::Object::New(env);

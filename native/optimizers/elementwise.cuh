@@ -12,7 +12,8 @@ constexpr unsigned ELEMENT_THREADS = 256, PER_THREAD = 4, ELEMENTS = ELEMENT_THR
 //   load(i)            what a kernel reads of element i
 //   store(i, loaded)   writes it, and returns whether it is finite
 template <class Work>
-__global__ void __launch_bounds__(ELEMENT_THREADS) elementwise_kernel(size_t n, const __grid_constant__ Work work, uint64_t *bad) {
+__global__ void __launch_bounds__(ELEMENT_THREADS)
+    elementwise_kernel(size_t n, const __grid_constant__ Work work, uint64_t *bad) {
     for (size_t base = (size_t)blockIdx.x * ELEMENTS; base < n; base += (size_t)gridDim.x * ELEMENTS) {
         typename Work::element loaded[PER_THREAD];
         size_t first_bad = SIZE_MAX;

@@ -17,24 +17,25 @@
 #endif
 
 #define DECLARE(kernels, implementation, runs) extern const terse_##kernels terse_##kernels##_##implementation;
-#define AT(kernels, implementation, runs) if ((runs) && i-- == 0) return &terse_##kernels##_##implementation;
+#define AT(kernels, implementation, runs) \
+    if ((runs) && i-- == 0) return &terse_##kernels##_##implementation;
 
 // Defines terse_<kernels>_at and terse_<kernels>_find from one list.
-#define LIST(kernels, ENTRIES)                                                                            \
-    ENTRIES(DECLARE)                                                                                      \
-    const terse_##kernels *terse_##kernels##_at(size_t i) {                                               \
-        ENTRIES(AT)                                                                                       \
-        return NULL;                                                                                      \
-    }                                                                                                     \
-    terse_optimizer_status terse_##kernels##_find(const terse_##kernels **found, const char *wanted) {    \
-        if (!wanted) wanted = getenv("TERSE_IMPLEMENTATION");                                             \
-        const terse_##kernels *at;                                                                        \
-        for (size_t i = 0; (at = terse_##kernels##_at(i)); i++)                                           \
-            if (!wanted || !*wanted || !strcmp(at->implementation, wanted)) {                             \
-                *found = at;                                                                              \
-                return TERSE_OPTIMIZER_OK;                                                                \
-            }                                                                                             \
-        return TERSE_OPTIMIZER_UNAVAILABLE;                                                               \
+#define LIST(kernels, ENTRIES)                                                                         \
+    ENTRIES(DECLARE)                                                                                   \
+    const terse_##kernels *terse_##kernels##_at(size_t i) {                                            \
+        ENTRIES(AT)                                                                                    \
+        return NULL;                                                                                   \
+    }                                                                                                  \
+    terse_optimizer_status terse_##kernels##_find(const terse_##kernels **found, const char *wanted) { \
+        if (!wanted) wanted = getenv("TERSE_IMPLEMENTATION");                                          \
+        const terse_##kernels *at;                                                                     \
+        for (size_t i = 0; (at = terse_##kernels##_at(i)); i++)                                        \
+            if (!wanted || !*wanted || !strcmp(at->implementation, wanted)) {                          \
+                *found = at;                                                                           \
+                return TERSE_OPTIMIZER_OK;                                                             \
+            }                                                                                          \
+        return TERSE_OPTIMIZER_UNAVAILABLE;                                                            \
     }
 
 #endif

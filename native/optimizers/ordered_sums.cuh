@@ -1,7 +1,7 @@
 // Sums of squares whose order of additions is part of the result. Of a chunk of TERSE_REDUCTION_CHUNK terms, each of 16
-// lanes adds every sixteenth, one after the other. Nothing can shorten these chains of 4096 additions, so all other work
-// happens beside them: the last warp of a block adds, and the other warps bring what it adds next, a tile at a time, into
-// shared memory.
+// lanes adds every sixteenth, one after the other. Nothing can shorten these chains of 4096 additions, so all other
+// work happens beside them: the last warp of a block adds, and the other warps bring what it adds next, a tile at a
+// time, into shared memory.
 #ifndef TERSE_ORDERED_SUMS_CUH
 #define TERSE_ORDERED_SUMS_CUH
 #include "kernels.cuh"
@@ -29,7 +29,8 @@ __device__ inline unsigned place_of(unsigned k) {
 
 // sums[SUMS c + s] = sum s of chunk c.
 template <class Terms>
-__global__ void __launch_bounds__(ORDERED_THREADS) ordered_sums_kernel(double *sums, size_t n, const __grid_constant__ Terms work) {
+__global__ void __launch_bounds__(ORDERED_THREADS)
+    ordered_sums_kernel(double *sums, size_t n, const __grid_constant__ Terms work) {
     constexpr unsigned SUMS = Terms::SUMS, TILE = ::TILE<Terms>, EACH = TILE / BRINGING;
     static_assert(SUMS * PARTIALS <= WARP, "one warp adds");
     static_assert(!Terms::PAGES_IN_TURN || TILE == TERSE_WALK_GROUP, "a tile has four pages");
@@ -39,14 +40,16 @@ __global__ void __launch_bounds__(ORDERED_THREADS) ordered_sums_kernel(double *s
     const size_t chunks = divided_up(n, TERSE_REDUCTION_CHUNK);
     for (size_t chunk = blockIdx.x; chunk < chunks; chunk += gridDim.x) {
         const size_t begin = chunk * TERSE_REDUCTION_CHUNK;
-        const unsigned length = n - begin < TERSE_REDUCTION_CHUNK ? (unsigned)(n - begin) : (unsigned)TERSE_REDUCTION_CHUNK;
+        const unsigned length = n - begin < TERSE_REDUCTION_CHUNK ? (unsigned)(n - begin)
+                                                                  : (unsigned)TERSE_REDUCTION_CHUNK;
         double partial = 0;
         for (unsigned from = 0, turn = 0; from < length + TILE; from += TILE, turn ^= 1) {
             if (brings && from < length) {  // the next tile
                 decltype(work.load(0)) loaded[EACH];
 #pragma unroll
                 for (unsigned k = 0; k < EACH; k++)
-                    if (const unsigned at = from + k * BRINGING + threadIdx.x; at < length) loaded[k] = work.load(begin + at);
+                    if (const unsigned at = from + k * BRINGING + threadIdx.x; at < length)
+                        loaded[k] = work.load(begin + at);
 #pragma unroll
                 for (unsigned k = 0; k < EACH; k++) {
                     const unsigned at = k * BRINGING + threadIdx.x;
@@ -86,7 +89,8 @@ __global__ void __launch_bounds__(ORDERED_THREADS) ordered_sums_kernel(double *s
 
 template <class Terms>
 cudaError_t launch_ordered_sums(double *sums, size_t n, const Terms &work, void *stream) {
-    return launch_kernel(ordered_sums_kernel<Terms>, divided_up(n, TERSE_REDUCTION_CHUNK), ORDERED_THREADS, stream, sums, n, work);
+    return launch_kernel(ordered_sums_kernel<Terms>, divided_up(n, TERSE_REDUCTION_CHUNK), ORDERED_THREADS, stream,
+                         sums, n, work);
 }
 
 #endif

@@ -16,8 +16,10 @@ napi_value grad(const Call& call) { return call.handle(call.tensor().grad()); }
 napi_value set_grad(const Call& call) {
     const at::Tensor& tensor = call.tensor();
     at::Tensor gradient = call.tensor_or_none(1, "the gradient");
-    if (gradient.defined() && (gradient.sizes() != tensor.sizes() || gradient.scalar_type() != tensor.scalar_type() || gradient.device() != tensor.device()))
-        throw RangeError("a gradient " + describe(gradient) + " does not fit a tensor " + describe(tensor) + "; give one of the same shape, dtype and device");
+    if (gradient.defined() && (gradient.sizes() != tensor.sizes() || gradient.scalar_type() != tensor.scalar_type() ||
+                               gradient.device() != tensor.device()))
+        throw RangeError("a gradient " + describe(gradient) + " does not fit a tensor " + describe(tensor) +
+                         "; give one of the same shape, dtype and device");
     tensor.mutable_grad() = std::move(gradient);
     return undefined(call.env);
 }
@@ -76,14 +78,17 @@ napi_value replace_gradients(const Call& call) {
 // beginCheckpoint(inputs, token) returns the tensors to compute the part from.
 napi_value begin_checkpoint(const Call& call) {
     std::vector<at::Tensor> inputs = tensors_of(call, "an input of the checkpoint");
-    std::vector<at::Tensor> leaves = begin_checkpoint(call.context, call.context.backward_thread->channel(), std::move(inputs), call.number(1));
+    std::vector<at::Tensor> leaves = begin_checkpoint(call.context, call.context.backward_thread->channel(),
+                                                      std::move(inputs), call.number(1));
     const napi_value handles = array(call.env, leaves.size());
     for (uint32_t i = 0; i < leaves.size(); i++) set(call.env, handles, i, call.handle(std::move(leaves[i])));
     return handles;
 }
 
 // endCheckpoint(result or null) returns the result for autograd, or null where it needs no gradient.
-napi_value end_checkpoint(const Call& call) { return call.handle(end_checkpoint(call.context, call.tensor_or_none(0, "the result of the checkpoint"))); }
+napi_value end_checkpoint(const Call& call) {
+    return call.handle(end_checkpoint(call.context, call.tensor_or_none(0, "the result of the checkpoint")));
+}
 
 napi_value recomputed(const Call& call) {
     call.context.backward_thread->recomputed(call.tensor());

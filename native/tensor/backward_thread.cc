@@ -26,7 +26,8 @@ void Channel::send(Message message) {
 }
 
 at::Tensor Channel::recompute(double token, std::vector<at::Tensor> inputs, const ForwardState& state) {
-    const auto recomputation = std::make_shared<Recomputation>(Recomputation{token, std::move(inputs), &state, {}, {}, false});
+    const auto recomputation = std::make_shared<Recomputation>(
+        Recomputation{token, std::move(inputs), &state, {}, {}, false});
     end_team();
     send({.kind = Message::Kind::recompute, .recomputation = recomputation});
     {
@@ -59,7 +60,8 @@ void Channel::stop() {
 
 BackwardThread::BackwardThread(Context& context) : context_(context) {
     const napi_env env = context.env;
-    check(env, napi_create_threadsafe_function(env, nullptr, nullptr, text(env, "terse tensor"), 0, 1, nullptr, nullptr, this, receive, &function_));
+    check(env, napi_create_threadsafe_function(env, nullptr, nullptr, text(env, "terse tensor"), 0, 1, nullptr, nullptr,
+                                               this, receive, &function_));
     check(env, napi_unref_threadsafe_function(env, function_));
     channel_->open(function_);
 }
@@ -132,23 +134,25 @@ void BackwardThread::receive(napi_env env, napi_value, void* self, void* data) {
     auto& thread = *static_cast<BackwardThread*>(self);
     if (message->kind == Channel::Message::Kind::ready) {
         napi_value callback, receiver, token;
-        if (thread.ready_ && napi_get_reference_value(env, thread.ready_, &callback) == napi_ok && napi_get_undefined(env, &receiver) == napi_ok &&
-            napi_create_double(env, message->token, &token) == napi_ok)
-            napi_call_function(env, receiver, callback, 1, &token, nullptr);  // if it throws, Node reports an uncaught exception
+        if (thread.ready_ && napi_get_reference_value(env, thread.ready_, &callback) == napi_ok &&
+            napi_get_undefined(env, &receiver) == napi_ok && napi_create_double(env, message->token, &token) == napi_ok)
+            napi_call_function(env, receiver, callback, 1, &token, nullptr);  // if it throws, Node reports an uncaught
+                                                                              // exception
         return;
     }
     if (message->kind == Channel::Message::Kind::recompute) return thread.recompute(*message->recomputation);
     if (message->kind == Channel::Message::Kind::forget) {
         napi_value callback, receiver, token;
-        if (thread.recompute_ && napi_get_reference_value(env, thread.recompute_, &callback) == napi_ok && napi_get_undefined(env, &receiver) == napi_ok &&
-            napi_create_double(env, message->token, &token) == napi_ok)
+        if (thread.recompute_ && napi_get_reference_value(env, thread.recompute_, &callback) == napi_ok &&
+            napi_get_undefined(env, &receiver) == napi_ok && napi_create_double(env, message->token, &token) == napi_ok)
             napi_call_function(env, receiver, callback, 1, &token, nullptr);
         return;
     }
     begin_team();  // the backward thread has ended its team
     if (--thread.pending_ == 0) napi_unref_threadsafe_function(env, thread.function_);
     try {
-        if (message->kind == Channel::Message::Kind::done) napi_resolve_deferred(env, message->deferred, undefined(env));
+        if (message->kind == Channel::Message::Kind::done)
+            napi_resolve_deferred(env, message->deferred, undefined(env));
         else napi_reject_deferred(env, message->deferred, error_of(thread.context_, message->failure));
     } catch (...) {
     }
@@ -174,7 +178,9 @@ void BackwardThread::recompute(Recomputation& recomputation) {
     } catch (const Pending&) {
         napi_value error, message;
         failure = "a checkpointed function failed when it was computed again";
-        if (napi_get_and_clear_last_exception(env, &error) == napi_ok && napi_coerce_to_string(env, error, &message) == napi_ok) failure += ": " + text_of(env, message);
+        if (napi_get_and_clear_last_exception(env, &error) == napi_ok &&
+            napi_coerce_to_string(env, error, &message) == napi_ok)
+            failure += ": " + text_of(env, message);
     } catch (...) {
         failure = current_failure("a checkpointed function").message;
     }
@@ -185,7 +191,8 @@ void BackwardThread::recompute(Recomputation& recomputation) {
 }
 
 void BackwardThread::add_gradient_hook(const at::Tensor& leaf, double token) {
-    if (!leaf.is_leaf() || !leaf.requires_grad()) throw std::invalid_argument("only a leaf that requires a gradient can have a gradient hook");
+    if (!leaf.is_leaf() || !leaf.requires_grad())
+        throw std::invalid_argument("only a leaf that requires a gradient can have a gradient hook");
     GradientHook& hook = hook_on(leaf);
     hook.channel = channel_;
     hook.token = token;

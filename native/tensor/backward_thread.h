@@ -15,7 +15,7 @@ namespace terse {
 // Sends messages to the JavaScript thread. Gradient hooks and checkpoints share it, because they may outlive the
 // environment.
 class Channel {
- public:
+public:
     struct Message {
         enum class Kind { done, failed, ready, recompute, forget } kind;
         napi_deferred deferred = nullptr;
@@ -34,7 +34,7 @@ class Channel {
     void answer(Recomputation& recomputation, at::Tensor result, std::string failure);
     void stop();  // no recomputation can be waited for any longer
 
- private:
+private:
     std::mutex mutex_;
     std::condition_variable answered_;
     napi_threadsafe_function function_ = nullptr;
@@ -42,7 +42,7 @@ class Channel {
 };
 
 class BackwardThread {
- public:
+public:
     explicit BackwardThread(Context& context);
     ~BackwardThread();
     void stop();  // waits for the running job and drops the others
@@ -62,7 +62,7 @@ class BackwardThread {
     void recomputed(at::Tensor result);
     std::shared_ptr<Channel> channel() const { return channel_; }
 
- private:
+private:
     struct Job {
         at::Tensor root, gradient;
         bool retain_graph;

@@ -13,23 +13,30 @@ namespace {
 napi_value initialise(napi_env env, napi_value exports) {
     auto context = std::make_unique<Context>(env);
     Context* data = context.get();
-    return guard(*data, [] { return std::string("@terse/native-tensor"); }, [&] {
-        check_libraries();
-        register_fused_operators();
-        keep_freed_memory();
-        use_huge_pages();
-        context->backward_thread = std::make_unique<BackwardThread>(*context);
-        const Export of_operators[] = {{"find", find_operator}, {"call", call_operator}, {"results", operator_results}};
-        for (const std::span<const Export> family : {std::span<const Export>(of_operators), tensor_exports(), autograd_exports(), library_exports()})
-            for (const Export& entry : family) {
-                napi_value function;
-                check(env, napi_create_function(env, entry.name, NAPI_AUTO_LENGTH, entry.function, data, &function));
-                set(env, exports, entry.name, function);
-            }
-        // The thread must end before the environment does, and the tensors must be freed before libtorch is unloaded.
-        check(env, napi_add_env_cleanup_hook(env, [](void* given) { delete static_cast<Context*>(given); }, context.release()));
-        return exports;
-    });
+    return guard(
+        *data, [] { return std::string("@terse/native-tensor"); },
+        [&] {
+            check_libraries();
+            register_fused_operators();
+            keep_freed_memory();
+            use_huge_pages();
+            context->backward_thread = std::make_unique<BackwardThread>(*context);
+            const Export of_operators[] = {
+                {"find", find_operator}, {"call", call_operator}, {"results", operator_results}};
+            for (const std::span<const Export> family :
+                 {std::span<const Export>(of_operators), tensor_exports(), autograd_exports(), library_exports()})
+                for (const Export& entry : family) {
+                    napi_value function;
+                    check(env,
+                          napi_create_function(env, entry.name, NAPI_AUTO_LENGTH, entry.function, data, &function));
+                    set(env, exports, entry.name, function);
+                }
+            // The thread must end before the environment does, and the tensors must be freed before libtorch is
+            // unloaded.
+            check(env, napi_add_env_cleanup_hook(
+                           env, [](void* given) { delete static_cast<Context*>(given); }, context.release()));
+            return exports;
+        });
 }
 
 }  // namespace

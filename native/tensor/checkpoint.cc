@@ -25,18 +25,19 @@ template <typename N, typename... Arguments>
 auto make_node(Arguments&&... arguments) {
     if constexpr (std::is_same_v<NodePointer, std::shared_ptr<Node>>)
         return std::make_shared<N>(std::forward<Arguments>(arguments)...);
-    else
-        return c10::make_intrusive<N>(std::forward<Arguments>(arguments)...);
+    else return c10::make_intrusive<N>(std::forward<Arguments>(arguments)...);
 }
 
 at::Tensor state_of(const c10::Device& device) {
-    at::Generator generator = device.is_cpu() ? at::detail::getDefaultCPUGenerator() : at::globalContext().defaultGenerator(device);
+    at::Generator generator = device.is_cpu() ? at::detail::getDefaultCPUGenerator()
+                                              : at::globalContext().defaultGenerator(device);
     std::lock_guard lock(generator.mutex());
     return generator.get_state();
 }
 
 void set_state(const c10::Device& device, const at::Tensor& state) {
-    at::Generator generator = device.is_cpu() ? at::detail::getDefaultCPUGenerator() : at::globalContext().defaultGenerator(device);
+    at::Generator generator = device.is_cpu() ? at::detail::getDefaultCPUGenerator()
+                                              : at::globalContext().defaultGenerator(device);
     std::lock_guard lock(generator.mutex());
     generator.set_state(state);
 }
@@ -52,7 +53,8 @@ void set_autocast(c10::DeviceType type, ForwardState::Autocast autocast) {
 
 // The leaves, besides `inputs`, that `result` is computed from, in a fixed order. A step before `first` is not the
 // part's.
-std::vector<NodePointer> parameters_of(const at::Tensor& result, const std::vector<at::Tensor>& inputs, uint64_t first) {
+std::vector<NodePointer> parameters_of(const at::Tensor& result, const std::vector<at::Tensor>& inputs,
+                                       uint64_t first) {
     std::unordered_set<const Node*> seen;
     for (const at::Tensor& input : inputs)
         if (input.requires_grad()) seen.insert(torch::autograd::impl::gradient_edge(input).function.get());
@@ -66,7 +68,9 @@ std::vector<NodePointer> parameters_of(const at::Tensor& result, const std::vect
             continue;
         }
         if (node->sequence_nr() < first)
-            throw RangeError("the function uses a tensor that requires a gradient and was computed outside; pass it as one of the inputs");
+            throw RangeError(
+                "the function uses a tensor that requires a gradient and was computed outside; pass it as one of the "
+                "inputs");
         for (const Edge& edge : node->next_edges()) left.push_back(edge.function);
     }
     return found;
@@ -79,7 +83,8 @@ ForwardState::ForwardState(const std::vector<at::Tensor>& inputs)
     generators.emplace_back(c10::Device(c10::kCPU), state_of(c10::kCPU));
     for (const at::Tensor& input : inputs) {
         const auto same = [&](const auto& generator) { return generator.first == input.device(); };
-        if (input.is_cuda() && std::none_of(generators.begin(), generators.end(), same)) generators.emplace_back(input.device(), state_of(input.device()));
+        if (input.is_cuda() && std::none_of(generators.begin(), generators.end(), same))
+            generators.emplace_back(input.device(), state_of(input.device()));
     }
 }
 
@@ -96,7 +101,7 @@ ForwardState ForwardState::enter() const {
 }
 
 class CheckpointNode : public Node {
- public:
+public:
     CheckpointNode(std::shared_ptr<Channel> channel, double token, const std::vector<at::Tensor>& inputs)
         : state(inputs), channel_(std::move(channel)), token_(token) {
         state.cache = false;  // a copy from outside would be a step of both graphs
@@ -118,7 +123,8 @@ class CheckpointNode : public Node {
         std::vector<at::Tensor> leaves;
         {
             std::lock_guard lock(mutex_);
-            for (size_t i = 0; i < inputs_.size(); i++) leaves.push_back(inputs_[i].unpack().detach().requires_grad_(requires_[i]));
+            for (size_t i = 0; i < inputs_.size(); i++)
+                leaves.push_back(inputs_[i].unpack().detach().requires_grad_(requires_[i]));
         }
         variable_list results(num_outputs());
         if (!gradients[0].defined()) return results;
@@ -133,16 +139,21 @@ class CheckpointNode : public Node {
             wanted.push_back(static_cast<AccumulateGrad*>(known.back().get())->variable);
         }
         if (!again.requires_grad() || again.sizes() != gradients[0].sizes())
-            throw RangeError("computed again, a checkpointed function gave " + describe(again) + ", and its gradient is " + describe(gradients[0]) + "; it must compute the same each time");
+            throw RangeError("computed again, a checkpointed function gave " + describe(again) +
+                             ", and its gradient is " + describe(gradients[0]) +
+                             "; it must compute the same each time");
         for (const NodePointer& parameter : parameters_of(again, leaves, 0))
             if (std::find(known.begin(), known.end(), parameter) == known.end())
-                throw RangeError("computed again, a checkpointed function used another parameter than before; it must compute the same each time");
-        return torch::autograd::grad({again}, wanted, {gradients[0]}, /*retain_graph=*/false, /*create_graph=*/false, /*allow_unused=*/true);
+                throw RangeError(
+                    "computed again, a checkpointed function used another parameter than before; it must compute the "
+                    "same each time");
+        return torch::autograd::grad({again}, wanted, {gradients[0]}, /*retain_graph=*/false, /*create_graph=*/false,
+                                     /*allow_unused=*/true);
     }
 
     ForwardState state;
 
- private:
+private:
     std::shared_ptr<Channel> channel_;
     double token_;
     std::mutex mutex_;
@@ -150,7 +161,8 @@ class CheckpointNode : public Node {
     std::vector<bool> requires_;
 };
 
-std::vector<at::Tensor> begin_checkpoint(Context& context, std::shared_ptr<Channel> channel, std::vector<at::Tensor> inputs, double token) {
+std::vector<at::Tensor> begin_checkpoint(Context& context, std::shared_ptr<Channel> channel,
+                                         std::vector<at::Tensor> inputs, double token) {
     // Its number in the order of steps comes before those of what is inside, so it is made first.
     auto node = make_node<CheckpointNode>(std::move(channel), token, inputs);
     torch::autograd::edge_list edges;
@@ -162,7 +174,8 @@ std::vector<at::Tensor> begin_checkpoint(Context& context, std::shared_ptr<Chann
     node->set_next_edges(std::move(edges));
     ForwardState before({});
     at::autocast::set_autocast_cache_enabled(false);
-    context.checkpoints.push_back(std::make_unique<OpenCheckpoint>(OpenCheckpoint{std::move(node), leaves, at::sequence_number::peek(), std::move(before)}));
+    context.checkpoints.push_back(std::make_unique<OpenCheckpoint>(
+        OpenCheckpoint{std::move(node), leaves, at::sequence_number::peek(), std::move(before)}));
     return leaves;
 }
 
@@ -171,7 +184,8 @@ at::Tensor end_checkpoint(Context& context, const at::Tensor& result) {
     context.checkpoints.pop_back();
     at::autocast::set_autocast_cache_enabled(part->before.cache);
     if (!result.defined() || !result.requires_grad()) return {};
-    for (NodePointer& parameter : parameters_of(result, part->leaves, part->first)) part->node->add_next_edge(Edge(std::move(parameter), 0));
+    for (NodePointer& parameter : parameters_of(result, part->leaves, part->first))
+        part->node->add_next_edge(Edge(std::move(parameter), 0));
     at::Tensor detached = result.detach();
     torch::autograd::set_history(detached, part->node);
     return detached;

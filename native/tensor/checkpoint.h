@@ -34,12 +34,12 @@ struct ForwardState {
 
 // One part that backward needs again. The backward thread waits for it, and the JavaScript thread computes it.
 struct Recomputation {
-    double token;                     // of the JavaScript function
-    std::vector<at::Tensor> inputs;   // leaves
+    double token;                    // of the JavaScript function
+    std::vector<at::Tensor> inputs;  // leaves
     const ForwardState* state;
     at::Tensor result;
     std::string failure;
-    bool ended = false;               // under the channel's mutex, like what is above
+    bool ended = false;  // under the channel's mutex, like what is above
 };
 
 // A part whose first forward pass is under way. Parts may be inside each other.
@@ -51,7 +51,8 @@ struct OpenCheckpoint {
 };
 
 // Begins a part: what is computed until `end_checkpoint` is computed from the leaves that this returns.
-std::vector<at::Tensor> begin_checkpoint(Context& context, std::shared_ptr<Channel> channel, std::vector<at::Tensor> inputs, double token);
+std::vector<at::Tensor> begin_checkpoint(Context& context, std::shared_ptr<Channel> channel,
+                                         std::vector<at::Tensor> inputs, double token);
 // Ends it. Returns the result with the part as its one step for autograd, or an undefined tensor where nothing requires
 // a gradient.
 // An undefined result: the part has failed.

@@ -31,9 +31,10 @@ const char* name_of(c10::ScalarType dtype) {
 
 c10::ScalarType dtype_of(const std::string& name) {
     static const std::pair<const char*, c10::ScalarType> types[] = {
-        {"f32", c10::ScalarType::Float}, {"i64", c10::ScalarType::Long},  {"bf16", c10::ScalarType::BFloat16}, {"f16", c10::ScalarType::Half},
-        {"f64", c10::ScalarType::Double}, {"bool", c10::ScalarType::Bool}, {"u8", c10::ScalarType::Byte},       {"i8", c10::ScalarType::Char},
-        {"i16", c10::ScalarType::Short},  {"i32", c10::ScalarType::Int},
+        {"f32", c10::ScalarType::Float}, {"i64", c10::ScalarType::Long},   {"bf16", c10::ScalarType::BFloat16},
+        {"f16", c10::ScalarType::Half},  {"f64", c10::ScalarType::Double}, {"bool", c10::ScalarType::Bool},
+        {"u8", c10::ScalarType::Byte},   {"i8", c10::ScalarType::Char},    {"i16", c10::ScalarType::Short},
+        {"i32", c10::ScalarType::Int},
     };
     for (const auto& [known, type] : types)
         if (name == known) return type;
@@ -50,9 +51,13 @@ std::string describe(const at::Tensor& tensor) {
 
 const at::Tensor& tensor_of(Context& context, napi_value value, const char* what) {
     double handle;
-    if (napi_get_value_double(context.env, value, &handle) != napi_ok || !Handles::plausible(handle)) throw TypeError(std::string(what) + ": expected a tensor");
+    if (napi_get_value_double(context.env, value, &handle) != napi_ok || !Handles::plausible(handle))
+        throw TypeError(std::string(what) + ": expected a tensor");
     const at::Tensor* tensor = context.handles.find(handle);
-    if (!tensor) throw DisposedError(std::string(what) + " has been disposed, or the scope that created it has ended; keep() it, or return it from the scope");
+    if (!tensor)
+        throw DisposedError(
+            std::string(what) +
+            " has been disposed, or the scope that created it has ended; keep() it, or return it from the scope");
     return *tensor;
 }
 
@@ -81,7 +86,10 @@ Failure current_failure(const std::string& where) {
     } catch (const c10::Error& error) {
         const std::string what = error.what_without_backtrace();
         if (const size_t at = what.find(wanted); at != std::string::npos)
-            return {Failure::Kind::tensor, where + ": there is not enough memory for a tensor of " + size_text(std::strtod(what.c_str() + at + std::strlen(wanted), nullptr)), error.what()};
+            return {Failure::Kind::tensor,
+                    where + ": there is not enough memory for a tensor of " +
+                        size_text(std::strtod(what.c_str() + at + std::strlen(wanted), nullptr)),
+                    error.what()};
         return {Failure::Kind::tensor, sentence(error.what_without_backtrace()), error.what()};
     } catch (const std::bad_alloc&) {
         return {Failure::Kind::tensor, sentence("there is not enough memory"), ""};

@@ -24,7 +24,8 @@ struct Context {
     RetainedStorages retained;
     std::vector<std::unique_ptr<Operator>> operators;
     std::vector<c10::IValue> spare_stack;  // the last call's, to save an allocation; a nested call finds it empty
-    std::vector<std::unique_ptr<OpenCheckpoint>> checkpoints;  // whose first forward pass is under way, the innermost last
+    std::vector<std::unique_ptr<OpenCheckpoint>> checkpoints;  // whose first forward pass is under way, the innermost
+                                                               // last
     std::unique_ptr<BackwardThread> backward_thread;
     napi_ref tensor_error = nullptr;    // class (message, cause)
     napi_ref disposed_error = nullptr;  // class (message)

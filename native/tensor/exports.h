@@ -16,7 +16,9 @@ struct Call {
     napi_env env;
     napi_value values[max_parameters];
 
-    const at::Tensor& tensor(size_t i = 0, const char* what = "the tensor") const { return tensor_of(context, values[i], what); }
+    const at::Tensor& tensor(size_t i = 0, const char* what = "the tensor") const {
+        return tensor_of(context, values[i], what);
+    }
     at::Tensor tensor_or_none(size_t i, const char* what) const {
         const napi_valuetype type = type_of(env, values[i]);
         return type == napi_null || type == napi_undefined ? at::Tensor() : tensor(i, what);
@@ -31,7 +33,9 @@ struct Call {
         if (napi_get_value_double(env, values[i], &value) != napi_ok) throw TypeError("expected a number");
         return value;
     }
-    napi_value handle(at::Tensor tensor) const { return tensor.defined() ? terse::number(env, context.handles.add(std::move(tensor))) : null(env); }
+    napi_value handle(at::Tensor tensor) const {
+        return tensor.defined() ? terse::number(env, context.handles.add(std::move(tensor))) : null(env);
+    }
 };
 
 using Body = napi_value (*)(const Call&);
@@ -48,10 +52,12 @@ napi_value exported(napi_env env, napi_callback_info info) {
     napi_value values[max_parameters];
     size_t count = max_parameters;
     napi_get_cb_info(env, info, &count, values, nullptr, reinterpret_cast<void**>(&context));
-    return guard(*context, [] { return std::string(name.text); }, [&] {
-        const Call call{*context, env, {values[0], values[1], values[2], values[3]}};
-        return body(call);
-    });
+    return guard(
+        *context, [] { return std::string(name.text); },
+        [&] {
+            const Call call{*context, env, {values[0], values[1], values[2], values[3]}};
+            return body(call);
+        });
 }
 
 struct Export {
@@ -62,6 +68,7 @@ struct Export {
 
 std::span<const Export> tensor_exports();    // of one tensor: what it is, its elements, and its lifetime
 std::span<const Export> autograd_exports();  // gradients, the backward thread and checkpoints
-std::span<const Export> library_exports();   // libtorch's settings of the process: autocast, random numbers, threads, devices
+std::span<const Export> library_exports();   // libtorch's settings of the process: autocast, random numbers, threads,
+                                             // devices
 
 }  // namespace terse

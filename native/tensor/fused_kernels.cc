@@ -49,11 +49,17 @@ TERSE_INLINE float sum(Vector x) {
 TERSE_INLINE float exponential(float x) {
     x = x < -87.0f ? -87.0f : x;  // outside of these 2ⁿ is not a normal number
     x = x > 88.0f ? 88.0f : x;
-    const float round = 12582912.0f;  // 1.5 · 2²³: adding it rounds x to an integer, which is in the last bits of the sum
+    const float round = 12582912.0f;  // 1.5 · 2²³: adding it rounds x to an integer, which is in the last bits of the
+                                      // sum
     const float shifted = x * 1.44269504f + round;
     const float n = shifted - round;
     const float r = (x - n * 0.693359375f) - n * -2.12194440e-4f;  // ln 2 in two parts; n times the first part is exact
-    const float e = ((((((r * (1.0f / 5040) + 1.0f / 720) * r + 1.0f / 120) * r + 1.0f / 24) * r + 1.0f / 6) * r + 1.0f / 2) * r + 1.0f) * r + 1.0f;
+    const float e = ((((((r * (1.0f / 5040) + 1.0f / 720) * r + 1.0f / 120) * r + 1.0f / 24) * r + 1.0f / 6) * r +
+                      1.0f / 2) *
+                         r +
+                     1.0f) *
+                        r +
+                    1.0f;
     uint32_t exponent;
     std::memcpy(&exponent, &shifted, sizeof exponent);
     exponent = (exponent - 0x4B400000 + 127) << 23;
@@ -105,7 +111,8 @@ void rms_norm_rows(const float* x, const float* γ, float* y, float* r, int64_t 
 }
 
 TERSE_FOR_EACH_PROCESSOR
-void rms_norm_backward_rows(const float* dy, const float* x, const float* γ, const float* r, float* dx, float* dγ, int64_t rows, int64_t d) {
+void rms_norm_backward_rows(const float* dy, const float* x, const float* γ, const float* r, float* dx, float* dγ,
+                            int64_t rows, int64_t d) {
     const int64_t whole = d / width * width, rest = d - whole;
     std::memset(dγ, 0, sizeof(float) * d);
     for (int64_t i = 0; i < rows; i++, x += d, dy += d, dx += d) {
@@ -115,23 +122,26 @@ void rms_norm_backward_rows(const float* dy, const float* x, const float* γ, co
             products += both * load(γ + j);
             store(dγ + j, load(dγ + j) + both * r[i]);
         }
-        const Vector x_last = load_some(x + whole, rest), t_last = load_some(dy + whole, rest) * load_some(γ + whole, rest);
+        const Vector x_last = load_some(x + whole, rest),
+                     t_last = load_some(dy + whole, rest) * load_some(γ + whole, rest);
         for (int64_t j = whole; j < d; j++) dγ[j] += dy[j] * x[j] * r[i];
         const float pull = r[i] * r[i] * (sum(products + t_last * x_last) / static_cast<float>(d));
-        for (int64_t j = 0; j < whole; j += width) store(dx + j, r[i] * (load(dy + j) * load(γ + j) - load(x + j) * pull));
+        for (int64_t j = 0; j < whole; j += width)
+            store(dx + j, r[i] * (load(dy + j) * load(γ + j) - load(x + j) * pull));
         store_some(dx + whole, r[i] * (t_last - x_last * pull), rest);
     }
 }
 
-// Plain loops, which the compiler makes as wide as each processor is. It would compare vectors of 16 one float at a time
-// where registers are shorter.
+// Plain loops, which the compiler makes as wide as each processor is. It would compare vectors of 16 one float at a
+// time where registers are shorter.
 TERSE_FOR_EACH_PROCESSOR
 void swiglu_elements(const float* __restrict g, const float* __restrict u, float* __restrict y, int64_t n) {
     for (int64_t i = 0; i < n; i++) y[i] = g[i] * sigmoid(g[i]) * u[i];
 }
 
 TERSE_FOR_EACH_PROCESSOR
-void swiglu_backward_elements(const float* __restrict dy, const float* __restrict g, const float* __restrict u, float* __restrict dg, float* __restrict du, int64_t n) {
+void swiglu_backward_elements(const float* __restrict dy, const float* __restrict g, const float* __restrict u,
+                              float* __restrict dg, float* __restrict du, int64_t n) {
     for (int64_t i = 0; i < n; i++) {
         const float σ = sigmoid(g[i]);
         du[i] = dy[i] * (g[i] * σ);

@@ -10,7 +10,8 @@ void rms_norm_rows(const float* x, const float* γ, float* y, float* r, int64_t 
 
 // With t = γ dy:  dx = r (t − x r² mean(t x)),  dγ = Σ_rows dy x r
 // dy, x, dx (rows, d)   r (rows)   dγ (d), overwritten
-void rms_norm_backward_rows(const float* dy, const float* x, const float* γ, const float* r, float* dx, float* dγ, int64_t rows, int64_t d);
+void rms_norm_backward_rows(const float* dy, const float* x, const float* γ, const float* r, float* dx, float* dγ,
+                            int64_t rows, int64_t d);
 
 // y = g σ(g) u,  σ(g) = 1/(1 + e⁻ᵍ)      all (n)
 void swiglu_elements(const float* g, const float* u, float* y, int64_t n);

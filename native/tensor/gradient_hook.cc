@@ -50,7 +50,8 @@ void replace_gradient(const at::Tensor& leaf) {
     std::lock_guard lock(places);
     GradientHook& hook = hook_on(leaf);
     if (leaf.grad().defined()) hook.place = std::exchange(leaf.mutable_grad(), at::Tensor());
-    if (!hook.place.defined()) throw std::invalid_argument("replaceGradients: a leaf has no gradient, whose memory the next one is to take");
+    if (!hook.place.defined())
+        throw std::invalid_argument("replaceGradients: a leaf has no gradient, whose memory the next one is to take");
     hook.taken = false;
 }
 

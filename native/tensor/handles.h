@@ -12,7 +12,7 @@
 namespace terse {
 
 class Handles {
- public:
+public:
     static constexpr uint32_t index_bits = 24;
     static constexpr uint32_t last_generation = (1u << 29) - 1;  // generation * 2^24 + index < 2^53: exact in a double
 
@@ -22,7 +22,10 @@ class Handles {
             free_ = slots_[index].next;
         } else {
             index = static_cast<uint32_t>(slots_.size());
-            if (index >> index_bits) throw std::length_error("there are 16,777,216 live tensors, the most that fit; run each training step in a scope(), which frees the tensors of the step");
+            if (index >> index_bits)
+                throw std::length_error(
+                    "there are 16,777,216 live tensors, the most that fit; run each training step in a scope(), which "
+                    "frees the tensors of the step");
             slots_.emplace_back();
         }
         Slot& slot = slots_[index];
@@ -38,7 +41,10 @@ class Handles {
     }
 
     // Whether the number has the form of a handle, of a live tensor or not.
-    static bool plausible(double handle) { return handle >= (1u << index_bits) && handle < 9007199254740992.0 && handle == static_cast<double>(static_cast<uint64_t>(handle)); }
+    static bool plausible(double handle) {
+        return handle >= (1u << index_bits) && handle < 9007199254740992.0 &&
+               handle == static_cast<double>(static_cast<uint64_t>(handle));
+    }
 
     // Removes the tensor. Adds the bytes that were reported to the garbage collector for it to `external`.
     at::Tensor remove(double handle, int64_t& external) {
@@ -80,7 +86,7 @@ class Handles {
         return {live_, bytes};
     }
 
- private:
+private:
     static constexpr uint32_t none = UINT32_MAX;
 
     struct Slot {

@@ -23,7 +23,8 @@ const char* expectation(Kind kind) {
         case Kind::scalars: return "an array of numbers";
         case Kind::dtype: return "a dtype (\"f32\", \"bf16\", …)";
         case Kind::layout: return "a layout (\"strided\")";
-        case Kind::memory_format: return "a memory format (\"contiguous\", \"preserve\", \"channels_last\", \"channels_last_3d\")";
+        case Kind::memory_format:
+            return "a memory format (\"contiguous\", \"preserve\", \"channels_last\", \"channels_last_3d\")";
         case Kind::device: return "a device (\"cpu\", \"cuda:0\")";
         case Kind::generator: return "null: only the default generator is supported";
         default: return "a type that JavaScript does not have";
@@ -31,7 +32,8 @@ const char* expectation(Kind kind) {
 }
 
 [[noreturn]] void refuse(napi_env env, const Argument& argument, napi_value value) {
-    static const char* names[] = {"undefined", "null", "a boolean", "a number", "a string", "a symbol", "an object", "a function", "an external", "a bigint"};
+    static const char* names[] = {"undefined", "null",      "a boolean",  "a number",    "a string",
+                                  "a symbol",  "an object", "a function", "an external", "a bigint"};
     const napi_valuetype type = type_of(env, value);
     std::string got = names[type];
     if (type == napi_number) {
@@ -59,7 +61,8 @@ bool whole_number(napi_env env, napi_value value, int64_t& result) {
 std::optional<c10::Scalar> scalar_of(napi_env env, napi_value value) {
     double number;
     if (napi_get_value_double(env, value, &number) == napi_ok) {
-        if (std::abs(number) <= 9007199254740991.0 && number == static_cast<double>(static_cast<int64_t>(number)) && !(number == 0 && std::signbit(number)))
+        if (std::abs(number) <= 9007199254740991.0 && number == static_cast<double>(static_cast<int64_t>(number)) &&
+            !(number == 0 && std::signbit(number)))
             return c10::Scalar(static_cast<int64_t>(number));
         return c10::Scalar(number);
     }
@@ -75,7 +78,9 @@ const at::Tensor& tensor_argument(Context& context, const Argument& argument, na
     const at::Tensor* tensor = context.handles.find(handle);
     if (!tensor && !Handles::plausible(handle)) refuse(context.env, argument, value);
     if (!tensor)
-        throw DisposedError("the tensor given as \"" + argument.name + "\" has been disposed, or the scope that created it has ended; keep() it, or return it from the scope");
+        throw DisposedError(
+            "the tensor given as \"" + argument.name +
+            "\" has been disposed, or the scope that created it has ended; keep() it, or return it from the scope");
     return *tensor;
 }
 
@@ -111,7 +116,8 @@ c10::MemoryFormat memory_format_of(const std::string& name) {
     if (name == "preserve") return c10::MemoryFormat::Preserve;
     if (name == "channels_last") return c10::MemoryFormat::ChannelsLast;
     if (name == "channels_last_3d") return c10::MemoryFormat::ChannelsLast3d;
-    throw TypeError("unknown memory format \"" + name + "\"; known: contiguous, preserve, channels_last, channels_last_3d");
+    throw TypeError("unknown memory format \"" + name +
+                    "\"; known: contiguous, preserve, channels_last, channels_last_3d");
 }
 
 }  // namespace
@@ -127,7 +133,8 @@ c10::IValue value_of(Context& context, const Argument& argument, napi_value valu
     switch (argument.kind) {
         case Kind::tensor: {
             double handle;
-            if (napi_get_value_double(env, value, &handle) == napi_ok) return tensor_argument(context, argument, value, handle);
+            if (napi_get_value_double(env, value, &handle) == napi_ok)
+                return tensor_argument(context, argument, value, handle);
             break;
         }
         case Kind::scalar:
@@ -170,7 +177,9 @@ c10::IValue value_of(Context& context, const Argument& argument, napi_value valu
                 if (taken) return list;
             } else {
                 c10::List<at::Tensor> list;
-                if (each(env, value, [&](napi_value element) { list.push_back(tensor_argument(context, argument, element)); })) return list;
+                if (each(env, value,
+                         [&](napi_value element) { list.push_back(tensor_argument(context, argument, element)); }))
+                    return list;
             }
             break;
         }
@@ -254,7 +263,8 @@ napi_value result_of(Context& context, const Result& result, c10::IValue value) 
     if (value.isList()) {
         const auto list = value.toList();
         const napi_value values = array(env, list.size());
-        for (size_t i = 0; i < list.size(); i++) set(env, values, static_cast<uint32_t>(i), result_of(context, result, list.get(i)));
+        for (size_t i = 0; i < list.size(); i++)
+            set(env, values, static_cast<uint32_t>(i), result_of(context, result, list.get(i)));
         return values;
     }
     throw std::invalid_argument("it returns " + value.tagKind() + ", which cannot be converted to JavaScript");

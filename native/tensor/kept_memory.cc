@@ -19,7 +19,8 @@ void keep_freed_memory() {
     constexpr Setting settings[] = {
         {"MALLOC_MMAP_THRESHOLD_", M_MMAP_THRESHOLD, 32 * MiB},
         {"MALLOC_TRIM_THRESHOLD_", M_TRIM_THRESHOLD, 1024 * MiB},
-        {"MALLOC_TOP_PAD_", M_TOP_PAD, 64 * MiB},  // an arena grows by as much; pages that are not touched take no memory
+        {"MALLOC_TOP_PAD_", M_TOP_PAD, 64 * MiB},  // an arena grows by as much; pages that are not touched take no
+                                                   // memory
         {"MALLOC_ARENA_MAX", M_ARENA_MAX, 1},      // for threads that start from now on
     };
     for (const auto& [variable, parameter, value] : settings)

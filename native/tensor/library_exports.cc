@@ -13,7 +13,8 @@ namespace {
 
 // The dtype of autocast on a device type, or null where it is off.
 napi_value autocast_dtype(const Call& call, c10::DeviceType type) {
-    return at::autocast::is_autocast_enabled(type) ? text(call.env, name_of(at::autocast::get_autocast_dtype(type))) : null(call.env);
+    return at::autocast::is_autocast_enabled(type) ? text(call.env, name_of(at::autocast::get_autocast_dtype(type)))
+                                                   : null(call.env);
 }
 
 void set_autocast(const Call& call, c10::DeviceType type) {
@@ -49,7 +50,8 @@ napi_value manual_seed(const Call& call) {
         seed = static_cast<int64_t>(bits);
     } else {
         const double given = call.number(0);
-        if (!(given >= -9007199254740991.0 && given <= 9007199254740991.0) || given != static_cast<double>(static_cast<int64_t>(given)))
+        if (!(given >= -9007199254740991.0 && given <= 9007199254740991.0) ||
+            given != static_cast<double>(static_cast<int64_t>(given)))
             throw RangeError("a seed must be an integer or a bigint");
         seed = static_cast<int64_t>(given);
     }
@@ -89,7 +91,8 @@ napi_value num_threads(const Call& call) { return integer(call.env, at::get_num_
 
 napi_value set_num_threads(const Call& call) {
     const double threads = call.number(0);
-    if (!(threads >= 1 && threads <= 4096) || threads != static_cast<int>(threads)) throw RangeError("expected an integer number of threads, 1 or more");
+    if (!(threads >= 1 && threads <= 4096) || threads != static_cast<int>(threads))
+        throw RangeError("expected an integer number of threads, 1 or more");
     set_threads(static_cast<int>(threads));
     return undefined(call.env);
 }

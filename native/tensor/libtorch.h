@@ -6,9 +6,9 @@
 
 namespace terse {
 
-std::string loaded_version();         // "2.13.0"
-std::string build_options();          // one NAME=VALUE per line
-std::string libtorch_folder();        // folder of the loaded libtorch_cpu.so
+std::string loaded_version();   // "2.13.0"
+std::string build_options();    // one NAME=VALUE per line
+std::string libtorch_folder();  // folder of the loaded libtorch_cpu.so
 // Throws if the loaded libraries are not those that this addon was built against.
 void check_libraries();
 // The device of this name: "cpu", "cuda", "cuda:1". Opens libtorch_cuda.so for the first CUDA device.

@@ -22,8 +22,9 @@ using torch::autograd::variable_list;
 
 constexpr int64_t large = int64_t{1} << 21;  // multiplications: fewer take as long as a call of oneDNN
 
-using Product = at::Tensor(const at::Tensor& x, const at::Tensor& weight, const std::optional<at::Tensor>& bias, c10::string_view then,
-                           c10::List<std::optional<at::Scalar>> scalars, std::optional<c10::string_view> algorithm);
+using Product = at::Tensor(const at::Tensor& x, const at::Tensor& weight, const std::optional<at::Tensor>& bias,
+                           c10::string_view then, c10::List<std::optional<at::Scalar>> scalars,
+                           std::optional<c10::string_view> algorithm);
 
 // nullopt where libtorch has no oneDNN.
 const std::optional<c10::TypedOperatorHandle<Product>>& onednn() {
@@ -45,7 +46,9 @@ bool is_faster() {
 #if defined(__x86_64__)
     static const bool zen_5_or_later = [] {
         unsigned a, b, c, d;
-        if (!__get_cpuid(0, &a, &b, &c, &d) || b != signature_AMD_ebx || c != signature_AMD_ecx || d != signature_AMD_edx) return false;
+        if (!__get_cpuid(0, &a, &b, &c, &d) || b != signature_AMD_ebx || c != signature_AMD_ecx ||
+            d != signature_AMD_edx)
+            return false;
         __get_cpuid(1, &a, &b, &c, &d);
         return (a >> 8 & 15) + (a >> 20 & 255) >= 26;  // base and extended family
     }();
@@ -55,7 +58,9 @@ bool is_faster() {
 #endif
 }
 
-bool is_f32_on_the_cpu(const at::Tensor& x) { return x.is_cpu() && x.scalar_type() == at::kFloat && x.layout() == at::kStrided; }
+bool is_f32_on_the_cpu(const at::Tensor& x) {
+    return x.is_cpu() && x.scalar_type() == at::kFloat && x.layout() == at::kStrided;
+}
 
 // The weight in the type of x. A frozen one may be held in another type, to save memory.
 at::Tensor in_type_of(const at::Tensor& x, const at::Tensor& weight) { return weight.to(x.scalar_type()); }
@@ -65,8 +70,10 @@ constexpr int64_t converted_at_once = int64_t{1} << 20;  // elements: the head o
 // Some rows of the weight in the type of x. On the CPU they are in memory that each thread keeps: what would be freed
 // after each product is aligned, and glibc uses such blocks again only in part.
 at::Tensor converted(const at::Tensor& x, const at::Tensor& rows) {
-    if (rows.scalar_type() == x.scalar_type() || rows.numel() > converted_at_once || !is_f32_on_the_cpu(x)) return in_type_of(x, rows);
-    static thread_local at::Tensor& kept = *new at::Tensor(at::empty({converted_at_once}, x.options().requires_grad(false)));
+    if (rows.scalar_type() == x.scalar_type() || rows.numel() > converted_at_once || !is_f32_on_the_cpu(x))
+        return in_type_of(x, rows);
+    static thread_local at::Tensor& kept = *new at::Tensor(
+        at::empty({converted_at_once}, x.options().requires_grad(false)));
     return kept.narrow(0, 0, rows.numel()).view(rows.sizes()).copy_(rows);
 }
 
@@ -75,14 +82,18 @@ at::Tensor converted(const at::Tensor& x, const at::Tensor& rows) {
 template <typename F>
 void by_rows(const at::Tensor& x, const at::Tensor& weight, F f) {
     const int64_t height = weight.size(0);
-    const int64_t most = weight.scalar_type() == x.scalar_type() ? height : std::max<int64_t>(1, converted_at_once / weight.size(1));
-    for (int64_t first = 0; first < height; first += most) f(first, converted(x, weight.narrow(0, first, std::min(most, height - first))));
+    const int64_t most = weight.scalar_type() == x.scalar_type()
+                             ? height
+                             : std::max<int64_t>(1, converted_at_once / weight.size(1));
+    for (int64_t first = 0; first < height; first += most)
+        f(first, converted(x, weight.narrow(0, first, std::min(most, height - first))));
 }
 
 // Its backward writes the weight's gradient to where the optimizer reads it. A frozen weight needs no x for that, and
 // one that is held in another type is converted again, so that no converted one is kept until then.
 struct Linear : torch::autograd::Function<Linear> {
-    static at::Tensor forward(AutogradContext* context, const at::Tensor& x, const at::Tensor& weight, const std::optional<at::Tensor>& bias, bool by_onednn) {
+    static at::Tensor forward(AutogradContext* context, const at::Tensor& x, const at::Tensor& weight,
+                              const std::optional<at::Tensor>& bias, bool by_onednn) {
         context->save_for_backward({weight.requires_grad() ? x : at::Tensor(), weight});
         context->saved_data["shape"] = x.sizes();
         context->saved_data["bias"] = bias.has_value();
@@ -125,18 +136,23 @@ struct Linear : torch::autograd::Function<Linear> {
 
 // Frozen, and held in another type than that of x.
 bool is_held(const at::Tensor& x, const at::Tensor& weight) {
-    return !weight.requires_grad() && weight.scalar_type() != x.scalar_type() && weight.is_floating_point() && x.is_floating_point() && weight.device() == x.device();
+    return !weight.requires_grad() && weight.scalar_type() != x.scalar_type() && weight.is_floating_point() &&
+           x.is_floating_point() && weight.device() == x.device();
 }
 
 }  // namespace
 
-at::Tensor linear(const at::Tensor& x, const at::Tensor& weight, const std::optional<at::Tensor>& bias, std::optional<bool> by_onednn) {
+at::Tensor linear(const at::Tensor& x, const at::Tensor& weight, const std::optional<at::Tensor>& bias,
+                  std::optional<bool> by_onednn) {
     // Autocast casts the arguments of aten::linear.
     if (at::autocast::is_autocast_enabled(x.device().type())) return at::linear(x, weight, bias);
     const bool held = is_held(x, weight);
-    const bool fits = (!bias || (bias->scalar_type() == x.scalar_type() && bias->dim() == 1 && bias->size(0) == weight.size(0))) && weight.dim() == 2 && x.dim() > 0 &&
-                      x.size(-1) == weight.size(1) && x.numel() > 0 && weight.numel() > 0;
-    const bool on_the_cpu = is_f32_on_the_cpu(x) && (held || is_f32_on_the_cpu(weight)) && (!bias || is_f32_on_the_cpu(*bias));
+    const bool fits = (!bias || (bias->scalar_type() == x.scalar_type() && bias->dim() == 1 &&
+                                 bias->size(0) == weight.size(0))) &&
+                      weight.dim() == 2 && x.dim() > 0 && x.size(-1) == weight.size(1) && x.numel() > 0 &&
+                      weight.numel() > 0;
+    const bool on_the_cpu = is_f32_on_the_cpu(x) && (held || is_f32_on_the_cpu(weight)) &&
+                            (!bias || is_f32_on_the_cpu(*bias));
     if (!fits || (!held && !on_the_cpu)) return at::linear(x, held ? in_type_of(x, weight) : weight, bias);
     const bool is_large = by_onednn ? *by_onednn : x.numel() * weight.size(0) >= large && is_faster();
     return Linear::apply(x, weight, bias, on_the_cpu && onednn() && is_large);

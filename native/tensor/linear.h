@@ -16,6 +16,7 @@ namespace terse {
 //
 // A weight that needs no gradient may be held in another type than x. It is converted for each product, in backward
 // once more, so that memory never has all of them twice.
-at::Tensor linear(const at::Tensor& x, const at::Tensor& weight, const std::optional<at::Tensor>& bias, std::optional<bool> by_onednn);
+at::Tensor linear(const at::Tensor& x, const at::Tensor& weight, const std::optional<at::Tensor>& bias,
+                  std::optional<bool> by_onednn);
 
 }  // namespace terse

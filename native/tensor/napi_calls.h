@@ -85,7 +85,11 @@ inline napi_value array(napi_env env, size_t length) {
     return result;
 }
 
-inline void set(napi_env env, napi_value object, uint32_t index, napi_value value) { check(env, napi_set_element(env, object, index, value)); }
-inline void set(napi_env env, napi_value object, const char* name, napi_value value) { check(env, napi_set_named_property(env, object, name, value)); }
+inline void set(napi_env env, napi_value object, uint32_t index, napi_value value) {
+    check(env, napi_set_element(env, object, index, value));
+}
+inline void set(napi_env env, napi_value object, const char* name, napi_value value) {
+    check(env, napi_set_named_property(env, object, name, value));
+}
 
 }  // namespace terse

@@ -44,7 +44,8 @@ bool on_all_threads(void (*work)(void*, unsigned), void* context) {
         [](void* data) {
             const auto& [threads, work, context] = *static_cast<Call*>(data);
             // By OMP_DYNAMIC and OMP_THREAD_LIMIT there may be fewer threads than were asked for.
-            for (int number = thread_number(); number < threads; number += thread_count()) work(context, static_cast<unsigned>(number));
+            for (int number = thread_number(); number < threads; number += thread_count())
+                work(context, static_cast<unsigned>(number));
         },
         &call, static_cast<unsigned>(threads), 0);
     return true;

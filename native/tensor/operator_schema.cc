@@ -26,7 +26,8 @@ Kind kind_of(const c10::Type& type) {
         case c10::TypeKind::ListType: {
             const auto& element = *type.castRaw<c10::ListType>()->getElementType();
             if (element.kind() == c10::TypeKind::OptionalType)
-                return kind_of(*element.castRaw<c10::OptionalType>()->getElementType()) == Kind::tensor ? Kind::tensors : Kind::other;
+                return kind_of(*element.castRaw<c10::OptionalType>()->getElementType()) == Kind::tensor ? Kind::tensors
+                                                                                                        : Kind::other;
             switch (kind_of(element)) {
                 case Kind::tensor: return Kind::tensors;
                 case Kind::integer: return Kind::integers;
@@ -49,7 +50,8 @@ Argument argument_of(const c10::Argument& schema) {
     }
     argument.kind = kind_of(*type);
     if (type->kind() == c10::TypeKind::ListType)
-        argument.optional_element = type->castRaw<c10::ListType>()->getElementType()->kind() == c10::TypeKind::OptionalType;
+        argument.optional_element = type->castRaw<c10::ListType>()->getElementType()->kind() ==
+                                    c10::TypeKind::OptionalType;
     argument.repeat = schema.N().value_or(0);
     argument.name = schema.name();
     if (schema.default_value()) {
@@ -75,10 +77,14 @@ int returned_argument(const c10::FunctionSchema& schema, const c10::Argument& re
 
 void look_up(Operator& op) {
     const size_t dot = op.name.find('.');
-    auto handle = c10::Dispatcher::singleton().findSchema({op.name.substr(0, dot), dot == std::string::npos ? "" : op.name.substr(dot + 1)});
-    if (!handle) throw std::invalid_argument("libtorch " + loaded_version() + " has no such operator; write the name as aten::name or aten::name.overload");
+    auto handle = c10::Dispatcher::singleton().findSchema(
+        {op.name.substr(0, dot), dot == std::string::npos ? "" : op.name.substr(dot + 1)});
+    if (!handle)
+        throw std::invalid_argument("libtorch " + loaded_version() +
+                                    " has no such operator; write the name as aten::name or aten::name.overload");
     const c10::FunctionSchema& schema = handle->schema();
-    if (schema.arguments().size() > max_arguments) throw std::invalid_argument("operators of more than 32 arguments are not supported");
+    if (schema.arguments().size() > max_arguments)
+        throw std::invalid_argument("operators of more than 32 arguments are not supported");
     for (const auto& argument : schema.arguments()) op.arguments.push_back(argument_of(argument));
     for (const auto& result : schema.returns()) {
         const Kind kind = kind_of(*result.real_type());

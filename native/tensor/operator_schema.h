@@ -10,7 +10,25 @@ namespace terse {
 
 constexpr size_t max_arguments = 32;
 
-enum class Kind : uint8_t { tensor, tensors, scalar, integer, number, boolean, text, integers, numbers, booleans, scalars, dtype, layout, memory_format, device, generator, other };
+enum class Kind : uint8_t {
+    tensor,
+    tensors,
+    scalar,
+    integer,
+    number,
+    boolean,
+    text,
+    integers,
+    numbers,
+    booleans,
+    scalars,
+    dtype,
+    layout,
+    memory_format,
+    device,
+    generator,
+    other
+};
 
 struct Argument {
     Kind kind;

@@ -8,7 +8,8 @@ namespace {
 
 Operator& operator_of(Context& context, napi_value id) {
     uint32_t index;
-    if (napi_get_value_uint32(context.env, id, &index) != napi_ok || index >= context.operators.size()) throw TypeError("expected the number that find() returned");
+    if (napi_get_value_uint32(context.env, id, &index) != napi_ok || index >= context.operators.size())
+        throw TypeError("expected the number that find() returned");
     return *context.operators[index];
 }
 
@@ -34,7 +35,8 @@ std::string describe_call(Context& context, const Operator& op, const napi_value
             if (is_array) napi_get_array_length(context.env, values[i], &length);
             for (uint32_t k = 0; k < length && k < 8; k++) {
                 napi_value element;
-                if (napi_get_element(context.env, values[i], k, &element) == napi_ok) what += (k ? ", " : "") + one(element);
+                if (napi_get_element(context.env, values[i], k, &element) == napi_ok)
+                    what += (k ? ", " : "") + one(element);
             }
             what = "[" + what + (length > 8 ? ", …]" : "]");
         }
@@ -58,7 +60,8 @@ void call_with_retained(Context& context, const Operator& op, std::vector<c10::I
     try {
         op.handle->callBoxed(stack);
     } catch (...) {
-        for (const Shape& shape : shapes) shape.tensor.unsafeGetTensorImpl()->set_sizes_and_strides(shape.sizes, shape.strides);
+        for (const Shape& shape : shapes)
+            shape.tensor.unsafeGetTensorImpl()->set_sizes_and_strides(shape.sizes, shape.strides);
         throw;
     }
 }
@@ -70,12 +73,14 @@ napi_value find_operator(napi_env env, napi_callback_info info) {
     napi_value name;
     size_t count = 1;
     napi_get_cb_info(env, info, &count, &name, nullptr, reinterpret_cast<void**>(&context));
-    return guard(*context, [] { return std::string("find"); }, [&] {
-        auto op = std::make_unique<Operator>();
-        op->name = text_of(env, name);
-        context->operators.push_back(std::move(op));
-        return number(env, static_cast<double>(context->operators.size() - 1));
-    });
+    return guard(
+        *context, [] { return std::string("find"); },
+        [&] {
+            auto op = std::make_unique<Operator>();
+            op->name = text_of(env, name);
+            context->operators.push_back(std::move(op));
+            return number(env, static_cast<double>(context->operators.size() - 1));
+        });
 }
 
 napi_value operator_results(napi_env env, napi_callback_info info) {
@@ -84,17 +89,22 @@ napi_value operator_results(napi_env env, napi_callback_info info) {
     size_t count = 1;
     napi_get_cb_info(env, info, &count, &id, nullptr, reinterpret_cast<void**>(&context));
     Operator* op = nullptr;
-    return guard(*context, [&] { return op ? op->name : "results"; }, [&] {
-        op = &operator_of(*context, id);
-        if (!op->handle) look_up(*op);
-        const napi_value results = array(env, op->results.size());
-        for (size_t i = 0; i < op->results.size(); i++) {
-            const Result& result = op->results[i];
-            const char* kind = result.kind == Kind::tensor ? "tensor" : result.kind == Kind::tensors ? "tensors" : "value";
-            set(env, results, static_cast<uint32_t>(i), result.argument >= 0 ? number(env, result.argument) : text(env, kind));
-        }
-        return results;
-    });
+    return guard(
+        *context, [&] { return op ? op->name : "results"; },
+        [&] {
+            op = &operator_of(*context, id);
+            if (!op->handle) look_up(*op);
+            const napi_value results = array(env, op->results.size());
+            for (size_t i = 0; i < op->results.size(); i++) {
+                const Result& result = op->results[i];
+                const char* kind = result.kind == Kind::tensor    ? "tensor"
+                                   : result.kind == Kind::tensors ? "tensors"
+                                                                  : "value";
+                set(env, results, static_cast<uint32_t>(i),
+                    result.argument >= 0 ? number(env, result.argument) : text(env, kind));
+            }
+            return results;
+        });
 }
 
 napi_value call_operator(napi_env env, napi_callback_info info) {
@@ -103,40 +113,44 @@ napi_value call_operator(napi_env env, napi_callback_info info) {
     size_t count = max_arguments + 1;
     napi_get_cb_info(env, info, &count, values, nullptr, reinterpret_cast<void**>(&context));
     Operator* op = nullptr;
-    return guard(*context, [&] { return op ? describe_call(*context, *op, values + 1, count > 0 ? count - 1 : 0) : "call"; }, [&]() -> napi_value {
-        op = &operator_of(*context, values[0]);
-        if (!op->handle) look_up(*op);
-        const size_t given = count - 1;
-        for (size_t i = op->arguments.size(); i < given && i < max_arguments; i++)
-            if (type_of(env, values[i + 1]) != napi_undefined)
-                throw TypeError("takes " + std::to_string(op->arguments.size()) + " arguments, got " + std::to_string(given));
+    return guard(
+        *context, [&] { return op ? describe_call(*context, *op, values + 1, count > 0 ? count - 1 : 0) : "call"; },
+        [&]() -> napi_value {
+            op = &operator_of(*context, values[0]);
+            if (!op->handle) look_up(*op);
+            const size_t given = count - 1;
+            for (size_t i = op->arguments.size(); i < given && i < max_arguments; i++)
+                if (type_of(env, values[i + 1]) != napi_undefined)
+                    throw TypeError("takes " + std::to_string(op->arguments.size()) + " arguments, got " +
+                                    std::to_string(given));
 
-        std::vector<c10::IValue> stack = std::move(context->spare_stack);
-        stack.clear();
-        for (size_t i = 0; i < op->arguments.size(); i++) {
-            const Argument& argument = op->arguments[i];
-            stack.push_back(i < given ? value_of(*context, argument, values[i + 1]) : default_of(argument));
-        }
+            std::vector<c10::IValue> stack = std::move(context->spare_stack);
+            stack.clear();
+            for (size_t i = 0; i < op->arguments.size(); i++) {
+                const Argument& argument = op->arguments[i];
+                stack.push_back(i < given ? value_of(*context, argument, values[i + 1]) : default_of(argument));
+            }
 
-        call_with_retained(*context, *op, stack);
+            call_with_retained(*context, *op, stack);
 
-        const auto give = [&](size_t i) {
-            // A result that is one of the arguments is returned as undefined: the caller has it already.
-            return op->results[i].argument >= 0 ? undefined(env) : result_of(*context, op->results[i], std::move(stack[i]));
-        };
-        napi_value result;
-        if (op->results.empty()) {
-            result = undefined(env);
-        } else if (op->results.size() == 1) {
-            result = give(0);
-        } else {
-            result = array(env, op->results.size());
-            for (size_t i = 0; i < op->results.size(); i++) set(env, result, static_cast<uint32_t>(i), give(i));
-        }
-        stack.clear();
-        context->spare_stack = std::move(stack);
-        return result;
-    });
+            const auto give = [&](size_t i) {
+                // A result that is one of the arguments is returned as undefined: the caller has it already.
+                return op->results[i].argument >= 0 ? undefined(env)
+                                                    : result_of(*context, op->results[i], std::move(stack[i]));
+            };
+            napi_value result;
+            if (op->results.empty()) {
+                result = undefined(env);
+            } else if (op->results.size() == 1) {
+                result = give(0);
+            } else {
+                result = array(env, op->results.size());
+                for (size_t i = 0; i < op->results.size(); i++) set(env, result, static_cast<uint32_t>(i), give(i));
+            }
+            stack.clear();
+            context->spare_stack = std::move(stack);
+            return result;
+        });
 }
 
 }  // namespace terse

@@ -9,7 +9,7 @@
 namespace terse {
 
 class RetainedStorages {
- public:
+public:
     RetainedStorages() = default;
     // The environment ends while calls are under way. Their threads may outlive it, so the memory is never freed.
     ~RetainedStorages() {
@@ -27,7 +27,9 @@ class RetainedStorages {
     }
 
     bool empty() const { return storages_.empty(); }
-    bool contains(const at::Tensor& tensor) const { return tensor.has_storage() && uses_.contains(tensor.storage().unsafeGetStorageImpl()); }
+    bool contains(const at::Tensor& tensor) const {
+        return tensor.has_storage() && uses_.contains(tensor.storage().unsafeGetStorageImpl());
+    }
 
     // A second call with the same number does nothing.
     void release(double number) {
@@ -42,7 +44,7 @@ class RetainedStorages {
         storages_.erase(found);
     }
 
- private:
+private:
     struct Use {
         size_t count;
         bool resizable;  // before the first use

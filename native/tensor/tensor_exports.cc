@@ -17,7 +17,8 @@ Bytes bytes_of(napi_env env, napi_value value) {
     napi_typedarray_type type;
     size_t elements;
     void* data;
-    if (napi_get_typedarray_info(env, value, &type, &elements, &data, nullptr, nullptr) != napi_ok) throw TypeError("expected a typed array");
+    if (napi_get_typedarray_info(env, value, &type, &elements, &data, nullptr, nullptr) != napi_ok)
+        throw TypeError("expected a typed array");
     static const size_t sizes[] = {1, 1, 1, 2, 2, 4, 4, 4, 8, 8, 8, 2};  // in the order of napi_typedarray_type
     if (static_cast<size_t>(type) >= std::size(sizes)) throw TypeError("this kind of typed array is not supported");
     return {data, elements * sizes[type]};
@@ -36,14 +37,16 @@ void release(Context& context, const double* handles, size_t count) {
 napi_value shape(const Call& call) {
     const at::Tensor& tensor = call.tensor();
     const napi_value sizes = array(call.env, tensor.dim());
-    for (int64_t i = 0; i < tensor.dim(); i++) set(call.env, sizes, static_cast<uint32_t>(i), integer(call.env, tensor.size(i)));
+    for (int64_t i = 0; i < tensor.dim(); i++)
+        set(call.env, sizes, static_cast<uint32_t>(i), integer(call.env, tensor.size(i)));
     return sizes;
 }
 
 napi_value strides(const Call& call) {
     const at::Tensor& tensor = call.tensor();
     const napi_value steps = array(call.env, tensor.dim());
-    for (int64_t i = 0; i < tensor.dim(); i++) set(call.env, steps, static_cast<uint32_t>(i), integer(call.env, tensor.stride(i)));
+    for (int64_t i = 0; i < tensor.dim(); i++)
+        set(call.env, steps, static_cast<uint32_t>(i), integer(call.env, tensor.stride(i)));
     return steps;
 }
 
@@ -63,7 +66,9 @@ napi_value set_data(const Call& call) {
 
 napi_value pointer(const Call& call) {
     const at::Tensor& tensor = call.tensor();
-    if (!tensor.is_contiguous()) throw RangeError("a tensor " + describe(tensor) + " is not contiguous, so it has no single address; call contiguous() first");
+    if (!tensor.is_contiguous())
+        throw RangeError("a tensor " + describe(tensor) +
+                         " is not contiguous, so it has no single address; call contiguous() first");
     napi_value address;
     check(call.env, napi_create_bigint_uint64(call.env, reinterpret_cast<uintptr_t>(tensor.data_ptr()), &address));
     return address;
@@ -78,12 +83,15 @@ napi_value release_retained(const Call& call) {
 
 napi_value item(const Call& call) {
     const at::Tensor& tensor = call.tensor();
-    if (tensor.numel() != 1) throw RangeError("a tensor " + describe(tensor) + " has " + std::to_string(tensor.numel()) + " elements, but item() needs exactly one; reduce or select first, or use toTypedArray()");
+    if (tensor.numel() != 1)
+        throw RangeError("a tensor " + describe(tensor) + " has " + std::to_string(tensor.numel()) +
+                         " elements, but item() needs exactly one; reduce or select first, or use toTypedArray()");
     const c10::Scalar value = tensor.item();
     if (value.isIntegral(false)) return integer(call.env, value.toLong());
     if (value.isBoolean()) return number(call.env, value.toBool());
     if (value.isFloatingPoint()) return number(call.env, value.toDouble());
-    throw RangeError("a tensor " + describe(tensor) + " cannot be read as a JavaScript number; use to() to convert it first");
+    throw RangeError("a tensor " + describe(tensor) +
+                     " cannot be read as a JavaScript number; use to() to convert it first");
 }
 
 // fromBytes(typed array, dtype) returns a tensor (n) with a copy of the bytes.
@@ -91,9 +99,16 @@ napi_value from_bytes(const Call& call) {
     const Bytes bytes = bytes_of(call.env, call.values[0]);
     const c10::ScalarType type = dtype_of(text_of(call.env, call.values[1]));
     const size_t size = c10::elementSize(type);
-    if (bytes.length % size) throw RangeError(std::to_string(bytes.length) + " bytes are not a multiple of the " + std::to_string(size) + " bytes of a " + name_of(type) + " element");
+    if (bytes.length % size)
+        throw RangeError(std::to_string(bytes.length) + " bytes are not a multiple of the " + std::to_string(size) +
+                         " bytes of a " + name_of(type) + " element");
     static const auto empty = c10::Dispatcher::singleton().findSchemaOrThrow("aten::empty", "memory_format");
-    std::vector<c10::IValue> stack{c10::List<int64_t>({static_cast<int64_t>(bytes.length / size)}), type, c10::IValue(), c10::Device(c10::kCPU), c10::IValue(), c10::IValue()};
+    std::vector<c10::IValue> stack{c10::List<int64_t>({static_cast<int64_t>(bytes.length / size)}),
+                                   type,
+                                   c10::IValue(),
+                                   c10::Device(c10::kCPU),
+                                   c10::IValue(),
+                                   c10::IValue()};
     empty.callBoxed(stack);
     at::Tensor tensor = std::move(stack[0]).toTensor();
     if (bytes.length) std::memcpy(tensor.data_ptr(), bytes.data, bytes.length);
@@ -106,10 +121,15 @@ constexpr int64_t grain_of_copy = 1 << 19;  // bytes for each thread: about 100 
 napi_value to_bytes(const Call& call) {
     const at::Tensor source = contiguous_on_cpu(call.tensor());
     const Bytes target = bytes_of(call.env, call.values[1]);
-    if (target.length != source.nbytes()) throw RangeError("a tensor " + describe(source) + " has " + std::to_string(source.nbytes()) + " bytes, but the array has " + std::to_string(target.length));
-    const auto *from = static_cast<const char*>(source.const_data_ptr());
-    auto *to = static_cast<char*>(target.data);
-    if (target.length) parallel_for(static_cast<int64_t>(target.length), grain_of_copy, [&](int64_t begin, int64_t end) { std::memcpy(to + begin, from + begin, static_cast<size_t>(end - begin)); });
+    if (target.length != source.nbytes())
+        throw RangeError("a tensor " + describe(source) + " has " + std::to_string(source.nbytes()) +
+                         " bytes, but the array has " + std::to_string(target.length));
+    const auto* from = static_cast<const char*>(source.const_data_ptr());
+    auto* to = static_cast<char*>(target.data);
+    if (target.length)
+        parallel_for(static_cast<int64_t>(target.length), grain_of_copy, [&](int64_t begin, int64_t end) {
+            std::memcpy(to + begin, from + begin, static_cast<size_t>(end - begin));
+        });
     return undefined(call.env);
 }
 
@@ -132,7 +152,8 @@ napi_value dispose_all(const Call& call) {
 napi_value keep(const Call& call) {
     call.tensor();  // throws now, and not at its next use, if the tensor was disposed
     int64_t total;
-    if (const int64_t bytes = call.context.handles.count_external(call.number(0))) check(call.env, napi_adjust_external_memory(call.env, bytes, &total));
+    if (const int64_t bytes = call.context.handles.count_external(call.number(0)))
+        check(call.env, napi_adjust_external_memory(call.env, bytes, &total));
     return undefined(call.env);
 }
 

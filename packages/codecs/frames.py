@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """Frames by Python's struct alone, from their picture in docs/wire-formats.md: the outside source of frames.json.
 
-    frames.py           writes src/codecs/<codec>/frames.json: each codec's golden wires, some for each way of using it, in frames
-    frames.py --check   exits 1 if one of these frames is not what it would write, or does not read back
-    frames.py --read    prints the contents of the frames on standard input as JSON; one frame in hexadecimal per line
+frames.py           writes src/codecs/<codec>/frames.json: each codec's golden wires, some for each way of using it, in frames
+frames.py --check   exits 1 if one of these frames is not what it would write, or does not read back
+frames.py --read    prints the contents of the frames on standard input as JSON; one frame in hexadecimal per line
 """
+
 import json
 import struct
 import sys
@@ -32,11 +33,24 @@ def written(frame):
     segments = p.get("segments", [])
     ends = [sum(segments[: s + 1]) for s in range(len(segments))]
     header = HEADER.pack(
-        b"TERS", 1, frame["codec"].encode("ascii"), frame["n"],
-        p.get("bits", 0), p.get("side", 0), p.get("width", 0), p.get("ranks", 0),
-        int(p.get("unscaled", False)), INDICES.index(p.get("indices", "fixed")), VALUES.index(p.get("values", "f32")),
-        LEVELS.index(p.get("levels", "uniform")), p.get("dimensions", 0),
-        p.get("block", 0), p.get("k", 0), p.get("clip", 0), len(segments), len(wire),
+        b"TERS",
+        1,
+        frame["codec"].encode("ascii"),
+        frame["n"],
+        p.get("bits", 0),
+        p.get("side", 0),
+        p.get("width", 0),
+        p.get("ranks", 0),
+        int(p.get("unscaled", False)),
+        INDICES.index(p.get("indices", "fixed")),
+        VALUES.index(p.get("values", "f32")),
+        LEVELS.index(p.get("levels", "uniform")),
+        p.get("dimensions", 0),
+        p.get("block", 0),
+        p.get("k", 0),
+        p.get("clip", 0),
+        len(segments),
+        len(wire),
     )
     body = header + struct.pack(f"<{len(ends)}Q", *ends) + wire
     return (body + struct.pack("<I", crc32c(body))).hex()
@@ -44,18 +58,52 @@ def written(frame):
 
 def read(text):
     data = bytes.fromhex(text)
-    magic, version, name, n, bits, side, width, ranks, unscaled, indices, values, levels, dimensions, block, k, clip, count, length = HEADER.unpack_from(data)
+    (
+        magic,
+        version,
+        name,
+        n,
+        bits,
+        side,
+        width,
+        ranks,
+        unscaled,
+        indices,
+        values,
+        levels,
+        dimensions,
+        block,
+        k,
+        clip,
+        count,
+        length,
+    ) = HEADER.unpack_from(data)
     ends = struct.unpack_from(f"<{count}Q", data, HEADER.size)
     at = HEADER.size + 8 * count
     (crc,) = struct.unpack_from("<I", data, at + length)
     assert magic == b"TERS" and version == 1 and crc == crc32c(data[: at + length]) and len(data) == at + length + 4
     said = {
-        "bits": bits, "side": side, "width": width, "ranks": ranks, "unscaled": bool(unscaled), "levels": levels and LEVELS[levels],
-        "dimensions": dimensions, "block": block, "segments": [end - begin for begin, end in zip((0, *ends), ends)], "k": k, "clip": clip,
-        "indices": indices and INDICES[indices], "values": values and VALUES[values],
+        "bits": bits,
+        "side": side,
+        "width": width,
+        "ranks": ranks,
+        "unscaled": bool(unscaled),
+        "levels": levels and LEVELS[levels],
+        "dimensions": dimensions,
+        "block": block,
+        "segments": [end - begin for begin, end in zip((0, *ends), ends)],
+        "k": k,
+        "clip": clip,
+        "indices": indices and INDICES[indices],
+        "values": values and VALUES[values],
     }
     parameters = {key: value for key, value in said.items() if value}
-    return {"codec": name.rstrip(b"\0").decode("ascii"), "n": n, "parameters": parameters, "wire": data[at : at + length].hex()}
+    return {
+        "codec": name.rstrip(b"\0").decode("ascii"),
+        "n": n,
+        "parameters": parameters,
+        "wire": data[at : at + length].hex(),
+    }
 
 
 def as_written(key, value):
@@ -66,8 +114,15 @@ def golden(codec):
     """The smallest and the largest golden wire of every way in which a codec's vectors use it."""
     ways = {}
     for case in json.loads((CODECS / codec / "vectors.json").read_text("utf-8"))["cases"]:
-        parameters = {key: as_written(key, value) for key, value in case["parameters"].items() if value and (key, value) not in DEFAULTS}
-        shape = {key: value if key not in ("segments", "block", "k", "ranks") else "some" for key, value in parameters.items()}
+        parameters = {
+            key: as_written(key, value)
+            for key, value in case["parameters"].items()
+            if value and (key, value) not in DEFAULTS
+        }
+        shape = {
+            key: value if key not in ("segments", "block", "k", "ranks") else "some"
+            for key, value in parameters.items()
+        }
         frame = {"codec": codec, "n": len(case["x"]), "parameters": parameters, "wire": case["wire"]}
         if len(case["x"]) <= 40:
             ways.setdefault(json.dumps(shape, sort_keys=True), []).append(frame)
@@ -82,8 +137,15 @@ def main():
             print(json.dumps(read(line.strip())))
         return 0
     if "--check" in sys.argv:
-        frames = [frame for path in CODECS.glob("*/frames.json") for frame in json.loads(path.read_text("utf-8"))["frames"]]
-        bad = [f for f in frames if written(f) != f["frame"] or read(f["frame"]) != {key: f[key] for key in ("codec", "n", "parameters", "wire")}]
+        frames = [
+            frame for path in CODECS.glob("*/frames.json") for frame in json.loads(path.read_text("utf-8"))["frames"]
+        ]
+        bad = [
+            f
+            for f in frames
+            if written(f) != f["frame"]
+            or read(f["frame"]) != {key: f[key] for key in ("codec", "n", "parameters", "wire")}
+        ]
         print(f"{len(frames)} frames, {len(bad)} bad")
         return 1 if bad or not frames else 0
     for folder in CODECS.iterdir():

@@ -1,14 +1,15 @@
 #!/usr/bin/env python3
 """Levels of l1 and linf by units that ranks agreed on, from an outside source: numpy.
 
-    units.py           writes src/shared/levels/units.json
-    units.py --check   exits 1 if what is written differs from what it would write
-    units.py --live    answers requests on standard input, one JSON object a line, for tests with fresh inputs
+units.py           writes src/shared/levels/units.json
+units.py --check   exits 1 if what is written differs from what it would write
+units.py --live    answers requests on standard input, one JSON object a line, for tests with fresh inputs
 
-    l1    q = clamp(rint(x / unit), −s, s)                                  s = 2^(bits − 1) − 1
-    linf  q = ± (⌊v⌋ + draw(v − ⌊v⌋)), v = min(|x| / unit, s)              0 where the unit is 0
-    wires of P ranks are added field by field; they stand for fp32((Σ q) unit)
+l1    q = clamp(rint(x / unit), −s, s)                                  s = 2^(bits − 1) − 1
+linf  q = ± (⌊v⌋ + draw(v − ⌊v⌋)), v = min(|x| / unit, s)              0 where the unit is 0
+wires of P ranks are added field by field; they stand for fp32((Σ q) unit)
 """
+
 import json
 import os
 import sys
@@ -50,16 +51,31 @@ def answer(request):
     q = levels(request["codec"], x, parameters, request["call"], units)
     width = parameters.get("width", parameters["bits"])
     sums = (ranks * q * of_elements(len(x), parameters, units)).astype(np.float32)
-    return {"wire": pack_fields(q + s, width).tobytes().hex(), "summed": pack_fields(ranks * (q + s), width).tobytes().hex(), "sum": [float(v) for v in sums]}
+    return {
+        "wire": pack_fields(q + s, width).tobytes().hex(),
+        "summed": pack_fields(ranks * (q + s), width).tobytes().hex(),
+        "sum": [float(v) for v in sums],
+    }
 
 
 def cases():
-    inputs = {"nothing": [], "one": [-0.375], "zeros of both signs": [0.0, -0.0] * 5, "denormals": [1e-45, -3e-45, 0, 1e-44]}
+    inputs = {
+        "nothing": [],
+        "one": [-0.375],
+        "zeros of both signs": [0.0, -0.0] * 5,
+        "denormals": [1e-45, -3e-45, 0, 1e-44],
+    }
     inputs |= {f"normal, {n}": short_decimals(n, n) for n in [7, 63, 64, 65, 129]}
     inputs |= {"halfway between levels": [0.25, -0.25, 0.75, -0.75, 1.25, -1.75, 30, -30]}
     ways = [
-        {"bits": 2}, {"bits": 5}, {"bits": 8}, {"bits": 4, "width": 8, "ranks": 17}, {"bits": 3, "width": 16, "ranks": 9362},
-        {"bits": 5, "block": 16}, {"bits": 6, "width": 8, "ranks": 4, "block": 5}, {"bits": 7, "segments": "thirds"},
+        {"bits": 2},
+        {"bits": 5},
+        {"bits": 8},
+        {"bits": 4, "width": 8, "ranks": 17},
+        {"bits": 3, "width": 16, "ranks": 9362},
+        {"bits": 5, "block": 16},
+        {"bits": 6, "width": 8, "ranks": 4, "block": 5},
+        {"bits": 7, "segments": "thirds"},
     ]
     for name, x in inputs.items():
         for way in ways:
@@ -69,9 +85,23 @@ def cases():
                 parameters = {**way, **segments, "unscaled": True}
                 units = [[0.5, 0.01, 0.0, 2.0][r % 4] for r in range(len(scale_groups(n, parameters)))]
                 call = {"seed": 11, "step": 3, "index": 64} if codec == "linf" else {}
-                yield {"name": name, "codec": codec, "parameters": parameters, "call": call, "units": [float(np.float32(u)) for u in units], "x": [float(np.float32(v)) for v in x]}
+                yield {
+                    "name": name,
+                    "codec": codec,
+                    "parameters": parameters,
+                    "call": call,
+                    "units": [float(np.float32(u)) for u in units],
+                    "x": [float(np.float32(v)) for v in x],
+                }
     x, parameters = short_decimals(65, 9), {"bits": 3, "levels": "without-zero", "unscaled": True}
-    yield {"name": "without zero", "codec": "linf", "parameters": parameters, "call": {"seed": 5, "step": 2}, "units": [1.5], "x": [float(v) for v in x]}
+    yield {
+        "name": "without zero",
+        "codec": "linf",
+        "parameters": parameters,
+        "call": {"seed": 5, "step": 2},
+        "units": [1.5],
+        "x": [float(v) for v in x],
+    }
 
 
 def main():

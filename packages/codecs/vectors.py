@@ -12,6 +12,7 @@ Each oracle.py, of a codec or of the vote, says in numpy what the codec is; for 
 and for anything else, like the vote, vectors() -> dict with "about" and "cases", and answer(request).
 Floats are JSON numbers, exact in fp32; packed bytes are hexadecimal.
 """
+
 import importlib.util
 import json
 import os
@@ -36,7 +37,11 @@ def oracle(codec):
 
 
 def all_codecs():
-    return sorted(name for name in [*os.listdir(os.path.join(HERE, "codecs")), "vote"] if os.path.exists(os.path.join(folder(name), "oracle.py")))
+    return sorted(
+        name
+        for name in [*os.listdir(os.path.join(HERE, "codecs")), "vote"]
+        if os.path.exists(os.path.join(folder(name), "oracle.py"))
+    )
 
 
 def floats(x):
@@ -66,8 +71,21 @@ def vectors_of(codec):
         decoded = module.decode(np.frombuffer(wire, np.uint8), len(x), parameters)
         assert decoded.dtype == np.float32
         written = {key: value.tobytes().hex() if key == "hold" else value for key, value in call.items()}
-        cases.append({"name": name, "parameters": parameters, "call": written, "x": floats(x), "wire": wire.hex(), "scale": float(np.float32(scale)), "sum": floats(sum_of(x, decoded, scale, call))})
-    return {"about": "wire = encode(x), and sum = x + scale * decode(wire). Written by vectors.py from oracle.py, which is numpy.", "cases": cases}
+        cases.append(
+            {
+                "name": name,
+                "parameters": parameters,
+                "call": written,
+                "x": floats(x),
+                "wire": wire.hex(),
+                "scale": float(np.float32(scale)),
+                "sum": floats(sum_of(x, decoded, scale, call)),
+            }
+        )
+    return {
+        "about": "wire = encode(x), and sum = x + scale * decode(wire). Written by vectors.py from oracle.py, which is numpy.",
+        "cases": cases,
+    }
 
 
 def text_of(vectors):

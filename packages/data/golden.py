@@ -103,17 +103,21 @@ def picture(number):
 
 
 def operation(pixels, name, share, sign):
-    magnitude = {
-        "ShearX": 0.3,
-        "ShearY": 0.3,
-        "TranslateX": 150 / 331 * SIDE,
-        "TranslateY": 150 / 331 * SIDE,
-        "Rotate": 30,
-        "Brightness": 0.9,
-        "Color": 0.9,
-        "Contrast": 0.9,
-        "Sharpness": 0.9,
-    }.get(name, 0) * share * (sign if name in SIGNED else 1)
+    magnitude = (
+        {
+            "ShearX": 0.3,
+            "ShearY": 0.3,
+            "TranslateX": 150 / 331 * SIDE,
+            "TranslateY": 150 / 331 * SIDE,
+            "Rotate": 30,
+            "Brightness": 0.9,
+            "Color": 0.9,
+            "Contrast": 0.9,
+            "Sharpness": 0.9,
+        }.get(name, 0)
+        * share
+        * (sign if name in SIGNED else 1)
+    )
     if name == "Posterize":
         magnitude = 8 - round(4 * share)
     if name == "Solarize":
@@ -189,7 +193,9 @@ def row(number, seed, position, options):
 
 
 def images(options):
-    rows = [(seed, sample, position) for seed in (3, 2**40 + 7) for sample, position in ((1, 0), (3, 9), (2, 2**33 + 1))]
+    rows = [
+        (seed, sample, position) for seed in (3, 2**40 + 7) for sample, position in ((1, 0), (3, 9), (2, 2**33 + 1))
+    ]
     results = []
     for seed, sample, position in rows:
         image, label = row(sample, seed, position, options)
@@ -216,7 +222,11 @@ golden = {
         for seed, epoch, size in [(0, 1, 128), (7, 2, 1024), (2**40 + 7, 3, 16)]
     ],
     "masks": [
-        {"seed": seed, "position": position, **masked(range(40), range(1, 39), 0.15, 99, 98, Numbers(seed, position, MASKING))}
+        {
+            "seed": seed,
+            "position": position,
+            **masked(range(40), range(1, 39), 0.15, 99, 98, Numbers(seed, position, MASKING)),
+        }
         for seed, position in [(3, 0), (2**40 + 7, 2**33 + 1)]
     ],
     "images": [

@@ -1,4 +1,6 @@
-/** A program on a machine whose other address, 10.9.0.2, is far away (simulate-latency.py). Needs root and a TUN device. */
+/**
+ * A program on a machine whose other address, 10.9.0.2, is far away (simulate-latency.py). Needs root and a TUN device.
+ */
 import { spawnSync } from "node:child_process";
 import { accessSync, constants } from "node:fs";
 import { fileURLToPath } from "node:url";

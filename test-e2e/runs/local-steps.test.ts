@@ -50,7 +50,8 @@ describe("a run with local steps", () => {
   });
 
   it("goes on from a save with the same bits, also while a round is under way", async () => {
-    // Before the first round, and while that of either fragment is under way; optimizers/src/local goes on from every step.
+    // Before the first round, and while that of either fragment is under way; optimizers/src/local goes on from every
+    // step.
     for (const step of [2, 3, 6]) {
       const copy = join(folder, `from-${step}`);
       cpSync(run, copy, { recursive: true });

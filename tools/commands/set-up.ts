@@ -3,6 +3,7 @@ import { armIsHere, findArm, installArm } from "../dependencies/arm.ts";
 import { findBrowser, installBrowser } from "../dependencies/browser.ts";
 import { requireBuildTools } from "../dependencies/build-tools.ts";
 import { findNvcc, installNvcc } from "../dependencies/cuda.ts";
+import { findFormatters, installFormatters } from "../dependencies/formatters.ts";
 import { findGloo, installGloo } from "../dependencies/gloo.ts";
 import {
   architectures,
@@ -31,7 +32,8 @@ export type Part =
   | "nvcc"
   | "kernels"
   | "mpi"
-  | "slurm";
+  | "slurm"
+  | "formatters";
 
 /** Addons that are built with a library: the others are compiled while it is fetched. */
 const withLibraries: readonly AddonName[] = ["collectives", "tensor"];
@@ -47,6 +49,9 @@ export async function setUp(steps: Steps, parts: readonly Part[]): Promise<Envir
   if (wants("packages") && !packagesAreInstalled()) {
     await steps.run("packages", "pnpm install", (progress) => installPackages(progress, environment.pnpm!));
   }
+  if (wants("formatters"))
+    environment.formatters =
+      findFormatters() ?? (await steps.run("clang-format and ruff", "about 14 MB to fetch", installFormatters));
   const libraries = wants("libraries") ? findLibraries(steps, environment, wants("mpi")) : undefined;
   const native = async () => {
     for (const addon of addons) if (!withLibraries.includes(addon)) await build(steps, environment, addon);

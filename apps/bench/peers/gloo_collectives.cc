@@ -95,7 +95,8 @@ struct Case {
 Case make_case(World& world, const std::string& name, size_t bytes) {
     const int n = world.size, rank = world.rank;
     const size_t floats = std::max<size_t>(bytes / sizeof(float), 1), each = std::max<size_t>(floats / n, 1);
-    auto x = std::make_shared<std::vector<float>>(each * n, 0.f), y = std::make_shared<std::vector<float>>(each * n, 0.f);
+    auto x = std::make_shared<std::vector<float>>(each * n, 0.f),
+         y = std::make_shared<std::vector<float>>(each * n, 0.f);
     const auto memory = [](float* data, size_t length) { return BufferView{data, length, DType::f32, true}; };
     const auto parts = [=](const std::shared_ptr<std::vector<float>>& whole) {
         std::vector<BufferView> all;
@@ -103,7 +104,8 @@ Case make_case(World& world, const std::string& name, size_t bytes) {
         return all;
     };
     auto operation = std::make_shared<Operation>();
-    const auto ours = [&](Kind kind, std::vector<BufferView> leaving, std::vector<BufferView> incoming, void (*run)(Wire&, const Operation&)) {
+    const auto ours = [&](Kind kind, std::vector<BufferView> leaving, std::vector<BufferView> incoming,
+                          void (*run)(Wire&, const Operation&)) {
         operation->kind = kind;
         operation->peer = root;
         operation->parts = std::move(leaving);
@@ -125,71 +127,98 @@ Case make_case(World& world, const std::string& name, size_t bytes) {
     std::vector<int> others;
     for (int distance = 1; distance < n; distance++) others.push_back((rank + distance) % n);
     const std::vector<int> next = {(rank + 1) % n}, before = {(rank - 1 + n) % n};
-    const std::vector<int> none, from_root = rank == root ? none : std::vector{root}, to_root = rank == root ? others : none;
+    const std::vector<int> none, from_root = rank == root ? none : std::vector{root},
+                                 to_root = rank == root ? others : none;
     float* const in = x->data();
     float* const out = y->data();
     const size_t whole = each * n;
 
     const auto sum = static_cast<void (*)(void*, const void*, const void*, size_t)>(&gloo::sum<float>);
     const auto all_reduce_by = [&](gloo::AllreduceOptions::Algorithm algorithm) {
-        return theirs.template operator()<gloo::AllreduceOptions>(static_cast<void (*)(const gloo::AllreduceOptions&)>(&gloo::allreduce), [=](gloo::AllreduceOptions& options) {
-            options.setOutput(in, whole);
-            options.setAlgorithm(algorithm);
-            options.setReduceFunction(sum);
-        });
+        return theirs.template operator()<gloo::AllreduceOptions>(
+            static_cast<void (*)(const gloo::AllreduceOptions&)>(&gloo::allreduce),
+            [=](gloo::AllreduceOptions& options) {
+                options.setOutput(in, whole);
+                options.setAlgorithm(algorithm);
+                options.setReduceFunction(sum);
+            });
     };
     const auto own_all_reduce = ours(Kind::all_reduce, {memory(in, whole)}, {}, all_reduce);
-    if (name == "all-reduce-ring") return {own_all_reduce, all_reduce_by(gloo::AllreduceOptions::Algorithm::RING), before, next};
-    if (name == "all-reduce-bcube") return {own_all_reduce, all_reduce_by(gloo::AllreduceOptions::Algorithm::BCUBE), others, others};
+    if (name == "all-reduce-ring")
+        return {own_all_reduce, all_reduce_by(gloo::AllreduceOptions::Algorithm::RING), before, next};
+    if (name == "all-reduce-bcube")
+        return {own_all_reduce, all_reduce_by(gloo::AllreduceOptions::Algorithm::BCUBE), others, others};
     if (name == "all-reduce-halving-doubling") {
-        auto algorithm = std::make_shared<gloo::AllreduceHalvingDoubling<float>>(world.context, std::vector<float*>{in}, static_cast<int>(whole));
+        auto algorithm = std::make_shared<gloo::AllreduceHalvingDoubling<float>>(world.context, std::vector<float*>{in},
+                                                                                 static_cast<int>(whole));
         return {own_all_reduce, [algorithm] { algorithm->run(); }, others, others};
     }
     const auto gathered = parts(x);
     const auto own_all_gather = ours(Kind::all_gather, gathered, {}, all_gather);
     if (name == "all-gather")
-        return {own_all_gather, theirs.template operator()<gloo::AllgatherOptions>(&gloo::allgather, [=](gloo::AllgatherOptions& options) {
-                    options.setInput(in + rank * each, each);
-                    options.setOutput(out, whole);
-                }), next, before};
+        return {own_all_gather,
+                theirs.template operator()<gloo::AllgatherOptions>(&gloo::allgather,
+                                                                   [=](gloo::AllgatherOptions& options) {
+                                                                       options.setInput(in + rank * each, each);
+                                                                       options.setOutput(out, whole);
+                                                                   }),
+                next, before};
     if (name == "all-gatherv")
-        return {own_all_gather, theirs.template operator()<gloo::AllgathervOptions>(&gloo::allgatherv, [=](gloo::AllgathervOptions& options) {
-                    options.setInput(in + rank * each, each);
-                    options.setOutput(out, std::vector<size_t>(n, each));
-                }), next, before};
+        return {own_all_gather,
+                theirs.template operator()<gloo::AllgathervOptions>(&gloo::allgatherv,
+                                                                    [=](gloo::AllgathervOptions& options) {
+                                                                        options.setInput(in + rank * each, each);
+                                                                        options.setOutput(out,
+                                                                                          std::vector<size_t>(n, each));
+                                                                    }),
+                next, before};
     const auto own_all_to_all = ours(Kind::all_to_all, parts(x), parts(y), all_to_all);
     if (name == "all-to-all")
-        return {own_all_to_all, theirs.template operator()<gloo::AlltoallOptions>(&gloo::alltoall, [=](gloo::AlltoallOptions& options) {
-                    options.setInput(in, whole);
-                    options.setOutput(out, whole);
-                }), others, others};
+        return {own_all_to_all,
+                theirs.template operator()<gloo::AlltoallOptions>(&gloo::alltoall,
+                                                                  [=](gloo::AlltoallOptions& options) {
+                                                                      options.setInput(in, whole);
+                                                                      options.setOutput(out, whole);
+                                                                  }),
+                others, others};
     if (name == "all-to-allv")
-        return {own_all_to_all, theirs.template operator()<gloo::AlltoallvOptions>(&gloo::alltoallv, [=](gloo::AlltoallvOptions& options) {
-                    options.setInput(in, std::vector<int64_t>(n, each));
-                    options.setOutput(out, std::vector<int64_t>(n, each));
-                }), others, others};
+        return {own_all_to_all,
+                theirs.template operator()<gloo::AlltoallvOptions>(
+                    &gloo::alltoallv,
+                    [=](gloo::AlltoallvOptions& options) {
+                        options.setInput(in, std::vector<int64_t>(n, each));
+                        options.setOutput(out, std::vector<int64_t>(n, each));
+                    }),
+                others, others};
     if (name == "broadcast")
         return {ours(Kind::broadcast, {memory(in, whole)}, {}, broadcast),
-                theirs.template operator()<gloo::BroadcastOptions>(&gloo::broadcast, [=](gloo::BroadcastOptions& options) {
-                    options.setOutput(in, whole);
-                    options.setRoot(root);
-                }), to_root, from_root, true};
+                theirs.template operator()<gloo::BroadcastOptions>(&gloo::broadcast,
+                                                                   [=](gloo::BroadcastOptions& options) {
+                                                                       options.setOutput(in, whole);
+                                                                       options.setRoot(root);
+                                                                   }),
+                to_root, from_root, true};
     if (name == "gather")
         return {ours(Kind::gather, {memory(in, each)}, rank == root ? parts(y) : std::vector<BufferView>(), gather),
-                theirs.template operator()<gloo::GatherOptions>(&gloo::gather, [=](gloo::GatherOptions& options) {
-                    options.setInput(in, each);
-                    if (rank == root) options.setOutput(out, whole);
-                    options.setRoot(root);
-                }), from_root, to_root, true};
+                theirs.template operator()<gloo::GatherOptions>(&gloo::gather,
+                                                                [=](gloo::GatherOptions& options) {
+                                                                    options.setInput(in, each);
+                                                                    if (rank == root) options.setOutput(out, whole);
+                                                                    options.setRoot(root);
+                                                                }),
+                from_root, to_root, true};
     if (name == "scatter")
         return {ours(Kind::scatter, rank == root ? parts(x) : std::vector<BufferView>(), {memory(out, each)}, scatter),
-                theirs.template operator()<gloo::ScatterOptions>(&gloo::scatter, [=](gloo::ScatterOptions& options) {
-                    std::vector<float*> all;
-                    for (int r = 0; r < n; r++) all.push_back(in + r * each);
-                    if (rank == root) options.setInputs(all, each);
-                    options.setOutput(out, each);
-                    options.setRoot(root);
-                }), to_root, from_root, true};
+                theirs.template operator()<gloo::ScatterOptions>(&gloo::scatter,
+                                                                 [=](gloo::ScatterOptions& options) {
+                                                                     std::vector<float*> all;
+                                                                     for (int r = 0; r < n; r++)
+                                                                         all.push_back(in + r * each);
+                                                                     if (rank == root) options.setInputs(all, each);
+                                                                     options.setOutput(out, each);
+                                                                     options.setRoot(root);
+                                                                 }),
+                to_root, from_root, true};
     if (name == "barrier") return {ours(Kind::barrier, {}, {}, barrier), [&world] { synchronise(world); }, {}, {}};
     throw std::runtime_error("there is no collective " + name);
 }

@@ -54,7 +54,9 @@ def lora(folder, rows, tokens, following, rank, alpha, targets):
     import transformers
 
     base = transformers.AutoModelForCausalLM.from_pretrained(folder)
-    model = peft.get_peft_model(base, peft.LoraConfig(r=rank, lora_alpha=alpha, target_modules=targets, task_type="CAUSAL_LM"))
+    model = peft.get_peft_model(
+        base, peft.LoraConfig(r=rank, lora_alpha=alpha, target_modules=targets, task_type="CAUSAL_LM")
+    )
     text = [torch.tensor(each).view(rows, -1) for each in (tokens, following)]
     return model, lambda *text: loss_of_text(model, *text), lambda: text
 
@@ -96,7 +98,13 @@ def bert(rows, vocabulary, context, width, heads, layers, hidden):
     def batch():
         tokens = torch.randint(0, vocabulary, (rows, context))
         labels = torch.where(torch.rand(rows, context) < 0.15, tokens, -100)
-        return tokens, (torch.arange(context) >= context // 2).long().expand(rows, -1).contiguous(), torch.ones_like(tokens), labels, torch.randint(0, 2, (rows,))
+        return (
+            tokens,
+            (torch.arange(context) >= context // 2).long().expand(rows, -1).contiguous(),
+            torch.ones_like(tokens),
+            labels,
+            torch.randint(0, 2, (rows,)),
+        )
 
     return model, loss, batch
 
@@ -105,7 +113,9 @@ torch.set_num_threads(int(sys.argv[3]))
 torch.manual_seed(0)
 device, precision = torch.device((sys.argv[4:] or ["cpu"])[0]), (sys.argv[5:] or ["f32"])[0]
 with device:
-    model, loss_of, batch = {"gpt": gpt, "llama": llama, "lora": lora, "resnet18": resnet18, "vit": vit, "bert": bert}[sys.argv[1]](**json.loads(sys.argv[2]))
+    model, loss_of, batch = {"gpt": gpt, "llama": llama, "lora": lora, "resnet18": resnet18, "vit": vit, "bert": bert}[
+        sys.argv[1]
+    ](**json.loads(sys.argv[2]))
 model.train()
 optimizer = torch.optim.AdamW([p for p in model.parameters() if p.requires_grad], lr=1e-4, fused=True)
 sides = {"eager": loss_of, "compiled": torch.compile(loss_of)}
@@ -130,4 +140,7 @@ for line in sys.stdin:
     begin = time.perf_counter()
     for _ in range(int(count)):
         loss = step(sides[word])
-    print(json.dumps({"seconds": time.perf_counter() - begin, "loss": loss, "parameters": parameters, "device": name}), flush=True)
+    print(
+        json.dumps({"seconds": time.perf_counter() - begin, "loss": loss, "parameters": parameters, "device": name}),
+        flush=True,
+    )

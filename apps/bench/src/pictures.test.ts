@@ -20,7 +20,8 @@ describe.each(all)("the picture %s", (_, suite, picture) => {
     );
     for (const [i, one] of [picture(lines, []), ...drawn, picture([], [])].entries())
       if (one !== undefined) expect(one, ["all", ...settings, "none"][i]).not.toMatch(/NaN|undefined|Infinity/);
-    // Rows of papers that are not yet measured have no picture; papers/pictures.test.ts draws each from numbers of its own.
+    // Rows of papers that are not yet measured have no picture; papers/pictures.test.ts draws each from numbers of its
+    // own.
     if (suite !== "papers") expect(drawn.some((one) => one !== undefined)).toBe(true);
     expect(picture([], [])).toBeUndefined();
   });

@@ -28,7 +28,8 @@ describe("the best so far", () => {
   });
 
   it("need not be lower by minDelta to be the best save, but to make the run go on", () => {
-    // Keras' EarlyStopping compares with the last loss that was lower by min_delta: 2, 1.95, 1.92 are not below 2 − 0.1.
+    // Keras' EarlyStopping compares with the last loss that was lower by min_delta: 2, 1.95, 1.92 are not below 2 −
+    // 0.1.
     expect(ends([2, 1.95, 1.92, 1.9], ["patience=2", "minDelta=0.1"])).toEqual({ after: 3, best: [1, 2, 3] });
     expect(ends([2, 1.95, 1.89, 1.85, 1.78], ["patience=2", "minDelta=0.1"])).toEqual({
       after: undefined,

@@ -16,14 +16,19 @@ static long compare_codec(const terse_golden_codec *golden) {
         if (strcmp(codec->name, golden->name)) continue;
         compared++;
         size_t length = 0;
-        if (terse_codec_wire_bytes(codec, n, &golden->options, &length) != TERSE_CODEC_OK || length != golden->wire_bytes) {
+        if (terse_codec_wire_bytes(codec, n, &golden->options, &length) != TERSE_CODEC_OK ||
+            length != golden->wire_bytes) {
             terse_golden_differs(codec->implementation, "the number of wire bytes");
             continue;
         }
         memset(written, 0xA5, length);
-        if (terse_codec_encode(codec, written, length, golden->x, n, &golden->options, NULL) != TERSE_CODEC_OK || memcmp(written, golden->wire, length)) terse_golden_differs(codec->implementation, "the wire");
+        if (terse_codec_encode(codec, written, length, golden->x, n, &golden->options, NULL) != TERSE_CODEC_OK ||
+            memcmp(written, golden->wire, length))
+            terse_golden_differs(codec->implementation, "the wire");
         memcpy(added, golden->before, 4 * n);
-        if (terse_codec_decode_add(codec, added, n, golden->read, length, &golden->options) != TERSE_CODEC_OK || memcmp(added, golden->sum, 4 * n)) terse_golden_differs(codec->implementation, "the sum");
+        if (terse_codec_decode_add(codec, added, n, golden->read, length, &golden->options) != TERSE_CODEC_OK ||
+            memcmp(added, golden->sum, 4 * n))
+            terse_golden_differs(codec->implementation, "the sum");
     }
     return compared;
 }
@@ -36,9 +41,16 @@ static long compare_vote(const terse_golden_vote *golden) {
     const terse_vote *vote;
     for (size_t i = 0; (vote = terse_vote_at(i)); i++, compared++) {
         for (int is_plus = 0; is_plus < 2; is_plus++)
-            if (vote->majority(written, golden->votes, golden->ranks, golden->n, is_plus ? TERSE_ZERO_PLUS : TERSE_ZERO_MINUS) != TERSE_CODEC_OK || memcmp(written, golden->majority[is_plus], length)) terse_golden_differs(vote->implementation, "the majority");
-        if (vote->majority_or_zero(written, written + ELEMENTS, golden->votes, golden->ranks, golden->n) != TERSE_CODEC_OK || memcmp(written, golden->plus, length) || memcmp(written + ELEMENTS, golden->nonzero, length)) terse_golden_differs(vote->implementation, "the majority or zero");
-        if (golden->planes != terse_vote_planes(golden->ranks) || vote->tally(counts, golden->votes, golden->ranks, golden->n) != TERSE_CODEC_OK) {
+            if (vote->majority(written, golden->votes, golden->ranks, golden->n,
+                               is_plus ? TERSE_ZERO_PLUS : TERSE_ZERO_MINUS) != TERSE_CODEC_OK ||
+                memcmp(written, golden->majority[is_plus], length))
+                terse_golden_differs(vote->implementation, "the majority");
+        if (vote->majority_or_zero(written, written + ELEMENTS, golden->votes, golden->ranks, golden->n) !=
+                TERSE_CODEC_OK ||
+            memcmp(written, golden->plus, length) || memcmp(written + ELEMENTS, golden->nonzero, length))
+            terse_golden_differs(vote->implementation, "the majority or zero");
+        if (golden->planes != terse_vote_planes(golden->ranks) ||
+            vote->tally(counts, golden->votes, golden->ranks, golden->n) != TERSE_CODEC_OK) {
             terse_golden_differs(vote->implementation, "the number of planes");
             continue;
         }

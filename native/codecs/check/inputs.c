@@ -93,11 +93,13 @@ static void by_segments(terse_codec_options *o, size_t n) {  // empty ones, one 
     o->segments = memcpy(room(&at, sizeof ends), ends, sizeof ends), o->segment_count = sizeof ends / sizeof *ends;
 }
 
-static void by_units(terse_codec_options *o, size_t n) {  // the largest unit there may be, units smaller than the numbers, and 0
+static void by_units(terse_codec_options *o, size_t n) {  // the largest unit there may be, units smaller than the
+                                                          // numbers, and 0
     static void *at;
     o->unscaled = 1, o->unit_count = terse_scale_group_count(n, o);
     float *units = room(&at, o->unit_count * sizeof *units);
-    for (size_t r = 0; r < o->unit_count; r++) units[r] = r % 5 == 3 ? 0.0f : r % 7 == 5 ? 0x1p111f : 0.003f * (float)(r % 3 + 1);
+    for (size_t r = 0; r < o->unit_count; r++)
+        units[r] = r % 5 == 3 ? 0.0f : r % 7 == 5 ? 0x1p111f : 0.003f * (float)(r % 3 + 1);
     o->units = units;
 }
 
@@ -123,7 +125,8 @@ static void a_seventh(terse_codec_options *o, size_t n) { o->k = n / 7 + 1; }
 
 configurations configurations_of(const terse_codec *codec) {
 #define DECLARE(symbol, name) extern const configurations terse_##symbol##_configurations;
-#define RETURN(symbol, called) if (!strcmp(codec->name, called)) return terse_##symbol##_configurations;
+#define RETURN(symbol, called) \
+    if (!strcmp(codec->name, called)) return terse_##symbol##_configurations;
     CONFIGURATIONS(DECLARE)
     CONFIGURATIONS(RETURN)
     static configuration by_itself;

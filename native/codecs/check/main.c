@@ -26,15 +26,20 @@ static void list_lengths(int few) {
     stride = few ? 3 : 1;
     for (size_t n = 0; n <= 70; n++)
         if (!few || n % 8 < 2 || n % 8 == 7) lengths[length_count++] = n;
-    const size_t *from = few ? few_longer : longer, count = few ? sizeof few_longer / sizeof *few_longer : sizeof longer / sizeof *longer;
+    const size_t *from = few ? few_longer : longer,
+                 count = few ? sizeof few_longer / sizeof *few_longer : sizeof longer / sizeof *longer;
     for (size_t i = 0; i < count; i++) lengths[length_count++] = from[i];
 }
 
 static void check_finding(void) {
     const terse_codec *codec = NULL;
-    expect(terse_codec_find(&codec, "sing", NULL) == TERSE_CODEC_UNKNOWN && !codec, "sing", "", 0, "a codec that there is not");
-    expect(terse_codec_find(&codec, "sign", "sse9") == TERSE_CODEC_UNAVAILABLE && !codec, "sign", "sse9", 0, "an implementation that there is not");
-    for (int status = -1; status < 100; status++) expect(strlen(terse_codec_sentence((terse_codec_status)status)) > 8, "status", "", (size_t)status, "a sentence");
+    expect(terse_codec_find(&codec, "sing", NULL) == TERSE_CODEC_UNKNOWN && !codec, "sing", "", 0,
+           "a codec that there is not");
+    expect(terse_codec_find(&codec, "sign", "sse9") == TERSE_CODEC_UNAVAILABLE && !codec, "sign", "sse9", 0,
+           "an implementation that there is not");
+    for (int status = -1; status < 100; status++)
+        expect(strlen(terse_codec_sentence((terse_codec_status)status)) > 8, "status", "", (size_t)status,
+               "a sentence");
 }
 
 static const char *only;  // the name of the only implementation to check; NULL: all
@@ -55,10 +60,12 @@ int main(int count, char **arguments) {
     const terse_codec *codec, *scalar;
     for (size_t i = 0; (codec = terse_codec_at(i)); i++) {
         if (!asked_for(codec->implementation)) continue;
-        if (terse_codec_find(&scalar, codec->name, "scalar") != TERSE_CODEC_OK) return printf("%s has no scalar implementation\n", codec->name), 1;
+        if (terse_codec_find(&scalar, codec->name, "scalar") != TERSE_CODEC_OK)
+            return printf("%s has no scalar implementation\n", codec->name), 1;
         const long before = checks;
         const configurations ways = configurations_of(codec);
-        for (size_t c = 0; c < ways.count; c++) check_codec(codec, scalar, ways.all + c), check_refusals(codec, ways.all + c);
+        for (size_t c = 0; c < ways.count; c++)
+            check_codec(codec, scalar, ways.all + c), check_refusals(codec, ways.all + c);
         printf("%s %s %ld checks\n", codec->name, codec->implementation, checks - before);
     }
     CHECKS(CALL)

@@ -8,7 +8,10 @@ enum { MOST = 1 << 16, SEGMENTS = 256, RANKS = 64, PLANES = 8, ELEMENTS = 4096 }
 // One case as it was read. Byte strings keep their length.
 typedef struct bytes {
     size_t length;
-    union { uint8_t at[4 * MOST]; float floats[MOST]; };
+    union {
+        uint8_t at[4 * MOST];
+        float floats[MOST];
+    };
 } bytes;
 
 static struct {
@@ -23,7 +26,9 @@ static int absent[RANKS];
 static long line_number, different;
 
 void terse_golden_differs(const char *implementation, const char *what) {
-    if (different++ < 20) printf("%s %s: %s is not the golden one, in the case that ends at line %ld\n", vector.codec, implementation, what, line_number);
+    if (different++ < 20)
+        printf("%s %s: %s is not the golden one, in the case that ends at line %ld\n", vector.codec, implementation,
+               what, line_number);
 }
 
 // Sets *length to the number of bytes. 0 if the text is no hexadecimal, or more than there is room for.
@@ -87,7 +92,8 @@ static int understand(const char *word, const char *text) {
     IS("sum") return read_bytes(text, &sum);
     IS("n") return vector.n = number, number <= ELEMENTS;
     IS("absent") return vector.ranks < RANKS && (absent[vector.ranks++] = 1);
-    IS("vote") return vector.ranks < RANKS && (absent[vector.ranks] = 0, 1) && read_rows(text, votes, &vector.ranks, RANKS);
+    IS("vote")
+    return vector.ranks < RANKS && (absent[vector.ranks] = 0, 1) && read_rows(text, votes, &vector.ranks, RANKS);
     IS("plane") return read_rows(text, planes, &vector.planes, PLANES);
     IS("majority-minus") return read_bytes(text, &majority[0]);
     IS("majority-plus") return read_bytes(text, &majority[1]);
@@ -98,7 +104,15 @@ static int understand(const char *word, const char *text) {
 
 static long compare_codec(const terse_golden_by *by) {
     const terse_golden_codec golden = {
-        vector.codec, vector.options, x.length / 4, wire.length, x.floats, wire.at, summed.length ? summed.at : wire.at, before.length ? before.floats : x.floats, sum.floats,
+        vector.codec,
+        vector.options,
+        x.length / 4,
+        wire.length,
+        x.floats,
+        wire.at,
+        summed.length ? summed.at : wire.at,
+        before.length ? before.floats : x.floats,
+        sum.floats,
     };
     return by->codec(&golden);
 }
@@ -107,14 +121,19 @@ static long compare_vote(const terse_golden_by *by) {
     const uint8_t *ranks[RANKS], *counts[PLANES];
     for (size_t r = 0; r < vector.ranks; r++) ranks[r] = absent[r] ? NULL : votes[r];
     for (size_t k = 0; k < vector.planes; k++) counts[k] = planes[k];
-    const terse_golden_vote golden = {vector.n, vector.ranks, vector.planes, ranks, {majority[0].at, majority[1].at}, plus.at, nonzero.at, counts};
+    const terse_golden_vote golden = {vector.n, vector.ranks, vector.planes, ranks, {majority[0].at, majority[1].at},
+                                      plus.at,  nonzero.at,   counts};
     return by->vote(&golden);
 }
 
 static int is_whole(void) {
     const size_t length = (vector.n + 7) / 8;
-    if (!strcmp(vector.codec, "vote")) return majority[0].length == length && majority[1].length == length && plus.length == length && nonzero.length == length;
-    return scale.length == 4 && x.length % 4 == 0 && x.length == sum.length && (!summed.length || summed.length == wire.length) && (!before.length || before.length == x.length) && (!vector.options.hold || hold.length == (x.length / 4 + 7) / 8);
+    if (!strcmp(vector.codec, "vote"))
+        return majority[0].length == length && majority[1].length == length && plus.length == length &&
+               nonzero.length == length;
+    return scale.length == 4 && x.length % 4 == 0 && x.length == sum.length &&
+           (!summed.length || summed.length == wire.length) && (!before.length || before.length == x.length) &&
+           (!vector.options.hold || hold.length == (x.length / 4 + 7) / 8);
 }
 
 long terse_check_vectors(FILE *from, const terse_golden_by *by) {
@@ -129,7 +148,8 @@ long terse_check_vectors(FILE *from, const terse_golden_by *by) {
             memset(&vector, 0, sizeof vector);
             snprintf(vector.codec, sizeof vector.codec, "%s", text ? text : "");
             vector.options = (terse_codec_options)TERSE_CODEC_OPTIONS;
-            bytes *const parts[] = {&hold, &units, &x, &wire, &scale, &summed, &before, &sum, &majority[0], &majority[1], &plus, &nonzero};
+            bytes *const parts[] = {&hold,   &units, &x,           &wire,        &scale, &summed,
+                                    &before, &sum,   &majority[0], &majority[1], &plus,  &nonzero};
             for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) parts[i]->length = 0;
         } else if (!strcmp(line, "done") && is_whole()) {
             const long implementations = strcmp(vector.codec, "vote") ? compare_codec(by) : compare_vote(by);

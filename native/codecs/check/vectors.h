@@ -13,8 +13,8 @@ typedef struct terse_golden_codec {
     size_t n, wire_bytes;
     const float *x;
     const uint8_t *wire;
-    const uint8_t *read;               // the wire that is decoded: the same, or the sum of several
-    const float *before, *sum;         // what it is added to, and what that gives
+    const uint8_t *read;        // the wire that is decoded: the same, or the sum of several
+    const float *before, *sum;  // what it is added to, and what that gives
 } terse_golden_codec;
 
 typedef struct terse_golden_vote {

@@ -4,11 +4,13 @@
 #include "codec_lists.h"
 
 #define DECLARE(symbol, name) void terse_check_##symbol##_cuda();
-#define CALL(symbol, name) if (named(name)) terse_check_##symbol##_cuda();
+#define CALL(symbol, name) \
+    if (named(name)) terse_check_##symbol##_cuda();
 KERNEL_CHECKS(DECLARE)
 
-size_t lengths[] = {0,   1,   2,   3,   7,   8,    9,    15,   16,   17,   31,   32,   33,   47,   63,   64,   65,   70,   127,  128,  129,  255,
-                    256, 257, 511, 512, 513, 1021, 1023, 1024, 1025, 1536, 2047, 2048, 2049, 4095, 4096, 4097, 5003, 8191, 8192, 8193, 9216, 16500};
+size_t lengths[] = {0,    1,    2,    3,    7,    8,    9,    15,   16,   17,   31,   32,   33,   47,   63,
+                    64,   65,   70,   127,  128,  129,  255,  256,  257,  511,  512,  513,  1021, 1023, 1024,
+                    1025, 1536, 2047, 2048, 2049, 4095, 4096, 4097, 5003, 8191, 8192, 8193, 9216, 16500};
 size_t length_count = sizeof lengths / sizeof *lengths;
 
 // Beyond the 64 Ki of one partial sum.
@@ -16,7 +18,7 @@ static const size_t long_lengths[] = {65536, 65537, 200003};
 
 static void check_codec(const terse_codec_cuda *codec, bool everything) {
     const uint32_t takes = codec->definition->takes;
-    const bool transforms = takes & TERSE_TAKES_DIMENSIONS;  // slow
+    const bool transforms = takes & TERSE_TAKES_DIMENSIONS;                        // slow
     const bool many = takes & (TERSE_TAKES_BLOCK | TERSE_TAKES_K) && !transforms;  // has 3 configurations or more
     const configurations ways = configurations_of(codec->definition);
     for (size_t turn = 0; turn < ways.count; turn++) {
@@ -38,7 +40,8 @@ int check_long() {
     for (size_t i = 0; const terse_codec_cuda *codec = terse_codec_cuda_at(i); i++) {
         const configurations ways = configurations_of(codec->definition);
         for (size_t c = 0; c < ways.count; c++)
-            for (const size_t n : {((size_t)1 << 20) - 3, ((size_t)1 << 20) + 1, ((size_t)1 << 20) + 4099}) check_length(codec, ways.all[c], n, 2);
+            for (const size_t n : {((size_t)1 << 20) - 3, ((size_t)1 << 20) + 1, ((size_t)1 << 20) + 4099})
+                check_length(codec, ways.all[c], n, 2);
     }
     std::printf("1 Mi floats: %ld checks, %ld failed\n", checks, bad_checks);
     return bad_checks != 0;
@@ -57,7 +60,8 @@ int check_all(char **names, int count, bool everything) {
         const char *name = codec->definition->name;
         if (!named(name)) continue;
         const long before = checks;
-        expect(terse_codec_cuda_find(&found, name) == TERSE_CODEC_OK && found == codec, name, "cuda", 0, "found by its name");
+        expect(terse_codec_cuda_find(&found, name) == TERSE_CODEC_OK && found == codec, name, "cuda", 0,
+               "found by its name");
         check_codec(codec, everything);
         std::printf("%s cuda %ld checks\n", name, checks - before);
         std::fflush(stdout);

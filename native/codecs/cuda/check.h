@@ -11,10 +11,10 @@
 #include "../check/check.h"
 #include "terse/codecs_cuda.h"
 
-// Checks the named codecs, or all of them; returns 0 if nothing differs. `everything`, for a GPU: every length with every
-// kind of numbers in each configuration. The emulator would take a minute for that. Without `everything`, every pair is
-// checked (configuration and length, configuration and kind, length and kind), and each configuration has at most one
-// of the lengths beyond 64 Ki.
+// Checks the named codecs, or all of them; returns 0 if nothing differs. `everything`, for a GPU: every length with
+// every kind of numbers in each configuration. The emulator would take a minute for that. Without `everything`, every
+// pair is checked (configuration and length, configuration and kind, length and kind), and each configuration has at
+// most one of the lengths beyond 64 Ki.
 int check_all(char **names, int count, bool everything);
 
 // Compares with golden vectors on standard input; ../check/vectors.h describes the lines.

@@ -33,17 +33,24 @@ void check_length(const terse_codec_cuda *codec, const configuration &c, size_t 
     const auto expecting = [&](bool good, const char *how) { expect(good, what, "cuda", n, how); };
 
     std::vector<float> x(n);
-    for (float &value : x) value = kind == 0 ? (random_word() % 2 ? 0.0f : -0.0f) : c.number ? c.number() : kind == 1 ? any_float() : gradient();
+    for (float &value : x)
+        value = kind == 0   ? (random_word() % 2 ? 0.0f : -0.0f)
+                : c.number  ? c.number()
+                : kind == 1 ? any_float()
+                            : gradient();
     size_t bytes = 0, room = 0;
     expecting(terse_codec_wire_bytes(scalar, n, &o, &bytes) == TERSE_CODEC_OK, "bytes of the wire");
-    expecting(terse_codec_cuda_workspace_bytes(codec, n, &o, &room) == TERSE_CODEC_OK && room % 8 == 0, "bytes of the workspace");
+    expecting(terse_codec_cuda_workspace_bytes(codec, n, &o, &room) == TERSE_CODEC_OK && room % 8 == 0,
+              "bytes of the workspace");
 
-    device_bytes x_there(n * 4, shift(4)), wire_there(bytes, shift(1)), sum_there(n * 4, shift(4)), workspace(room, 0), bad(8, 0);
+    device_bytes x_there(n * 4, shift(4)), wire_there(bytes, shift(1)), sum_there(n * 4, shift(4)), workspace(room, 0),
+        bad(8, 0);
     device_bytes hold_there(o.hold ? n / 8 + (n % 8 != 0) : 0, shift(1));
     terse_codec_options there = o;
     if (o.hold) hold_there.put(o.hold), there.hold = hold_there.at;
     const auto encode = [&] {
-        return terse_codec_cuda_encode(codec, wire_there.at, bytes, (const float *)x_there.at, n, &there, workspace.at, room, (uint64_t *)bad.at, nullptr);
+        return terse_codec_cuda_encode(codec, wire_there.at, bytes, (const float *)x_there.at, n, &there, workspace.at,
+                                       room, (uint64_t *)bad.at, nullptr);
     };
 
     std::vector<uint8_t> wire(bytes);
@@ -69,7 +76,8 @@ void check_length(const terse_codec_cuda *codec, const configuration &c, size_t 
         given_there.put(given.data()), error_there.put(error.data());
         std::vector<uint8_t> expected_wire(bytes);
         const std::vector<float> before = error;
-        const terse_codec_status expected = terse_codec_encode_with_feedback(scalar, expected_wire.data(), bytes, given.data(), error.data(), n, &o, &first_bad);
+        const terse_codec_status expected = terse_codec_encode_with_feedback(
+            scalar, expected_wire.data(), bytes, given.data(), error.data(), n, &o, &first_bad);
         if (expected != TERSE_CODEC_OK) {  // then the error that C leaves depends on the pieces in which it works
             const auto first_infinite = [&](const auto &value) {
                 size_t i = 0;
@@ -78,15 +86,20 @@ void check_length(const terse_codec_cuda *codec, const configuration &c, size_t 
             };
             size_t infinite = first_infinite([&](size_t i) { return given[i]; });
             if (infinite == n) infinite = first_infinite([&](size_t i) { return o.decay * before[i] + given[i]; });
-            for (size_t i = 0; i < n; i++) error[i] = infinite < n ? before[i] : ((o.decay * before[i] + given[i]) - given[i]) / o.decay;
+            for (size_t i = 0; i < n; i++)
+                error[i] = infinite < n ? before[i] : ((o.decay * before[i] + given[i]) - given[i]) / o.decay;
             if (infinite < n) first_bad = infinite;
         }
-        expecting(terse_codec_cuda_encode_with_feedback(codec, wire_there.at, bytes, (const float *)given_there.at, (float *)error_there.at, n, &there, workspace.at, room, (uint64_t *)bad.at, nullptr) == TERSE_CODEC_OK,
+        expecting(terse_codec_cuda_encode_with_feedback(codec, wire_there.at, bytes, (const float *)given_there.at,
+                                                        (float *)error_there.at, n, &there, workspace.at, room,
+                                                        (uint64_t *)bad.at, nullptr) == TERSE_CODEC_OK,
                   "encode_with_feedback's status");
-        expecting(bad_on_device(bad) == (expected == TERSE_CODEC_OK ? TERSE_CODEC_CUDA_GOOD : first_bad), "what is refused with feedback");
+        expecting(bad_on_device(bad) == (expected == TERSE_CODEC_OK ? TERSE_CODEC_CUDA_GOOD : first_bad),
+                  "what is refused with feedback");
         expecting(expected != TERSE_CODEC_OK || wire_there.get() == expected_wire, "wire bytes with feedback");
         expecting(same_floats(error_there, error), spoilt ? "an error of refused floats" : "the error that stays");
-        expecting(given_there.margins_are_whole() && error_there.margins_are_whole(), "bytes outside the arrays of feedback");
+        expecting(given_there.margins_are_whole() && error_there.margins_are_whole(),
+                  "bytes outside the arrays of feedback");
     }
 
     const std::vector<uint8_t> written = wire;
@@ -101,22 +114,30 @@ void check_length(const terse_codec_cuda *codec, const configuration &c, size_t 
         for (float &value : sum) value = any_float() * 0.25f;
         sum_there.put(sum.data());
         const terse_codec_status status = terse_codec_decode_add(scalar, sum.data(), n, wire.data(), bytes, &o);
-        expecting(terse_codec_cuda_decode_add(codec, (float *)sum_there.at, n, wire_there.at, bytes, &there, workspace.at, room, (uint64_t *)bad.at, nullptr) == TERSE_CODEC_OK, "decode_add's status");
+        expecting(terse_codec_cuda_decode_add(codec, (float *)sum_there.at, n, wire_there.at, bytes, &there,
+                                              workspace.at, room, (uint64_t *)bad.at, nullptr) == TERSE_CODEC_OK,
+                  "decode_add's status");
         expecting((bad_on_device(bad) == TERSE_CODEC_CUDA_GOOD) == (status == TERSE_CODEC_OK), "which wires are bad");
         const std::vector<uint8_t> sums = sum_there.get();
-        expecting(!n || !std::memcmp(sums.data(), sum.data(), sums.size()), any ? "decoded sums of any bytes" : "decoded sums");
+        expecting(!n || !std::memcmp(sums.data(), sum.data(), sums.size()),
+                  any ? "decoded sums of any bytes" : "decoded sums");
     }
 
-    for (int trial = 0; n && trial < (n > 60000 ? 1 : 2); trial++) {  // one bad element, sometimes a second one after it
+    for (int trial = 0; n && trial < (n > 60000 ? 1 : 2); trial++) {  // one bad element, sometimes a second one after
+                                                                      // it
         static const float worst[] = {NAN, -INFINITY, INFINITY, -NAN};
         const size_t first = random_word() % n, second = first + random_word() % (n - first);
         std::vector<float> spoilt = x;
         spoilt[second] = worst[trial + 1], spoilt[first] = worst[trial];
-        const terse_codec_status refused = terse_codec_encode(scalar, wire.data(), bytes, spoilt.data(), n, &o, &first_bad);
+        const terse_codec_status refused = terse_codec_encode(scalar, wire.data(), bytes, spoilt.data(), n, &o,
+                                                              &first_bad);
         x_there.put(spoilt.data());
-        expecting(encode() == TERSE_CODEC_OK && refused != TERSE_CODEC_OK && bad_on_device(bad) == first_bad, "index of the first bad element");
+        expecting(encode() == TERSE_CODEC_OK && refused != TERSE_CODEC_OK && bad_on_device(bad) == first_bad,
+                  "index of the first bad element");
     }
-    expecting(x_there.margins_are_whole() && wire_there.margins_are_whole() && sum_there.margins_are_whole() && workspace.margins_are_whole() && bad.margins_are_whole(), "bytes outside the arrays");
+    expecting(x_there.margins_are_whole() && wire_there.margins_are_whole() && sum_there.margins_are_whole() &&
+                  workspace.margins_are_whole() && bad.margins_are_whole(),
+              "bytes outside the arrays");
 }
 
 void check_refusals(const terse_codec_cuda *codec, const configuration &c) {
@@ -129,8 +150,11 @@ void check_refusals(const terse_codec_cuda *codec, const configuration &c) {
     terse_codec_cuda_workspace_bytes(codec, N, &good, &room);
     terse_codec_cuda_wire_bytes(codec, N, &good, &bytes);
     device_bytes x(N * 4, 0), wire(bytes, 0), workspace(room + 8, 0), bad(8, 0);
-    const auto refuses = [&](terse_codec_status status, const char *what, const terse_codec_options &options, size_t wire_bytes, const void *at, size_t have) {
-        expect(terse_codec_cuda_encode(codec, wire.at, wire_bytes, (const float *)at, N, &options, workspace.at, have, (uint64_t *)bad.at, nullptr) == status, name, "cuda", N, what);
+    const auto refuses = [&](terse_codec_status status, const char *what, const terse_codec_options &options,
+                             size_t wire_bytes, const void *at, size_t have) {
+        expect(terse_codec_cuda_encode(codec, wire.at, wire_bytes, (const float *)at, N, &options, workspace.at, have,
+                                       (uint64_t *)bad.at, nullptr) == status,
+               name, "cuda", N, what);
     };
     refuses(TERSE_CODEC_BAD_LENGTH, "a wire too long", good, bytes + 1, x.at, room);
     if (room) refuses(TERSE_CODEC_BAD_LENGTH, "a workspace too small", good, bytes, x.at, room - 1);
@@ -138,11 +162,16 @@ void check_refusals(const terse_codec_cuda *codec, const configuration &c) {
     refuses(TERSE_CODEC_MISALIGNED, "floats at half a float", good, bytes, x.at + 2, room);
     o = good, o.size--;
     refuses(TERSE_CODEC_BAD_ABI, "options of another version", o, bytes, x.at, room);
-    if (codec->definition->takes & TERSE_TAKES_ZERO) o = good, o.zero = TERSE_ZERO_UNSET, refuses(TERSE_CODEC_BAD_ZERO, "a zero that is not set", o, bytes, x.at, room);
-    if (codec->definition->takes & TERSE_TAKES_RANDOM) o = good, o.index = 32, refuses(TERSE_CODEC_BAD_INDEX, "an index of half a word", o, bytes, x.at, room);
+    if (codec->definition->takes & TERSE_TAKES_ZERO)
+        o = good, o.zero = TERSE_ZERO_UNSET,
+        refuses(TERSE_CODEC_BAD_ZERO, "a zero that is not set", o, bytes, x.at, room);
+    if (codec->definition->takes & TERSE_TAKES_RANDOM)
+        o = good, o.index = 32, refuses(TERSE_CODEC_BAD_INDEX, "an index of half a word", o, bytes, x.at, room);
     device_bytes error(N * 4, 0);
     const auto feeds = [&](terse_codec_status status, const char *what, const void *from, const void *to, size_t have) {
-        expect(terse_codec_cuda_encode_with_feedback(codec, wire.at, bytes, (const float *)from, (float *)to, N, &good, workspace.at, have, (uint64_t *)bad.at, nullptr) == status, name, "cuda", N, what);
+        expect(terse_codec_cuda_encode_with_feedback(codec, wire.at, bytes, (const float *)from, (float *)to, N, &good,
+                                                     workspace.at, have, (uint64_t *)bad.at, nullptr) == status,
+               name, "cuda", N, what);
     };
     feeds(TERSE_CODEC_BAD_LENGTH, "a workspace too small for feedback", x.at, error.at, room - 1);
     feeds(TERSE_CODEC_OVERLAP, "an error inside the floats", x.at, x.at + 4, room);
@@ -150,6 +179,9 @@ void check_refusals(const terse_codec_cuda *codec, const configuration &c) {
     feeds(TERSE_CODEC_MISALIGNED, "floats of feedback at half a float", x.at + 2, error.at, room);
     feeds(TERSE_CODEC_MISALIGNED, "an error at half a float", x.at, error.at + 2, room);
     o = good, o.scale = INFINITY;
-    expect(terse_codec_cuda_decode_add(codec, (float *)x.at, N, wire.at, bytes, &o, workspace.at, room, (uint64_t *)bad.at, nullptr) == TERSE_CODEC_BAD_SCALE, name, "cuda", N, "an infinite scale");
-    expect(wire.margins_are_whole() && wire.get() == std::vector<uint8_t>(bytes, SENTINEL), name, "cuda", N, "a refused call writes nothing");
+    expect(terse_codec_cuda_decode_add(codec, (float *)x.at, N, wire.at, bytes, &o, workspace.at, room,
+                                       (uint64_t *)bad.at, nullptr) == TERSE_CODEC_BAD_SCALE,
+           name, "cuda", N, "an infinite scale");
+    expect(wire.margins_are_whole() && wire.get() == std::vector<uint8_t>(bytes, SENTINEL), name, "cuda", N,
+           "a refused call writes nothing");
 }

@@ -44,7 +44,7 @@ double seconds(cudaStream_t stream, const std::function<void()> &call) {
 
 struct bench {
     cudaStream_t stream;
-    double copied;        // bytes a second of a device copy, reads and writes both counted
+    double copied;  // bytes a second of a device copy, reads and writes both counted
     float *x, *error;
     uint8_t *wire, *workspace;
     uint64_t *bad;
@@ -74,7 +74,9 @@ struct bench {
         std::printf("{\"case\":\"%s\",\"metric\":\"%s\",\"value\":%.6g,\"unit\":\"%s\"}\n", what, metric, value, unit);
         std::fflush(stdout);
     }
-    double copy(float *other) { return 8.0 * N / seconds(stream, [&] { cudaMemcpyAsync(other, x, 4 * N, cudaMemcpyDeviceToDevice, stream); }); }
+    double copy(float *other) {
+        return 8.0 * N / seconds(stream, [&] { cudaMemcpyAsync(other, x, 4 * N, cudaMemcpyDeviceToDevice, stream); });
+    }
 };
 
 void bench_codec(bench &b, const char *name, const char *how, void (*fill)(terse_codec_options &o)) {
@@ -89,12 +91,17 @@ void bench_codec(bench &b, const char *name, const char *how, void (*fill)(terse
     if (failed(cudaMemsetAsync(b.error, 0, 4 * N, b.stream), "error")) return;
     if (failed(cudaMalloc(&b.workspace, room ? room : 8), "workspace")) return;
     const std::string title = std::string(name) + how;
-    b.report((title + " encode").c_str(), (double)(4 * N + wire), [&] { return terse_codec_cuda_encode(codec, b.wire, wire, b.x, N, &o, b.workspace, room, b.bad, b.stream); });
+    b.report((title + " encode").c_str(), (double)(4 * N + wire), [&] {
+        return terse_codec_cuda_encode(codec, b.wire, wire, b.x, N, &o, b.workspace, room, b.bad, b.stream);
+    });
     b.report((title + " encode with feedback").c_str(), (double)(12 * N + wire), [&] {
-        return terse_codec_cuda_encode_with_feedback(codec, b.wire, wire, b.x, b.error, N, &o, b.workspace, room, b.bad, b.stream);
+        return terse_codec_cuda_encode_with_feedback(codec, b.wire, wire, b.x, b.error, N, &o, b.workspace, room, b.bad,
+                                                     b.stream);
     });
     const size_t sums = o.k && !o.block ? o.k : N;  // top-k adds to k of them
-    b.report((title + " decode").c_str(), (double)(8 * sums + wire), [&] { return terse_codec_cuda_decode_add(codec, b.x, N, b.wire, wire, &o, b.workspace, room, b.bad, b.stream); });
+    b.report((title + " decode").c_str(), (double)(8 * sums + wire), [&] {
+        return terse_codec_cuda_decode_add(codec, b.x, N, b.wire, wire, &o, b.workspace, room, b.bad, b.stream);
+    });
     cudaFree(b.workspace);
 }
 
@@ -102,10 +109,13 @@ int bench_all() {
     bench b = {};
     if (failed(cudaStreamCreateWithFlags(&b.stream, cudaStreamNonBlocking), "stream")) return 1;
     float *other;
-    if (failed(cudaMalloc(&b.x, 4 * N), "x") || failed(cudaMalloc(&b.error, 4 * N), "error") || failed(cudaMalloc(&other, 4 * N), "copy") || failed(cudaMalloc(&b.bad, 8), "bad")) return 1;
+    if (failed(cudaMalloc(&b.x, 4 * N), "x") || failed(cudaMalloc(&b.error, 4 * N), "error") ||
+        failed(cudaMalloc(&other, 4 * N), "copy") || failed(cudaMalloc(&b.bad, 8), "bad"))
+        return 1;
     std::vector<float> pattern((size_t)1 << 20);  // a triangle wave: all sizes, both signs
     for (size_t i = 0; i < pattern.size(); i++) pattern[i] = ((float)(i * 7919 % 4001) - 2000.0f) * 1e-5f;
-    for (size_t at = 0; at < N; at += pattern.size()) cudaMemcpy(b.x + at, pattern.data(), 4 * pattern.size(), cudaMemcpyHostToDevice);
+    for (size_t at = 0; at < N; at += pattern.size())
+        cudaMemcpy(b.x + at, pattern.data(), 4 * pattern.size(), cudaMemcpyHostToDevice);
     b.copied = b.copy(other);
     b.say("copy, before", "gb_per_second", b.copied * 1e-9, "GB/s");
     b.wire = (uint8_t *)other;
@@ -115,7 +125,8 @@ int bench_all() {
     bench_codec(b, "bf16", "", [](terse_codec_options &) {});
     bench_codec(b, "f16", "", [](terse_codec_options &) {});
     bench_codec(b, "scaled-sign", "", [](terse_codec_options &o) { o.zero = TERSE_ZERO_PLUS; });
-    bench_codec(b, "scaled-sign", ", blocks of 512", [](terse_codec_options &o) { o.zero = TERSE_ZERO_PLUS, o.block = 512; });
+    bench_codec(b, "scaled-sign", ", blocks of 512",
+                [](terse_codec_options &o) { o.zero = TERSE_ZERO_PLUS, o.block = 512; });
     bench_codec(b, "count", ", 1 bit of 4", [](terse_codec_options &o) { o.zero = TERSE_ZERO_PLUS, o.width = 4; });
     bench_codec(b, "l1", ", 4 bits", [](terse_codec_options &o) { o.bits = 4; });
     bench_codec(b, "linf", ", 4 bits", [](terse_codec_options &o) { o.bits = 4; });
@@ -127,12 +138,15 @@ int bench_all() {
     bench_codec(b, "top-k", ", 1 of 100", [](terse_codec_options &o) { o.k = N / 100; });
     bench_codec(b, "dct-top-k", ", chunks of 64, k = 8", [](terse_codec_options &o) { o.block = 64, o.k = 8; });
     bench_codec(b, "dct-top-k", ", chunks of 1024, k = 32", [](terse_codec_options &o) { o.block = 1024, o.k = 32; });
-    bench_codec(b, "dct-top-k", ", squares of 64, k = 32", [](terse_codec_options &o) { o.block = 64, o.k = 32, o.dimensions = 2; });
+    bench_codec(b, "dct-top-k", ", squares of 64, k = 32",
+                [](terse_codec_options &o) { o.block = 64, o.k = 32, o.dimensions = 2; });
 
     const uint8_t *votes[8];
     for (size_t r = 0; r < 8; r++) votes[r] = (const uint8_t *)b.x + r * (N / 8);
-    b.report("vote of 8", 9.0 * N / 8, [&] { return terse_vote_cuda_majority(b.wire, votes, 8, N, TERSE_ZERO_PLUS, b.stream); });
-    b.report("vote of 8, ties to zero", 10.0 * N / 8, [&] { return terse_vote_cuda_majority_or_zero(b.wire, b.wire + N / 8, votes, 8, N, b.stream); });
+    b.report("vote of 8", 9.0 * N / 8,
+             [&] { return terse_vote_cuda_majority(b.wire, votes, 8, N, TERSE_ZERO_PLUS, b.stream); });
+    b.report("vote of 8, ties to zero", 10.0 * N / 8,
+             [&] { return terse_vote_cuda_majority_or_zero(b.wire, b.wire + N / 8, votes, 8, N, b.stream); });
     b.say("copy, after", "gb_per_second", b.copy(other) * 1e-9, "GB/s");
     return failed(cudaStreamSynchronize(b.stream), "the end") || b.failures;
 }
@@ -141,7 +155,8 @@ int bench_all() {
 int main(int count, char **arguments) {
     const char *only = count > 1 ? arguments[1] : "";
     if (!dlopen("libcuda.so.1", RTLD_NOW)) return std::printf("skipped: no NVIDIA driver here (%s)\n", dlerror()), 77;
-    if (terse_codecs_cuda_available() != TERSE_CODEC_OK) return std::printf("skipped: no device here runs the kernels (%s)\n", terse_codecs_cuda_error()), 77;
+    if (terse_codecs_cuda_available() != TERSE_CODEC_OK)
+        return std::printf("skipped: no device here runs the kernels (%s)\n", terse_codecs_cuda_error()), 77;
     if (!std::strcmp(only, "long")) return check_long();
     if (!std::strcmp(only, "golden")) return check_golden();
     if (std::strcmp(only, "bench")) return check_all(arguments + 2, count > 2 ? count - 2 : 0, true);

@@ -40,7 +40,12 @@ def vote_lines(case):
     yield f"n {case['n']}"
     yield from ("absent -" if vote is None else f"vote {vote}" for vote in case["votes"])
     yield from (f"plane {plane}" for plane in case["planes"])
-    for line, key in {"majority-plus": "majorityPlus", "majority-minus": "majorityMinus", "plus": "plus", "nonzero": "nonzero"}.items():
+    for line, key in {
+        "majority-plus": "majorityPlus",
+        "majority-minus": "majorityMinus",
+        "plus": "plus",
+        "nonzero": "nonzero",
+    }.items():
         yield f"{line} {case[key]}"
 
 

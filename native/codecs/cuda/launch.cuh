@@ -14,12 +14,15 @@ inline terse_codec_status terse_cuda_status(cudaError_t error) {
 }
 
 template <class... Parameters, class... Arguments>
-terse_codec_status launch(void (*kernel)(Parameters...), size_t blocks, unsigned threads, void *stream, Arguments... arguments) {
+terse_codec_status launch(void (*kernel)(Parameters...), size_t blocks, unsigned threads, void *stream,
+                          Arguments... arguments) {
     return terse_cuda_status(launch_kernel(kernel, blocks, threads, stream, arguments...));
 }
 
 // Floats on the wire begin anywhere.
-__device__ inline float float_on_wire(const uint8_t *at) { return __uint_as_float(at[0] | (unsigned)at[1] << 8 | (unsigned)at[2] << 16 | (unsigned)at[3] << 24); }
+__device__ inline float float_on_wire(const uint8_t *at) {
+    return __uint_as_float(at[0] | (unsigned)at[1] << 8 | (unsigned)at[2] << 16 | (unsigned)at[3] << 24);
+}
 
 // Converts doubles to whole numbers and back by additions: conversions of 64 bits have a quarter of the throughput or
 // less.
@@ -32,7 +35,8 @@ __device__ inline double as_double(unsigned whole) { return __hiloint2double(0x4
 }
 
 // Rare: after a magnitude above `most`, finds the element by reading one by one.
-__device__ inline void refuse_first(uint64_t *bad, const float *x, size_t begin, size_t end, unsigned most = INFINITE - 1) {
+__device__ inline void refuse_first(uint64_t *bad, const float *x, size_t begin, size_t end,
+                                    unsigned most = INFINITE - 1) {
     for (size_t i = begin; i < end; i++)
         if (magnitude_bits(x[i]) > most) {
             refuse(bad, i);

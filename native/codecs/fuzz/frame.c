@@ -13,9 +13,12 @@ static void decode_with_every_implementation(const terse_frame *frame, size_t si
         if (strcmp(codec->name, frame->codec->name)) continue;
         float *sum = room_for(frame->n * sizeof *sum);
         for (size_t at = 0; at < frame->n; at++) sum[at] = 0.5f;
-        const terse_codec_status status = terse_codec_decode_add(codec, sum, frame->n, frame->wire, frame->wire_bytes, &frame->options);
-        require(status == TERSE_CODEC_OK || status == TERSE_CODEC_BAD_WIRE, "a frame that was read has a wire of another length", codec);
-        for (size_t at = 0; at < frame->n && status != TERSE_CODEC_OK; at++) require(sum[at] == 0.5f, "a bad wire was added", codec);
+        const terse_codec_status status = terse_codec_decode_add(codec, sum, frame->n, frame->wire, frame->wire_bytes,
+                                                                 &frame->options);
+        require(status == TERSE_CODEC_OK || status == TERSE_CODEC_BAD_WIRE,
+                "a frame that was read has a wire of another length", codec);
+        for (size_t at = 0; at < frame->n && status != TERSE_CODEC_OK; at++)
+            require(sum[at] == 0.5f, "a bad wire was added", codec);
         for (size_t at = 0; at < frame->n; at++) require(sum[at] == sum[at], "a wire gave NaN", codec);
         if (first) {
             require(status == expected, "another status than the first implementation's", codec);
@@ -30,10 +33,14 @@ static void decode_with_every_implementation(const terse_frame *frame, size_t si
 
 static void write_anew(const terse_frame *frame, const uint8_t *bytes) {
     size_t length = 0, wire_at = 0;
-    require(terse_frame_bytes(frame->codec, frame->n, &frame->options, &length, &wire_at) == TERSE_CODEC_OK, "what was read cannot be written", frame->codec);
-    require(length == frame->bytes && bytes + wire_at == frame->wire, "a frame written anew has another length", frame->codec);
+    require(terse_frame_bytes(frame->codec, frame->n, &frame->options, &length, &wire_at) == TERSE_CODEC_OK,
+            "what was read cannot be written", frame->codec);
+    require(length == frame->bytes && bytes + wire_at == frame->wire, "a frame written anew has another length",
+            frame->codec);
     uint8_t *again = room_for(length);
-    require(terse_frame_write(frame->codec, again, length, frame->wire, frame->wire_bytes, frame->n, &frame->options) == TERSE_CODEC_OK, "what was read cannot be written", frame->codec);
+    require(terse_frame_write(frame->codec, again, length, frame->wire, frame->wire_bytes, frame->n, &frame->options) ==
+                TERSE_CODEC_OK,
+            "what was read cannot be written", frame->codec);
     require(!memcmp(again, bytes, length), "a frame written anew has other bytes", frame->codec);
     free(again);
 }
@@ -50,7 +57,8 @@ terse_codec_status read_and_use(const uint8_t *bytes, size_t size) {
         require(status != TERSE_FRAME_NO_ROOM, "no room where there is as much as was asked for", NULL);
     }
     if (status == TERSE_CODEC_OK) {
-        require(frame.bytes <= size && frame.wire >= bytes && frame.wire + frame.wire_bytes <= bytes + frame.bytes, "a wire outside its frame", frame.codec);
+        require(frame.bytes <= size && frame.wire >= bytes && frame.wire + frame.wire_bytes <= bytes + frame.bytes,
+                "a wire outside its frame", frame.codec);
         write_anew(&frame, bytes);
         decode_with_every_implementation(&frame, size);
     }
@@ -80,7 +88,8 @@ terse_codec_status fuzz_frame(const uint8_t *bytes, size_t size) {
     // No fuzzer guesses a checksum, so the frame is read once more with the right one.
     uint8_t *sealed = room_for(size);
     memcpy(sealed, bytes, size);
-    require(seal(sealed, size) && read_and_use(sealed, size) != TERSE_FRAME_DAMAGED, "a checksum was refused that fits", NULL);
+    require(seal(sealed, size) && read_and_use(sealed, size) != TERSE_FRAME_DAMAGED, "a checksum was refused that fits",
+            NULL);
     free(sealed);
     return status;
 }

@@ -30,7 +30,9 @@ static uint64_t random_below(uint64_t bound) {  // splitmix64
 
 static int keep_frame(const terse_codec *codec, size_t n, terse_codec_options *options) {
     size_t length, wire_at;
-    if (frame_count == FRAMES || terse_frame_bytes(codec, n, options, &length, &wire_at) != TERSE_CODEC_OK || length > MOST_BYTES) return 0;
+    if (frame_count == FRAMES || terse_frame_bytes(codec, n, options, &length, &wire_at) != TERSE_CODEC_OK ||
+        length > MOST_BYTES)
+        return 0;
     uint8_t *frame = room_for(length);
     float *x = room_for(n * sizeof *x);
     for (size_t i = 0; i < n; i++) x[i] = (float)random_below(3) - 1.0f;  // what every codec can write
@@ -83,14 +85,36 @@ static void put(uint8_t *at, uint64_t value, int bytes) {
 
 // A number that is wrong as a length, or near one that is.
 static uint64_t awkward(void) {
-    static const uint64_t numbers[] = {0, 1, 2, 7, 8, 63, 64, 255, 256, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFF, 0x100000000, (uint64_t)1 << 48, ((uint64_t)1 << 48) + 1, (uint64_t)1 << 61, INT64_MAX, (uint64_t)1 << 63, UINT64_MAX - 7, UINT64_MAX};
+    static const uint64_t numbers[] = {0,
+                                       1,
+                                       2,
+                                       7,
+                                       8,
+                                       63,
+                                       64,
+                                       255,
+                                       256,
+                                       0x7FFFFFFF,
+                                       0x80000000,
+                                       0xFFFFFFFF,
+                                       0x100000000,
+                                       (uint64_t)1 << 48,
+                                       ((uint64_t)1 << 48) + 1,
+                                       (uint64_t)1 << 61,
+                                       INT64_MAX,
+                                       (uint64_t)1 << 63,
+                                       UINT64_MAX - 7,
+                                       UINT64_MAX};
     const uint64_t number = numbers[random_below(sizeof numbers / sizeof *numbers)];
     return random_below(2) ? number : number + random_below(16) - 8;
 }
 
 // One mutation in place; returns the new size, at most the old one and 64 more.
 static size_t mutate(uint8_t *bytes, size_t size) {
-    static const struct { int at, bytes; } lengths[] = {{4, 4}, {24, 8}, {32, 4}, {36, 4}, {40, 4}, {44, 4}, {48, 4}, {52, 4}, {56, 8}, {64, 8}, {72, 4}, {76, 4}, {80, 8}, {88, 8}, {96, 8}};
+    static const struct {
+        int at, bytes;
+    } lengths[] = {{4, 4},  {24, 8}, {32, 4}, {36, 4}, {40, 4}, {44, 4}, {48, 4}, {52, 4},
+                   {56, 8}, {64, 8}, {72, 4}, {76, 4}, {80, 8}, {88, 8}, {96, 8}};
     if (size == 0) return 0;
     switch (random_below(7)) {
         case 0: bytes[random_below(size)] ^= (uint8_t)(1 << random_below(8)); return size;
@@ -101,9 +125,11 @@ static size_t mutate(uint8_t *bytes, size_t size) {
             for (size_t i = 0; i < more; i++) bytes[size + i] = (uint8_t)random_below(256);
             return size + more;
         }
-        case 4: case 5: {
+        case 4:
+        case 5: {
             const size_t field = random_below(sizeof lengths / sizeof *lengths);
-            if ((size_t)(lengths[field].at + lengths[field].bytes) <= size) put(bytes + lengths[field].at, awkward(), lengths[field].bytes);
+            if ((size_t)(lengths[field].at + lengths[field].bytes) <= size)
+                put(bytes + lengths[field].at, awkward(), lengths[field].bytes);
             return size;
         }
         default: {  // the header of one frame, what follows of another
@@ -176,21 +202,27 @@ int main(int count, char **words) {
             char path[4096];
             snprintf(path, sizeof path, "%s/%04zu", words[2], i);
             FILE *file = fopen(path, "wb");
-            if (!file || fwrite(frames[i].bytes, 1, frames[i].size, file) != frames[i].size || fclose(file)) return perror(path), 1;
+            if (!file || fwrite(frames[i].bytes, 1, frames[i].size, file) != frames[i].size || fclose(file))
+                return perror(path), 1;
         }
         return printf("%zu frames\n", frame_count), 0;
     }
 
-    require(terse_crc32c((const uint8_t *)"123456789", 9) == 0xE3069283 && terse_crc32c_by_table((const uint8_t *)"123456789", 9) == 0xE3069283, "CRC-32C of \"123456789\"", NULL);
+    require(terse_crc32c((const uint8_t *)"123456789", 9) == 0xE3069283 &&
+                terse_crc32c_by_table((const uint8_t *)"123456789", 9) == 0xE3069283,
+            "CRC-32C of \"123456789\"", NULL);
     for (size_t i = 0; i < frame_count; i++) {
         const sample *f = &frames[i];
         require(read_and_use(f->bytes, f->size) == TERSE_CODEC_OK, "a frame is refused that was just written", NULL);
         for (size_t start = 0; start < 9 && start < f->size; start++)
-            require(terse_crc32c(f->bytes + start, f->size - start) == terse_crc32c_by_table(f->bytes + start, f->size - start), "the instruction's CRC-32C is not the table's", NULL);
+            require(terse_crc32c(f->bytes + start, f->size - start) ==
+                        terse_crc32c_by_table(f->bytes + start, f->size - start),
+                    "the instruction's CRC-32C is not the table's", NULL);
         for (size_t size = 0; size < f->size; size++) {  // every truncation, with no byte behind it
             uint8_t *cut = room_for(size);
             memcpy(cut, f->bytes, size);
-            require(read_and_use(cut, size) == (size < 4 ? TERSE_FRAME_NOT_A_FRAME : TERSE_FRAME_CUT_SHORT), "a frame that was cut is not cut short", NULL);
+            require(read_and_use(cut, size) == (size < 4 ? TERSE_FRAME_NOT_A_FRAME : TERSE_FRAME_CUT_SHORT),
+                    "a frame that was cut is not cut short", NULL);
             free(cut);
         }
         for (size_t bit = 0; bit < 8 * f->size; bit += 1 + random_below(40)) {  // one bit is always noticed

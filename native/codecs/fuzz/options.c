@@ -17,8 +17,12 @@ static uint64_t take(source *from, int bytes) {
 // Mostly 0 or a small number, as options are; sometimes any number.
 static uint64_t some_number(source *from) {
     switch (take(from, 1) % 8) {
-        case 0: case 1: case 2: case 3: return 0;
-        case 4: case 5: return take(from, 1) % 17;
+        case 0:
+        case 1:
+        case 2:
+        case 3: return 0;
+        case 4:
+        case 5: return take(from, 1) % 17;
         case 6: return take(from, 2);
         default: return take(from, 8);
     }
@@ -45,10 +49,15 @@ typedef struct outcome {
     float *error, *sum, *scales;
 } outcome;
 
-static outcome run(const terse_codec *codec, size_t n, size_t bytes, const float *x, const uint8_t *any_wire, const terse_codec_options *options) {
+static outcome run(const terse_codec *codec, size_t n, size_t bytes, const float *x, const uint8_t *any_wire,
+                   const terse_codec_options *options) {
     enum { SENTINEL = 0xA5 };
     const size_t groups = terse_scale_group_count(n, options);
-    outcome o = {.wire = room_for(bytes), .wire_fed_back = room_for(bytes), .error = room_for(n * 4), .sum = room_for(n * 4), .scales = room_for(groups * 4)};
+    outcome o = {.wire = room_for(bytes),
+                 .wire_fed_back = room_for(bytes),
+                 .error = room_for(n * 4),
+                 .sum = room_for(n * 4),
+                 .scales = room_for(groups * 4)};
     memset(o.wire, SENTINEL, bytes);
     memset(o.wire_fed_back, SENTINEL, bytes);
     for (size_t i = 0; i < n; i++) o.error[i] = 0.25f, o.sum[i] = 0.5f;
@@ -56,7 +65,8 @@ static outcome run(const terse_codec *codec, size_t n, size_t bytes, const float
     o.encoded = terse_codec_encode(codec, o.wire, bytes, x, n, options, &o.bad);
     const int refused = o.encoded == TERSE_CODEC_NOT_FINITE || o.encoded == TERSE_CODEC_DOES_NOT_FIT;
     if (refused) {
-        require(o.bad < n && !isfinite(x[o.bad]) == (o.encoded == TERSE_CODEC_NOT_FINITE), "a wrong index or a wrong reason", codec);
+        require(o.bad < n && !isfinite(x[o.bad]) == (o.encoded == TERSE_CODEC_NOT_FINITE),
+                "a wrong index or a wrong reason", codec);
         memset(o.wire, 0, bytes);  // undefined
     } else if (o.encoded == TERSE_CODEC_OK) {
         const terse_codec_status back = terse_codec_decode_add(codec, o.sum, n, o.wire, bytes, options);
@@ -65,12 +75,15 @@ static outcome run(const terse_codec *codec, size_t n, size_t bytes, const float
         for (size_t i = 0; i < bytes; i++) require(o.wire[i] == SENTINEL, "a refused call wrote to the wire", codec);
     }
 
-    o.fed_back = terse_codec_encode_with_feedback(codec, o.wire_fed_back, bytes, x, o.error, n, options, &o.bad_fed_back);
-    if (o.fed_back == TERSE_CODEC_NOT_FINITE || o.fed_back == TERSE_CODEC_DOES_NOT_FIT) memset(o.wire_fed_back, 0, bytes);
+    o.fed_back = terse_codec_encode_with_feedback(codec, o.wire_fed_back, bytes, x, o.error, n, options,
+                                                  &o.bad_fed_back);
+    if (o.fed_back == TERSE_CODEC_NOT_FINITE || o.fed_back == TERSE_CODEC_DOES_NOT_FIT)
+        memset(o.wire_fed_back, 0, bytes);
     o.scaled = terse_codec_scales(codec, o.scales, groups, x, n, options, &o.bad_scales);
     if (o.scaled != TERSE_CODEC_OK) memset(o.scales, 0, groups * sizeof *o.scales);
     o.decoded = terse_codec_decode_add(codec, o.sum, n, any_wire, bytes, options);
-    require(o.decoded == TERSE_CODEC_OK || o.decoded == TERSE_CODEC_BAD_WIRE || o.decoded == TERSE_CODEC_BAD_SCALE, "the wire has the right length", codec);
+    require(o.decoded == TERSE_CODEC_OK || o.decoded == TERSE_CODEC_BAD_WIRE || o.decoded == TERSE_CODEC_BAD_SCALE,
+            "the wire has the right length", codec);
     return o;
 }
 
@@ -85,14 +98,19 @@ static int same_floats(const float *a, const float *b, size_t n) {
     return 1;
 }
 
-static void compare(const terse_codec *codec, const outcome *a, const outcome *b, size_t n, size_t bytes, size_t groups) {
-    require(a->encoded == b->encoded && a->fed_back == b->fed_back && a->decoded == b->decoded && a->scaled == b->scaled, "another status than the first implementation's", codec);
+static void compare(const terse_codec *codec, const outcome *a, const outcome *b, size_t n, size_t bytes,
+                    size_t groups) {
+    require(
+        a->encoded == b->encoded && a->fed_back == b->fed_back && a->decoded == b->decoded && a->scaled == b->scaled,
+        "another status than the first implementation's", codec);
     const int refused = a->encoded == TERSE_CODEC_NOT_FINITE || a->encoded == TERSE_CODEC_DOES_NOT_FIT;
     require(!refused || a->bad == b->bad, "another index than the first implementation's", codec);
-    require(!memcmp(a->wire, b->wire, bytes) && !memcmp(a->wire_fed_back, b->wire_fed_back, bytes), "another wire than the first implementation's", codec);
+    require(!memcmp(a->wire, b->wire, bytes) && !memcmp(a->wire_fed_back, b->wire_fed_back, bytes),
+            "another wire than the first implementation's", codec);
     const int no_scales = a->scaled == TERSE_CODEC_NOT_FINITE || a->scaled == TERSE_CODEC_DOES_NOT_FIT;
     require(!no_scales || a->bad_scales == b->bad_scales, "another index than the first implementation's", codec);
-    require(!memcmp(a->scales, b->scales, groups * sizeof *a->scales), "other scales than the first implementation's", codec);
+    require(!memcmp(a->scales, b->scales, groups * sizeof *a->scales), "other scales than the first implementation's",
+            codec);
     require(same_floats(a->error, b->error, n), "another error than the first implementation's", codec);
     require(same_floats(a->sum, b->sum, n), "other sums than the first implementation's", codec);
 }
@@ -136,7 +154,8 @@ void fuzz_options(const uint8_t *bytes, size_t size) {
     if (take(&from, 1) % 4 == 0) {
         options.segment_count = take(&from, 1) % 16;
         segments = room_for(options.segment_count * sizeof *segments);
-        for (size_t s = 0; s < options.segment_count; s++) segments[s] = (s ? segments[s - 1] : 0) + take(&from, 1) % 64;
+        for (size_t s = 0; s < options.segment_count; s++)
+            segments[s] = (s ? segments[s - 1] : 0) + take(&from, 1) % 64;
         if (options.segment_count && take(&from, 1) % 8) {
             segments[options.segment_count - 1] = n;
             for (size_t s = 0; s < options.segment_count; s++)
@@ -150,7 +169,8 @@ void fuzz_options(const uint8_t *bytes, size_t size) {
         options.unit_count = take(&from, 1) % 8 ? terse_scale_group_count(n, &options) : take(&from, 1) % 16;
         units = room_for(options.unit_count * sizeof *units);
         const int small = take(&from, 1) % 4 != 0;
-        for (size_t r = 0; r < options.unit_count; r++) units[r] = small ? 0x1p-9f * (float)take(&from, 1) : some_float(&from);
+        for (size_t r = 0; r < options.unit_count; r++)
+            units[r] = small ? 0x1p-9f * (float)take(&from, 1) : some_float(&from);
         options.units = units;
     }
 

@@ -79,8 +79,8 @@ export interface CodecKernel {
    */
   encode(wire: Uint8Array, x: Floats, parameters: Parameters, call: EncodeCall): number;
   /**
-   * error = decay · error + x, wire = encode(error), error −= decode(wire). Absent from definitions: the three steps are
-   * done one by one.
+   * error = decay · error + x, wire = encode(error), error −= decode(wire). Absent from definitions: the three steps
+   * are done one by one.
    */
   encodeWithFeedback?(wire: Uint8Array, x: Floats, error: Floats, parameters: Parameters, call: EncodeCall): number;
   /**

@@ -25,10 +25,13 @@ void ring(Wire& wire, const Operation& operation, const std::vector<BufferView>&
 
 // all_pairs.cc: every rank sends chunks[r] to each rank r and adds what it receives, in rank order; the sum replaces
 // `into`. `count`: the elements that the caller gave, for error messages.
-void reduce_all_pairs(Wire& wire, const Operation& operation, const std::vector<BufferView>& chunks, const BufferView& into, uint64_t count);
+void reduce_all_pairs(Wire& wire, const Operation& operation, const std::vector<BufferView>& chunks,
+                      const BufferView& into, uint64_t count);
 
 // The sums that take reduce_all_pairs: short vectors, and few bytes in total.
-inline bool is_small(uint64_t bytes, int ranks) { return bytes <= inline_bytes && bytes * (ranks - 1) <= small_sum_bytes; }
+inline bool is_small(uint64_t bytes, int ranks) {
+    return bytes <= inline_bytes && bytes * (ranks - 1) <= small_sum_bytes;
+}
 
 // pairwise_exchange.cc: sends outgoing(rank) to each other rank and receives incoming(rank) from it; `on_header` is
 // called for each header that arrives.
@@ -36,11 +39,13 @@ struct Payload {
     BufferView buffer;
     Message message;
 };
-void exchange_pairwise(Wire& wire, const std::function<Payload(int)>& outgoing, const std::function<Payload(int)>& incoming,
-                       const std::function<void(int, const Incoming&)>& on_header = [](int, const Incoming&) {});
+void exchange_pairwise(
+    Wire& wire, const std::function<Payload(int)>& outgoing, const std::function<Payload(int)>& incoming,
+    const std::function<void(int, const Incoming&)>& on_header = [](int, const Incoming&) {});
 
 inline BufferView slice(const BufferView& x, uint64_t from, uint64_t to) {
-    return {static_cast<uint8_t*>(x.data) + from * bytes_of(x.dtype), static_cast<size_t>(to - from), x.dtype, x.on_cpu};
+    return {static_cast<uint8_t*>(x.data) + from * bytes_of(x.dtype), static_cast<size_t>(to - from), x.dtype,
+            x.on_cpu};
 }
 
 }  // namespace terse::collectives

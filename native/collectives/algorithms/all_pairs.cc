@@ -7,7 +7,8 @@
 
 namespace terse::collectives {
 
-void reduce_all_pairs(Wire& wire, const Operation& operation, const std::vector<BufferView>& chunks, const BufferView& into, uint64_t count) {
+void reduce_all_pairs(Wire& wire, const Operation& operation, const std::vector<BufferView>& chunks,
+                      const BufferView& into, uint64_t count) {
     const int n = wire.size, rank = wire.rank;
     const Reduce reduce = find_reduce(operation.reduction, into.dtype);
     const uint32_t agreement = hash_lengths(chunks);

@@ -24,7 +24,9 @@ size_t head_of(const BufferView& buffer) { return buffer.bytes() > tail_bytes ? 
 
 }  // namespace
 
-void exchange_pairwise(Wire& wire, const std::function<Payload(int)>& outgoing, const std::function<Payload(int)>& incoming, const std::function<void(int, const Incoming&)>& on_header) {
+void exchange_pairwise(Wire& wire, const std::function<Payload(int)>& outgoing,
+                       const std::function<Payload(int)>& incoming,
+                       const std::function<void(int, const Incoming&)>& on_header) {
     const int n = wire.size, rank = wire.rank;
     const auto to = [&](int distance) { return (rank + distance) % n; };
     const auto from = [&](int distance) { return (rank - distance + n) % n; };
@@ -34,11 +36,14 @@ void exchange_pairwise(Wire& wire, const std::function<Payload(int)>& outgoing, 
         each(data, head);
         each(data + head, buffer.bytes() - head);
     };
-    const auto push = [&](Outgoing& out, const BufferView& buffer) { in_pieces(buffer, [&](uint8_t* data, size_t bytes) { out.push(data, bytes); }); };
+    const auto push = [&](Outgoing& out, const BufferView& buffer) {
+        in_pieces(buffer, [&](uint8_t* data, size_t bytes) { out.push(data, bytes); });
+    };
 
     const auto leaves_at_once = [&](int peer) {
         const size_t bytes = outgoing(peer).buffer.bytes(), back = incoming(peer).buffer.bytes();
-        return bytes <= short_bytes || (wire.engine.is_far(peer) && (!wire.engine.is_behind_switch(peer) || std::max(bytes, back) <= long_bytes));
+        return bytes <= short_bytes || (wire.engine.is_far(peer) &&
+                                        (!wire.engine.is_behind_switch(peer) || std::max(bytes, back) <= long_bytes));
     };
 
     std::vector<Outgoing> out;
@@ -54,11 +59,15 @@ void exchange_pairwise(Wire& wire, const std::function<Payload(int)>& outgoing, 
         in.emplace_back(wire, from(distance), incoming(from(distance)).message);
         on_header(from(distance), in.back());
     };
-    const auto post = [&](int distance) { in_pieces(incoming(from(distance)).buffer, [&](uint8_t* data, size_t bytes) { in[distance - 1].post(data, bytes); }); };
+    const auto post = [&](int distance) {
+        in_pieces(incoming(from(distance)).buffer,
+                  [&](uint8_t* data, size_t bytes) { in[distance - 1].post(data, bytes); });
+    };
     // Both ranks know the sizes of both payloads. A short payload in the other direction leaves before its round. Its
     // receiver would expect the go-ahead before it and get it after it, so in that case nothing waits.
     const auto needs_go_ahead = [&](int distance, int peer, size_t bytes, size_t back) {
-        return distance > 1 && bytes > long_bytes && wire.engine.is_behind_switch(peer) && (back <= inline_bytes || back > short_bytes);
+        return distance > 1 && bytes > long_bytes && wire.engine.is_behind_switch(peer) &&
+               (back <= inline_bytes || back > short_bytes);
     };
     std::vector<std::unique_ptr<Transfer>> go_aheads;
     int expected = 0;

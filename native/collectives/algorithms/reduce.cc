@@ -116,7 +116,9 @@ void divide(void* x, size_t count, int ranks) {
     for (size_t i = 0; i < count; i++) values[i] = Format<T>::write(Format<T>::read(values[i]) / n);
 }
 
-bool is_float(DType dtype) { return dtype == DType::f16 || dtype == DType::bf16 || dtype == DType::f32 || dtype == DType::f64; }
+bool is_float(DType dtype) {
+    return dtype == DType::f16 || dtype == DType::bf16 || dtype == DType::f32 || dtype == DType::f64;
+}
 
 template <class Op>
 Reduce find(DType dtype) {
@@ -160,13 +162,15 @@ size_t average(float* into, const float* const* parts, size_t ranks, size_t coun
     constexpr size_t block = 512;
     constexpr uint32_t exponent = 0x7f800000;  // of NaN and infinities
     const auto divisor = static_cast<double>(ranks);
-    const bool divides_exactly = (ranks & (ranks - 1)) == 0;  // then a product with 1 / ranks has the same bits, and is faster
+    const bool divides_exactly = (ranks & (ranks - 1)) == 0;  // then a product with 1 / ranks has the same bits, and is
+                                                              // faster
     size_t finite = count;
     for (size_t at = 0; at < count; at += block) {
         const size_t n = count - at < block ? count - at : block;
         float* const here = into + at;
         if (ranks == 1) {
-            for (size_t i = 0; i < n; i++) here[i] = parts[0][at + i] + 0.0f;  // -0 becomes 0, as in a sum that begins with 0
+            for (size_t i = 0; i < n; i++)
+                here[i] = parts[0][at + i] + 0.0f;  // -0 becomes 0, as in a sum that begins with 0
         } else {
             double sum[block] = {0};
             for (size_t r = 0; r < ranks; r++)

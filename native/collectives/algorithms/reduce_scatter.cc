@@ -10,7 +10,8 @@ void reduce_scatter(Wire& wire, const Operation& operation) {
         bytes += part.bytes();
         count += part.length;
     }
-    if (is_small(bytes, wire.size)) return reduce_all_pairs(wire, operation, operation.parts, operation.parts[wire.rank], count);
+    if (is_small(bytes, wire.size))
+        return reduce_all_pairs(wire, operation, operation.parts, operation.parts[wire.rank], count);
     ring(wire, operation, operation.parts, wire.size - 1);
 }
 

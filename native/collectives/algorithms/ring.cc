@@ -26,7 +26,8 @@ size_t ring_segment(const std::vector<BufferView>& chunks, bool waits_for_room) 
     size_t largest = 0;
     for (const BufferView& chunk : chunks) largest = std::max(largest, chunk.bytes());
     const size_t wanted = largest / 2, rounded = wanted - wanted % 4096;
-    return waits_for_room ? std::clamp(rounded, segment_bytes / 2, segment_bytes) : std::clamp(rounded, least_ring_segment, most_ring_segment);
+    return waits_for_room ? std::clamp(rounded, segment_bytes / 2, segment_bytes)
+                          : std::clamp(rounded, least_ring_segment, most_ring_segment);
 }
 
 }  // namespace
@@ -34,7 +35,8 @@ size_t ring_segment(const std::vector<BufferView>& chunks, bool waits_for_room) 
 void ring(Wire& wire, const Operation& operation, const std::vector<BufferView>& chunks, int steps) {
     const int n = wire.size, rank = wire.rank;
     const auto chunk = [&](int who, int back) -> const BufferView& { return chunks[((who - back) % n + 2 * n) % n]; };
-    const size_t element = bytes_of(chunks[0].dtype), limit = ring_segment(chunks, wire.engine.waits_for_room()) / element * element;
+    const size_t element = bytes_of(chunks[0].dtype),
+                 limit = ring_segment(chunks, wire.engine.waits_for_room()) / element * element;
     const Reduce reduce = find_reduce(operation.reduction, chunks[0].dtype);
 
     uint64_t count = 0, out_bytes = 0, in_bytes = 0;
@@ -62,7 +64,9 @@ void ring(Wire& wire, const Operation& operation, const std::vector<BufferView>&
         if (t < steps - 1) passed_on = arriving.size();
     }
     uint8_t* scratch = wire.scratch(ahead * limit);
-    const auto destination = [&](size_t i) { return arriving[i].adds ? static_cast<void*>(scratch + i % ahead * limit) : arriving[i].buffer.data; };
+    const auto destination = [&](size_t i) {
+        return arriving[i].adds ? static_cast<void*>(scratch + i % ahead * limit) : arriving[i].buffer.data;
+    };
 
     cut(chunk(rank, 1), [&](const BufferView& s) { out.push(s.data, s.bytes()); });
     for (size_t i = 0; i < std::min(ahead, arriving.size()); i++) in.post(destination(i), arriving[i].buffer.bytes());

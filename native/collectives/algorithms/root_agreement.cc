@@ -4,7 +4,9 @@ namespace terse::collectives {
 namespace {
 
 // Whether `rank` sends payload to the next rank without waiting: in a gather the rank before the root, else the root.
-bool sends_payload(int rank, const Operation& operation, int n) { return operation.kind == Kind::gather ? (rank + 1) % n == operation.peer : rank == operation.peer; }
+bool sends_payload(int rank, const Operation& operation, int n) {
+    return operation.kind == Kind::gather ? (rank + 1) % n == operation.peer : rank == operation.peer;
+}
 
 }  // namespace
 
@@ -13,7 +15,8 @@ RootAgreement::RootAgreement(Wire& wire, const Operation& operation, uint64_t co
       message_(message_of(operation, count, 0, static_cast<uint32_t>(operation.peer))),
       previous_((wire.rank - 1 + wire.size) % wire.size),
       receives_(wire.size > 1 && !sends_payload(previous_, operation, wire.size)) {
-    if (wire.size > 1 && !sends_payload(wire.rank, operation, wire.size)) out_.emplace(wire, (wire.rank + 1) % wire.size, message_);
+    if (wire.size > 1 && !sends_payload(wire.rank, operation, wire.size))
+        out_.emplace(wire, (wire.rank + 1) % wire.size, message_);
 }
 
 void RootAgreement::check() {

@@ -24,7 +24,8 @@ void scatter(Wire& wire, const Operation& operation) {
         const int to = (rank + distance) % n;
         // Gloo's thread sends once the header is out, and holds the lock that `push` takes; the copy of this rank's own
         // part would then start late. So with Gloo the header goes last.
-        out.emplace_back(wire, to, message_of(operation, outgoing[to].length, outgoing[to].bytes(), agreement), wire.engine.waits_for_room());
+        out.emplace_back(wire, to, message_of(operation, outgoing[to].length, outgoing[to].bytes(), agreement),
+                         wire.engine.waits_for_room());
         out.back().push(outgoing[to].data, outgoing[to].bytes());
     }
     if (mine.bytes()) std::memmove(mine.data, outgoing[rank].data, mine.bytes());

@@ -23,34 +23,46 @@ const char* name_of(Reason reason) {
 
 }  // namespace
 
-CommunicatorObject::Start CommunicatorObject::over(std::unique_ptr<Engine> engine, Clock::duration timeout, bool connects, RendezvousEngine* rendezvous) {
+CommunicatorObject::Start CommunicatorObject::over(std::unique_ptr<Engine> engine, Clock::duration timeout,
+                                                   bool connects, RendezvousEngine* rendezvous) {
     auto held = std::make_shared<std::unique_ptr<Engine>>(std::move(engine));  // a std::function must be copyable
-    return {[held, timeout](std::function<void()> completed) { return std::make_shared<WireCommunicator>(std::move(*held), timeout, std::move(completed)); }, connects, rendezvous};
+    return {[held, timeout](std::function<void()> completed) {
+                return std::make_shared<WireCommunicator>(std::move(*held), timeout, std::move(completed));
+            },
+            connects, rendezvous};
 }
 
 void CommunicatorObject::define(Napi::Env env) {
-    const auto constructor = DefineClass(env, "Communicator",
-                                         {InstanceMethod<&CommunicatorObject::operate>("operate"), InstanceMethod<&CommunicatorObject::connect>("connect"),
-                                          InstanceMethod<&CommunicatorObject::abort>("abort"), InstanceMethod<&CommunicatorObject::cancel>("cancel"),
-                                          InstanceMethod<&CommunicatorObject::close>("close"), InstanceMethod<&CommunicatorObject::sent>("sent"),
-                                          InstanceMethod<&CommunicatorObject::flush>("flush"), InstanceMethod<&CommunicatorObject::split>("split")});
+    const auto constructor = DefineClass(
+        env, "Communicator",
+        {InstanceMethod<&CommunicatorObject::operate>("operate"),
+         InstanceMethod<&CommunicatorObject::connect>("connect"), InstanceMethod<&CommunicatorObject::abort>("abort"),
+         InstanceMethod<&CommunicatorObject::cancel>("cancel"), InstanceMethod<&CommunicatorObject::close>("close"),
+         InstanceMethod<&CommunicatorObject::sent>("sent"), InstanceMethod<&CommunicatorObject::flush>("flush"),
+         InstanceMethod<&CommunicatorObject::split>("split")});
     env.SetInstanceData(new Napi::FunctionReference(Napi::Persistent(constructor)));
 }
 
-Napi::Object CommunicatorObject::make(Napi::Env env, Start start) { return env.GetInstanceData<Napi::FunctionReference>()->New({Napi::External<Start>::New(env, &start)}); }
+Napi::Object CommunicatorObject::make(Napi::Env env, Start start) {
+    return env.GetInstanceData<Napi::FunctionReference>()->New({Napi::External<Start>::New(env, &start)});
+}
 
-CommunicatorObject::CommunicatorObject(const Napi::CallbackInfo& info) : Napi::ObjectWrap<CommunicatorObject>(info), env_(info.Env()) {
-    if (info.Length() < 1 || !info[0].IsExternal()) throw Napi::TypeError::New(env_, "communicators are made by loopback, tcp, gloo, mpi and nccl");
+CommunicatorObject::CommunicatorObject(const Napi::CallbackInfo& info)
+    : Napi::ObjectWrap<CommunicatorObject>(info), env_(info.Env()) {
+    if (info.Length() < 1 || !info[0].IsExternal())
+        throw Napi::TypeError::New(env_, "communicators are made by loopback, tcp, gloo, mpi and nccl");
     auto* start = info[0].As<Napi::External<Start>>().Data();
     rendezvous_ = start->rendezvous;
     has_to_connect_ = !start->connects;
     napi_value name = Napi::String::New(env_, "terse collectives");
-    check(napi_create_threadsafe_function(env_, nullptr, nullptr, name, 0, 1, nullptr, nullptr, this, on_completed, &completed_));
+    check(napi_create_threadsafe_function(env_, nullptr, nullptr, name, 0, 1, nullptr, nullptr, this, on_completed,
+                                          &completed_));
     check(napi_unref_threadsafe_function(env_, completed_));
     // Runs before the hook of the thread-safe function, so no wire thread calls that function after its end.
     check(napi_add_env_cleanup_hook(env_, end, this));
     try {
-        communicator_ = start->make([completed = completed_] { napi_call_threadsafe_function(completed, nullptr, napi_tsfn_nonblocking); });
+        communicator_ = start->make(
+            [completed = completed_] { napi_call_threadsafe_function(completed, nullptr, napi_tsfn_nonblocking); });
     } catch (const std::exception& error) {  // no thread can be started
         napi_remove_env_cleanup_hook(env_, end, this);
         napi_release_threadsafe_function(completed_, napi_tsfn_abort);
@@ -106,16 +118,20 @@ Napi::Value CommunicatorObject::connect(const Napi::CallbackInfo& info) {
         const auto bytes = list.Get(i).As<Napi::Uint8Array>();
         addresses.emplace_back(reinterpret_cast<const char*>(bytes.Data()), bytes.ElementLength());
     }
-    if (addresses.size() != static_cast<size_t>(communicator_->size)) throw Napi::RangeError::New(env_, "connect needs one address per rank");
+    if (addresses.size() != static_cast<size_t>(communicator_->size))
+        throw Napi::RangeError::New(env_, "connect needs one address per rank");
     const auto mine = rendezvous_->addresses();
     for (int peer = 0; peer < communicator_->size; peer++)
         if (peer != communicator_->rank && addresses[peer].size() != mine[peer].size())
-            throw Napi::TypeError::New(env_, "the address of rank " + std::to_string(peer) + " is not of this version of the engine; every rank must run the same build");
+            throw Napi::TypeError::New(env_,
+                                       "the address of rank " + std::to_string(peer) +
+                                           " is not of this version of the engine; every rank must run the same build");
     rendezvous_->set_peers(std::move(addresses));
     return submit(info, std::move(operation));
 }
 
-Napi::Value CommunicatorObject::submit(const Napi::CallbackInfo& info, Operation operation, std::vector<std::shared_ptr<void>> pinned) {
+Napi::Value CommunicatorObject::submit(const Napi::CallbackInfo& info, Operation operation,
+                                       std::vector<std::shared_ptr<void>> pinned) {
     operation.id = add_pending(info, std::move(pinned));
     const Napi::Value promise = pending_.at(operation.id).deferred.Promise();
     communicator_->submit(std::move(operation));
@@ -128,7 +144,8 @@ uint64_t CommunicatorObject::add_pending(const Napi::CallbackInfo& info, std::ve
     for (uint32_t i = 0; i < info.Length(); i++) arguments.Set(i + 1, info[i]);
     if (pending_.empty()) napi_ref_threadsafe_function(env_, completed_);
     const auto deferred = Napi::Promise::Deferred::New(env_);
-    pending_.emplace(++last_id_, Pending{deferred, Napi::Persistent(arguments.As<Napi::Object>()), Napi::Persistent(deferred.Promise().As<Napi::Object>()), std::move(pinned)});
+    pending_.emplace(++last_id_, Pending{deferred, Napi::Persistent(arguments.As<Napi::Object>()),
+                                         Napi::Persistent(deferred.Promise().As<Napi::Object>()), std::move(pinned)});
     return last_id_;
 }
 
@@ -202,12 +219,14 @@ Napi::Value CommunicatorObject::sent(const Napi::CallbackInfo&) {
 
 // split() → [pending split, promise of its end]
 Napi::Value CommunicatorObject::split(const Napi::CallbackInfo& info) {
-    if (!nccl_ || !nccl_->device()->nccl.CommSplit) throw Napi::Error::New(env_, "this communicator has no ncclCommSplit");
+    if (!nccl_ || !nccl_->device()->nccl.CommSplit)
+        throw Napi::Error::New(env_, "this communicator has no ncclCommSplit");
     const uint64_t id = add_pending(info);
     auto result = Napi::Array::New(env_, 2);
     result.Set(1u, pending_.at(id).deferred.Promise());
     auto* pending = new PendingSplit{nccl_, nccl_->split(id)};
-    result.Set(0u, Napi::External<PendingSplit>::New(env_, pending, [](Napi::Env, PendingSplit* pending) { delete pending; }));
+    result.Set(
+        0u, Napi::External<PendingSplit>::New(env_, pending, [](Napi::Env, PendingSplit* pending) { delete pending; }));
     return result;
 }
 

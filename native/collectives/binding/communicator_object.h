@@ -24,10 +24,11 @@ public:
     // How a communicator is made. `make` gets the function to call when an operation has completed.
     struct Start {
         std::function<std::shared_ptr<Communicator>(std::function<void()>)> make;
-        bool connects;                              // at once, because no addresses must be exchanged
-        RendezvousEngine* rendezvous = nullptr;     // the engine, perhaps behind a wrapper, if addresses must be exchanged
+        bool connects;                           // at once, because no addresses must be exchanged
+        RendezvousEngine* rendezvous = nullptr;  // the engine, perhaps behind a wrapper, if addresses must be exchanged
     };
-    static Start over(std::unique_ptr<Engine> engine, Clock::duration timeout, bool connects, RendezvousEngine* rendezvous = nullptr);
+    static Start over(std::unique_ptr<Engine> engine, Clock::duration timeout, bool connects,
+                      RendezvousEngine* rendezvous = nullptr);
 
     static void define(Napi::Env env);
     static Napi::Object make(Napi::Env env, Start start);
@@ -40,8 +41,8 @@ public:
 private:
     struct Pending {
         Napi::Promise::Deferred deferred;
-        Napi::ObjectReference arguments;  // kept alive, with this object
-        Napi::ObjectReference promise;    // the Deferred's own handle to it ends with the call
+        Napi::ObjectReference arguments;            // kept alive, with this object
+        Napi::ObjectReference promise;              // the Deferred's own handle to it ends with the call
         std::vector<std::shared_ptr<void>> pinned;  // memory of typed arrays
     };
 
@@ -51,7 +52,8 @@ private:
     void settle();
     Napi::Value notes_of(const Completion& completion);
     uint64_t add_pending(const Napi::CallbackInfo& info, std::vector<std::shared_ptr<void>> pinned = {});
-    Napi::Value submit(const Napi::CallbackInfo& info, Operation operation, std::vector<std::shared_ptr<void>> pinned = {});
+    Napi::Value submit(const Napi::CallbackInfo& info, Operation operation,
+                       std::vector<std::shared_ptr<void>> pinned = {});
 
     Napi::Value operate(const Napi::CallbackInfo& info);
     Napi::Value connect(const Napi::CallbackInfo& info);

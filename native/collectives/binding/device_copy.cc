@@ -22,7 +22,8 @@ void check(const Driver& cuda, CUresult result, const char* what) {
     if (result == cuda_success) return;
     const char* name = nullptr;
     cuda.error_name(result, &name);
-    throw std::runtime_error(std::string("copy: ") + what + ": " + (name ? name : "CUDA error " + std::to_string(result)));
+    throw std::runtime_error(std::string("copy: ") + what + ": " +
+                             (name ? name : "CUDA error " + std::to_string(result)));
 }
 
 // libtorch uses the primary context too. It is retained once and never released.
@@ -42,9 +43,11 @@ CUcontext primary_context(const Driver& cuda, int ordinal) {
 
 void device_copy(const BufferView& into, const BufferView& from) {
     for (const BufferView* view : {&into, &from})
-        if (!view->on_cpu && view->cuda < 0) throw std::runtime_error("copy: memory is on cpu or cuda, and this is on another device");
+        if (!view->on_cpu && view->cuda < 0)
+            throw std::runtime_error("copy: memory is on cpu or cuda, and this is on another device");
     if (!into.on_cpu && !from.on_cpu && into.cuda != from.cuda)
-        throw std::runtime_error("copy: into is on cuda:" + std::to_string(into.cuda) + " and from on cuda:" + std::to_string(from.cuda) + "; copy through the CPU");
+        throw std::runtime_error("copy: into is on cuda:" + std::to_string(into.cuda) +
+                                 " and from on cuda:" + std::to_string(from.cuda) + "; copy through the CPU");
     if (into.bytes() == 0) return;
     const Driver& cuda = opened_driver();
     check(cuda, cuda.context_push(primary_context(cuda, into.on_cpu ? from.cuda : into.cuda)), "cuCtxPushCurrent");

@@ -12,7 +12,8 @@ namespace {
 // endWithParent(): prctl(2), PR_SET_PDEATHSIG. It ends processes too that are stopped, or that do not come back from a
 // call.
 void end_with_parent(const Napi::CallbackInfo&) {
-    if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0) throw std::system_error(errno, std::generic_category(), "prctl(PR_SET_PDEATHSIG)");
+    if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0)
+        throw std::system_error(errno, std::generic_category(), "prctl(PR_SET_PDEATHSIG)");
 }
 
 }  // namespace

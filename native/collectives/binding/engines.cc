@@ -18,8 +18,11 @@ using LinkExternal = Napi::External<std::shared_ptr<Link>>;
 // link(bitsPerSecond, latencySeconds) → one rank's link, for all its groups
 Napi::Value link(const Napi::CallbackInfo& info) {
     const double bits = info[0].ToNumber(), latency = info[1].ToNumber();
-    if (!(bits >= 1) || !(latency >= 0 && latency <= 3600)) throw Napi::RangeError::New(info.Env(), "a link must have at least 1 bit per second, and a latency of at most an hour");
-    return LinkExternal::New(info.Env(), new std::shared_ptr<Link>(std::make_shared<Link>(bits, latency)), [](Napi::Env, std::shared_ptr<Link>* link) { delete link; });
+    if (!(bits >= 1) || !(latency >= 0 && latency <= 3600))
+        throw Napi::RangeError::New(info.Env(),
+                                    "a link must have at least 1 bit per second, and a latency of at most an hour");
+    return LinkExternal::New(info.Env(), new std::shared_ptr<Link>(std::make_shared<Link>(bits, latency)),
+                             [](Napi::Env, std::shared_ptr<Link>* link) { delete link; });
 }
 
 std::unique_ptr<Engine> behind(const Napi::Value& link, std::unique_ptr<Engine> engine) {
@@ -28,7 +31,9 @@ std::unique_ptr<Engine> behind(const Napi::Value& link, std::unique_ptr<Engine> 
 }
 
 // An emulated link may hold a thread for the time that one segment takes.
-Clock::duration longest_pause(const Napi::Value& link) { return link.IsExternal() ? (*link.As<LinkExternal>().Data())->time_of(segment_bytes) : Clock::duration{}; }
+Clock::duration longest_pause(const Napi::Value& link) {
+    return link.IsExternal() ? (*link.As<LinkExternal>().Data())->time_of(segment_bytes) : Clock::duration{};
+}
 
 // loopback(size, timeoutSeconds, faults, links) → a communicator for each rank
 Napi::Value loopback(const Napi::CallbackInfo& info) {
@@ -43,13 +48,15 @@ Napi::Value loopback(const Napi::CallbackInfo& info) {
     for (uint32_t i = 0; i < list_of_faults.Length(); i++) {
         const auto fault = list_of_faults.Get(i).As<Napi::Object>();
         const auto number = [&](const char* name) { return fault.Get(name).ToNumber(); };
-        faults.at(number("rank").Uint32Value()).push_back({static_cast<Fault::Kind>(number("kind").Uint32Value()), number("at").Uint32Value(),
-                                                           number("milliseconds").DoubleValue(), number("to").Int32Value()});
+        faults.at(number("rank").Uint32Value())
+            .push_back({static_cast<Fault::Kind>(number("kind").Uint32Value()), number("at").Uint32Value(),
+                        number("milliseconds").DoubleValue(), number("to").Int32Value()});
     }
     auto list = Napi::Array::New(env, size);
     for (int rank = 0; rank < size; rank++) {
         if (!faults[rank].empty()) engines[rank] = make_faulty(std::move(engines[rank]), faults[rank]);
-        list.Set(rank, CommunicatorObject::make(env, CommunicatorObject::over(std::move(engines[rank]), seconds(info[1]), true)));
+        list.Set(rank, CommunicatorObject::make(
+                           env, CommunicatorObject::over(std::move(engines[rank]), seconds(info[1]), true)));
     }
     return list;
 }
@@ -60,9 +67,11 @@ Napi::Value listening(const Napi::CallbackInfo& info) {
     const Napi::Env env = info.Env();
     std::unique_ptr<RendezvousEngine> engine;
     try {
-        engine = make(info[0].ToNumber(), info[1].ToNumber(), info[2].ToString(), seconds(info[4]), seconds(info[6]) + longest_pause(info[5]));
+        engine = make(info[0].ToNumber(), info[1].ToNumber(), info[2].ToString(), seconds(info[4]),
+                      seconds(info[6]) + longest_pause(info[5]));
     } catch (const std::exception& error) {
-        throw Napi::Error::New(env, "this rank cannot listen on " + info[2].ToString().Utf8Value() + ": " + error.what());
+        throw Napi::Error::New(env,
+                               "this rank cannot listen on " + info[2].ToString().Utf8Value() + ": " + error.what());
     }
     if (!engine) throw Napi::Error::New(env, "this build has no Gloo");
     return make_with_addresses(env, std::move(engine), info[5], seconds(info[3]));
@@ -70,13 +79,16 @@ Napi::Value listening(const Napi::CallbackInfo& info) {
 
 }  // namespace
 
-Napi::Value make_with_addresses(Napi::Env env, std::unique_ptr<RendezvousEngine> engine, const Napi::Value& link, Clock::duration timeout) {
+Napi::Value make_with_addresses(Napi::Env env, std::unique_ptr<RendezvousEngine> engine, const Napi::Value& link,
+                                Clock::duration timeout) {
     const auto addresses = engine->addresses();
     auto list = Napi::Array::New(env, addresses.size());
-    for (uint32_t peer = 0; peer < addresses.size(); peer++) list.Set(peer, Napi::Buffer<char>::Copy(env, addresses[peer].data(), addresses[peer].size()));
+    for (uint32_t peer = 0; peer < addresses.size(); peer++)
+        list.Set(peer, Napi::Buffer<char>::Copy(env, addresses[peer].data(), addresses[peer].size()));
     auto result = Napi::Array::New(env, 2);
     RendezvousEngine* rendezvous = engine.get();
-    result.Set(0u, CommunicatorObject::make(env, CommunicatorObject::over(behind(link, std::move(engine)), timeout, false, rendezvous)));
+    result.Set(0u, CommunicatorObject::make(
+                       env, CommunicatorObject::over(behind(link, std::move(engine)), timeout, false, rendezvous)));
     result.Set(1u, list);
     return result;
 }

@@ -17,10 +17,13 @@ Napi::Value heartbeat(const Napi::CallbackInfo& info) {
         Napi::ThreadSafeFunction on_silence;
         std::unique_ptr<Heartbeat> heartbeat;
 
-        explicit Held(const Napi::CallbackInfo& info) : env(info.Env()), on_silence(Napi::ThreadSafeFunction::New(env, info[5].As<Napi::Function>(), "terse heartbeat", 0, 1)) {
+        explicit Held(const Napi::CallbackInfo& info)
+            : env(info.Env()),
+              on_silence(Napi::ThreadSafeFunction::New(env, info[5].As<Napi::Function>(), "terse heartbeat", 0, 1)) {
             on_silence.Unref(env);
             try {
-                heartbeat = std::make_unique<Heartbeat>(info[0].ToString(), info[1].ToNumber(), info[2].ToString(), milliseconds(info[3]), milliseconds(info[4]),
+                heartbeat = std::make_unique<Heartbeat>(info[0].ToString(), info[1].ToNumber(), info[2].ToString(),
+                                                        milliseconds(info[3]), milliseconds(info[4]),
                                                         [this] { on_silence.NonBlockingCall(); });
             } catch (...) {
                 on_silence.Release();
@@ -47,10 +50,12 @@ Napi::Value heartbeat(const Napi::CallbackInfo& info) {
 Napi::Value heartbeat_replies(const Napi::CallbackInfo& info) {
     const Napi::Env env = info.Env();
     // All three functions share the replies; stop() destroys them.
-    auto held = std::make_shared<std::unique_ptr<HeartbeatReplies>>(std::make_unique<HeartbeatReplies>(milliseconds(info[0])));
+    auto held = std::make_shared<std::unique_ptr<HeartbeatReplies>>(
+        std::make_unique<HeartbeatReplies>(milliseconds(info[0])));
     auto object = Napi::Object::New(env);
     object.Set("add", Napi::Function::New(env, [held](const Napi::CallbackInfo& call) -> Napi::Value {
-                   return Napi::Number::New(call.Env(), *held ? static_cast<double>((*held)->add(call[0].ToNumber())) : 0);
+                   return Napi::Number::New(call.Env(),
+                                            *held ? static_cast<double>((*held)->add(call[0].ToNumber())) : 0);
                }));
     object.Set("remove", Napi::Function::New(env, [held](const Napi::CallbackInfo& call) {
                    if (*held) (*held)->remove(static_cast<uint64_t>(call[0].ToNumber().Int64Value()));

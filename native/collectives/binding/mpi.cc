@@ -21,7 +21,8 @@ Mpi& opened_mpi(Napi::Env env) {
 Napi::Value start_mpi(const Napi::CallbackInfo& info) {
     class Start : public Napi::AsyncWorker {
     public:
-        Start(Napi::Env env, Mpi& mpi, Clock::duration timeout) : Napi::AsyncWorker(env), promise(Napi::Promise::Deferred::New(env)), mpi_(mpi), timeout_(timeout) {}
+        Start(Napi::Env env, Mpi& mpi, Clock::duration timeout)
+            : Napi::AsyncWorker(env), promise(Napi::Promise::Deferred::New(env)), mpi_(mpi), timeout_(timeout) {}
         Napi::Promise::Deferred promise;
 
     private:
@@ -48,7 +49,8 @@ Napi::Value start_mpi(const Napi::CallbackInfo& info) {
 // mpi(rank, size, timeoutSeconds, link) → [communicator, addresses]
 Napi::Value mpi(const Napi::CallbackInfo& info) {
     try {
-        return make_with_addresses(info.Env(), opened_mpi(info.Env()).make(info[0].ToNumber(), info[1].ToNumber()), info[3], seconds(info[2]));
+        return make_with_addresses(info.Env(), opened_mpi(info.Env()).make(info[0].ToNumber(), info[1].ToNumber()),
+                                   info[3], seconds(info[2]));
     } catch (const Failure& failure) {
         throw Napi::Error::New(info.Env(), failure.what());
     }
@@ -57,7 +59,9 @@ Napi::Value mpi(const Napi::CallbackInfo& info) {
 // mpiBootstrap(round, timeoutSeconds) → communicator of all processes of the job
 Napi::Value mpi_bootstrap(const Napi::CallbackInfo& info) {
     try {
-        return CommunicatorObject::make(info.Env(), CommunicatorObject::over(opened_mpi(info.Env()).make_bootstrap(info[0].ToNumber()), seconds(info[1]), true));
+        return CommunicatorObject::make(
+            info.Env(), CommunicatorObject::over(opened_mpi(info.Env()).make_bootstrap(info[0].ToNumber()),
+                                                 seconds(info[1]), true));
     } catch (const Failure& failure) {
         throw Napi::Error::New(info.Env(), failure.what());
     }

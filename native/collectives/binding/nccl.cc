@@ -21,7 +21,8 @@ Napi::Value nccl_status(const Napi::CallbackInfo& info) {
     const auto driver = nccl::open_driver(text_or_empty(info[1]));
     auto status = Napi::Object::New(env);
     status.Set("available", library.library && driver.library);
-    status.Set("reason", library.reason + (library.reason.empty() || driver.reason.empty() ? "" : "; ") + driver.reason);
+    status.Set("reason",
+               library.reason + (library.reason.empty() || driver.reason.empty() ? "" : "; ") + driver.reason);
     if (library.library) {
         status.Set("version", nccl::version_text(library.library->version));
         status.Set("path", library.library->path);
@@ -45,8 +46,10 @@ Napi::Value nccl_device(const Napi::CallbackInfo& info) {
     const auto driver = nccl::open_driver(text_or_empty(info[2]));
     if (!driver.library) throw Napi::Error::New(info.Env(), driver.reason);
     try {
-        auto device = std::make_unique<std::shared_ptr<nccl::Device>>(std::make_shared<nccl::Device>(library, *driver.library, info[0].ToNumber().Int32Value()));
-        return DeviceExternal::New(info.Env(), device.release(), [](Napi::Env, std::shared_ptr<nccl::Device>* device) { delete device; });
+        auto device = std::make_unique<std::shared_ptr<nccl::Device>>(
+            std::make_shared<nccl::Device>(library, *driver.library, info[0].ToNumber().Int32Value()));
+        return DeviceExternal::New(info.Env(), device.release(),
+                                   [](Napi::Env, std::shared_ptr<nccl::Device>* device) { delete device; });
     } catch (const std::exception& error) {
         throw Napi::Error::New(info.Env(), error.what());
     }
@@ -57,7 +60,9 @@ Napi::Value nccl_unique_id(const Napi::CallbackInfo& info) {
     const auto& library = opened_library(info.Env(), info[0]);
     nccl::UniqueId id;
     const nccl::Result result = library.GetUniqueId(&id);
-    if (result != nccl::success) throw Napi::Error::New(info.Env(), std::string("ncclGetUniqueId: ") + library.GetErrorString(result) + " (" + library.GetLastError(nullptr) + ")");
+    if (result != nccl::success)
+        throw Napi::Error::New(info.Env(), std::string("ncclGetUniqueId: ") + library.GetErrorString(result) + " (" +
+                                               library.GetLastError(nullptr) + ")");
     return Napi::Buffer<char>::Copy(info.Env(), id.internal, sizeof id.internal);
 }
 
@@ -75,27 +80,34 @@ Napi::Value nccl_allocate(const Napi::CallbackInfo& info) {
 Napi::Value nccl_free(const Napi::CallbackInfo& info) {
     bool lossless;
     try {
-        device_of(info[0])->free_buffer(reinterpret_cast<void*>(static_cast<uintptr_t>(info[1].As<Napi::BigInt>().Uint64Value(&lossless))));
+        device_of(info[0])->free_buffer(
+            reinterpret_cast<void*>(static_cast<uintptr_t>(info[1].As<Napi::BigInt>().Uint64Value(&lossless))));
     } catch (const std::exception& error) {
         throw Napi::Error::New(info.Env(), error.what());
     }
     return info.Env().Undefined();
 }
 
-Napi::Object make_communicator(Napi::Env env, const std::shared_ptr<nccl::Device>& device, int rank, int size, const nccl::UniqueId& id, const Napi::Value& config,
-                               const Napi::Value& timeout_seconds, const Napi::Value& connect_seconds) {
-    auto configuration = std::make_shared<std::unique_ptr<nccl::Configuration>>(std::make_unique<nccl::Configuration>(device->nccl.version));
+Napi::Object make_communicator(Napi::Env env, const std::shared_ptr<nccl::Device>& device, int rank, int size,
+                               const nccl::UniqueId& id, const Napi::Value& config, const Napi::Value& timeout_seconds,
+                               const Napi::Value& connect_seconds) {
+    auto configuration = std::make_shared<std::unique_ptr<nccl::Configuration>>(
+        std::make_unique<nccl::Configuration>(device->nccl.version));
     const auto fields = config.As<Napi::Object>();
     const auto names = fields.GetPropertyNames();
     for (uint32_t i = 0; i < names.Length(); i++) {
         const std::string name = names.Get(i).ToString();
         const Napi::Value value = fields.Get(name);
-        const std::string error = (*configuration)->set(name, value.IsString() ? std::variant<int, std::string>(text_or_empty(value)) : value.ToNumber().Int32Value());
+        const std::string error = (*configuration)
+                                      ->set(name, value.IsString()
+                                                      ? std::variant<int, std::string>(text_or_empty(value))
+                                                      : value.ToNumber().Int32Value());
         if (!error.empty()) throw Napi::TypeError::New(env, error);
     }
     const auto timeout = seconds(timeout_seconds), connect_timeout = seconds(connect_seconds);
     const auto make = [=](std::function<void()> completed) {
-        return std::make_shared<nccl::NcclCommunicator>(device, rank, size, id, std::move(*configuration), timeout, connect_timeout, std::move(completed));
+        return std::make_shared<nccl::NcclCommunicator>(device, rank, size, id, std::move(*configuration), timeout,
+                                                        connect_timeout, std::move(completed));
     };
     return CommunicatorObject::make(env, {make, false});
 }
@@ -107,7 +119,8 @@ Napi::Value make_nccl(const Napi::CallbackInfo& info) {
     nccl::UniqueId id;
     if (bytes.ByteLength() != sizeof id.internal) throw Napi::RangeError::New(info.Env(), "a unique id has 128 bytes");
     std::copy_n(reinterpret_cast<const char*>(bytes.Data()), sizeof id.internal, id.internal);
-    return make_communicator(info.Env(), device_of(info[0]), info[1].ToNumber(), info[2].ToNumber(), id, info[4], info[5], info[6]);
+    return make_communicator(info.Env(), device_of(info[0]), info[1].ToNumber(), info[2].ToNumber(), id, info[4],
+                             info[5], info[6]);
 }
 
 // ncclSplit(pending split, color, key, rank, size, config, timeoutSeconds, connectSeconds) → communicator, usable when
@@ -119,7 +132,8 @@ Napi::Value nccl_split(const Napi::CallbackInfo& info) {
         pending.group->join(pending.split, color, key, nullptr);
         return info.Env().Undefined();
     }
-    const Napi::Object object = make_communicator(info.Env(), pending.group->device(), info[3].ToNumber(), info[4].ToNumber(), {}, info[5], info[6], info[7]);
+    const Napi::Object object = make_communicator(info.Env(), pending.group->device(), info[3].ToNumber(),
+                                                  info[4].ToNumber(), {}, info[5], info[6], info[7]);
     pending.group->join(pending.split, color, key, CommunicatorObject::Unwrap(object)->nccl().get());
     return object;
 }

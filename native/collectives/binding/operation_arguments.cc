@@ -8,7 +8,8 @@
 namespace terse::collectives::binding {
 namespace {
 
-std::vector<BufferView> read_buffers(const Napi::Value& list, const char* what, std::vector<std::shared_ptr<void>>& pinned) {
+std::vector<BufferView> read_buffers(const Napi::Value& list, const char* what,
+                                     std::vector<std::shared_ptr<void>>& pinned) {
     const auto array = list.As<Napi::Array>();
     std::vector<BufferView> buffers;
     for (uint32_t i = 0; i < array.Length(); i++) {
@@ -37,7 +38,8 @@ void read_device(Operation& operation, std::initializer_list<Napi::Value> lists)
                 const std::string name = where.IsString() ? where.As<Napi::String>().Utf8Value() : "cpu";
                 if (name == "cuda") device = 0;
                 else if (name.rfind("cuda:", 0) == 0) device = std::atoi(name.c_str() + 5);
-                else if (name != "cpu") throw Napi::TypeError::New(env, "collectives take memory on cpu or cuda, not on " + name);
+                else if (name != "cpu")
+                    throw Napi::TypeError::New(env, "collectives take memory on cpu or cuda, not on " + name);
                 bool lossless;
                 if (handle.IsBigInt()) stream = handle.As<Napi::BigInt>().Uint64Value(&lossless);
             }
@@ -62,27 +64,43 @@ void validate(Napi::Env env, const Operation& operation, const Communicator& com
     require(kind > Kind::connect && kind < Kind::split, "unknown operation");
     require(operation.reduction <= Reduction::mean, "unknown reduction");
     for (const auto* list : {&parts, &incoming})
-        for (const BufferView& buffer : *list) require(buffer.dtype == (parts.empty() ? incoming : parts)[0].dtype, "all parts must have one type");
+        for (const BufferView& buffer : *list)
+            require(buffer.dtype == (parts.empty() ? incoming : parts)[0].dtype, "all parts must have one type");
     const bool lists = kind == Kind::reduce_scatter || kind == Kind::all_gather || kind == Kind::all_to_all;
     const bool to_root = kind == Kind::gather, from_root = kind == Kind::scatter;
     const size_t root_list = operation.peer == communicator.rank ? n : 0;
-    require(parts.size() == (kind == Kind::barrier ? 0 : from_root ? root_list : lists ? n : 1), "wrong number of parts");
-    require(incoming.size() == (kind == Kind::all_to_all ? n : to_root ? root_list : from_root || kind == Kind::copy ? 1 : 0), "wrong number of incoming parts");
+    require(parts.size() == (kind == Kind::barrier ? 0
+                             : from_root           ? root_list
+                             : lists               ? n
+                                                   : 1),
+            "wrong number of parts");
+    require(incoming.size() == (kind == Kind::all_to_all          ? n
+                                : to_root                         ? root_list
+                                : from_root || kind == Kind::copy ? 1
+                                                                  : 0),
+            "wrong number of incoming parts");
     if (const char* why = communicator.refusal(operation)) require(false, why);
     require(kind != Kind::copy || parts[0].length == incoming[0].length, "a copy must be as long as its source");
     if (operation.even && kind == Kind::all_to_all)
         for (const auto* list : {&parts, &incoming})
-            for (const BufferView& buffer : *list) require(buffer.length == parts[0].length, "even parts must have one length");
-    if (kind == Kind::all_to_all) require(parts[rank].length == incoming[rank].length, "a rank's part for itself must be as long as the incoming one");
+            for (const BufferView& buffer : *list)
+                require(buffer.length == parts[0].length, "even parts must have one length");
+    if (kind == Kind::all_to_all)
+        require(parts[rank].length == incoming[rank].length,
+                "a rank's part for itself must be as long as the incoming one");
     if ((to_root || from_root) && root_list)
-        require(to_root ? parts[0].length == incoming[operation.peer].length : parts[operation.peer].length == incoming[0].length, "the root's own part must be as long as its buffer");
-    if (is_rooted(kind) || is_point_to_point(kind)) require(operation.peer >= 0 && static_cast<size_t>(operation.peer) < n, "no such rank");
+        require(to_root ? parts[0].length == incoming[operation.peer].length
+                        : parts[operation.peer].length == incoming[0].length,
+                "the root's own part must be as long as its buffer");
+    if (is_rooted(kind) || is_point_to_point(kind))
+        require(operation.peer >= 0 && static_cast<size_t>(operation.peer) < n, "no such rank");
     if (is_point_to_point(kind)) require(operation.peer != communicator.rank, "a rank cannot send to itself");
 }
 
 }  // namespace
 
-Operation read_operation(const Napi::CallbackInfo& info, const Communicator& communicator, std::vector<std::shared_ptr<void>>& pinned) {
+Operation read_operation(const Napi::CallbackInfo& info, const Communicator& communicator,
+                         std::vector<std::shared_ptr<void>>& pinned) {
     Operation operation;
     operation.kind = static_cast<Kind>(info[0].ToNumber().Uint32Value());
     operation.reduction = static_cast<Reduction>(info[1].ToNumber().Uint32Value());

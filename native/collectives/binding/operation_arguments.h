@@ -13,6 +13,7 @@ namespace terse::collectives::binding {
 // Napi errors. TypeScript reports wrong arguments with better messages; these checks only keep operations from touching
 // memory that is not theirs. `pinned` gets the memory of the typed arrays, which the operation needs until it
 // completes.
-Operation read_operation(const Napi::CallbackInfo& info, const Communicator& communicator, std::vector<std::shared_ptr<void>>& pinned);
+Operation read_operation(const Napi::CallbackInfo& info, const Communicator& communicator,
+                         std::vector<std::shared_ptr<void>>& pinned);
 
 }  // namespace terse::collectives::binding

@@ -18,7 +18,8 @@ namespace terse::collectives::binding {
 
 std::shared_ptr<void> pin_memory(const Napi::TypedArray& array) {
     napi_value buffer;
-    if (napi_get_typedarray_info(array.Env(), array, nullptr, nullptr, nullptr, &buffer, nullptr) != napi_ok) throw Napi::Error::New(array.Env());
+    if (napi_get_typedarray_info(array.Env(), array, nullptr, nullptr, nullptr, &buffer, nullptr) != napi_ok)
+        throw Napi::Error::New(array.Env());
     return reinterpret_cast<v8::ArrayBuffer*>(buffer)->GetBackingStore();  // a napi_value is the pointer in V8's Local
 }
 

@@ -41,7 +41,8 @@ public:
     virtual void submit(Operation operation) = 0;
     virtual void abort(const std::string& why) = 0;
     virtual CancelOutcome cancel(uint64_t id) = 0;
-    virtual void close(uint64_t id) = 0;  // completes as `id` when every earlier operation is done and the connections are closed
+    virtual void close(uint64_t id) = 0;  // completes as `id` when every earlier operation is done and the connections
+                                          // are closed
     virtual void stop() = 0;              // aborts and joins the threads; `completed` is not called again
     virtual std::vector<Completion> take() = 0;
     virtual const Counters& sent() const = 0;

@@ -18,13 +18,16 @@ enum class Reason {
 };
 
 struct Failure : std::runtime_error {
-    Failure(Reason reason, int rank, const std::string& sentence) : std::runtime_error(sentence), reason(reason), rank(rank) {}
+    Failure(Reason reason, int rank, const std::string& sentence)
+        : std::runtime_error(sentence), reason(reason), rank(rank) {}
     Reason reason;
     int rank;  // the other rank, or −1
 };
 
 inline Failure timed_out(int peer) {
-    return {Reason::timeout, peer, "rank " + std::to_string(peer) + " did not take part in time; check what it is doing, or raise timeoutSeconds"};
+    return {
+        Reason::timeout, peer,
+        "rank " + std::to_string(peer) + " did not take part in time; check what it is doing, or raise timeoutSeconds"};
 }
 
 }  // namespace terse::collectives

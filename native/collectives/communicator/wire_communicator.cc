@@ -15,8 +15,12 @@ namespace {
 constexpr auto blame_timeout = std::chrono::seconds(3);
 }  // namespace
 
-WireCommunicator::WireCommunicator(std::unique_ptr<Engine> engine, Clock::duration timeout, std::function<void()> completed)
-    : Communicator(engine->rank, engine->size), engine_(std::move(engine)), timeout_(timeout), completed_(std::move(completed)) {
+WireCommunicator::WireCommunicator(std::unique_ptr<Engine> engine, Clock::duration timeout,
+                                   std::function<void()> completed)
+    : Communicator(engine->rank, engine->size),
+      engine_(std::move(engine)),
+      timeout_(timeout),
+      completed_(std::move(completed)) {
     collectives_.thread = std::thread([this] { run(collectives_, 0); });
 }
 
@@ -28,7 +32,8 @@ const char* WireCommunicator::refusal(const Operation& operation) const {
         for (const BufferView& memory : *list)
             if (!memory.on_cpu) return "this engine moves only CPU memory";
     const bool reduces = operation.kind == Kind::all_reduce || operation.kind == Kind::reduce_scatter;
-    return reduces && !find_reduce(operation.reduction, operation.parts[0].dtype) ? "this type cannot be reduced" : nullptr;
+    return reduces && !find_reduce(operation.reduction, operation.parts[0].dtype) ? "this type cannot be reduced"
+                                                                                  : nullptr;
 }
 
 WireCommunicator::Queue& WireCommunicator::queue_of(const Operation& operation) {
@@ -51,7 +56,10 @@ void WireCommunicator::submit(Operation operation) {
             const Operation refused = std::move(queue.operations.back());
             queue.operations.pop_back();
             lock.unlock();
-            return complete(refused.id, fail(Failure(Reason::aborted, -1, std::string(name_of(refused.kind)) + " failed on rank " + std::to_string(rank) + ": no thread can be started (" + error.what() + ")")));
+            return complete(refused.id, fail(Failure(Reason::aborted, -1,
+                                                     std::string(name_of(refused.kind)) + " failed on rank " +
+                                                         std::to_string(rank) + ": no thread can be started (" +
+                                                         error.what() + ")")));
         }
     }
     changed_.notify_all();
@@ -62,7 +70,8 @@ void WireCommunicator::submit(Operation operation) {
 CancelOutcome WireCommunicator::cancel(uint64_t id) {
     std::lock_guard lock(mutex_);
     const auto cancel_in = [&](Queue& queue, bool collective) -> std::optional<CancelOutcome> {
-        if (queue.running == id) return !collective && queue.wire->cancel() ? CancelOutcome::cancelled : CancelOutcome::started;
+        if (queue.running == id)
+            return !collective && queue.wire->cancel() ? CancelOutcome::cancelled : CancelOutcome::started;
         const auto queued = std::ranges::find(queue.operations, id, &Operation::id);
         if (queued == queue.operations.end()) return {};
         if (collective) return CancelOutcome::started;
@@ -165,7 +174,9 @@ void WireCommunicator::execute(Wire& wire, const Operation& operation) {
 std::optional<Failure> WireCommunicator::attempt(Wire& wire, const Operation& operation) {
     const auto failed = [&](Reason reason, int peer, const char* cause) {
         const std::string number = operation.sequence ? " number " + std::to_string(operation.sequence) : "";
-        return fail(Failure(reason, peer, std::string(name_of(operation.kind)) + number + " failed on rank " + std::to_string(rank) + ": " + cause));
+        return fail(Failure(
+            reason, peer,
+            std::string(name_of(operation.kind)) + number + " failed on rank " + std::to_string(rank) + ": " + cause));
     };
     try {
         execute(wire, operation);
@@ -192,7 +203,8 @@ void WireCommunicator::run(Queue& queue, uint32_t channel) {
         queue.wire = &wire;
         for (;;) {
             const bool failed = owner && connected && failure_;
-            const bool disconnects = failed && (blame_known_ || failure_->reason != Reason::transport || Clock::now() >= blame_deadline_);
+            const bool disconnects = failed && (blame_known_ || failure_->reason != Reason::transport ||
+                                                Clock::now() >= blame_deadline_);
             if (queue.operations.empty() && !disconnects && !closing_ && !ending_) {
                 if (failed) changed_.wait_until(lock, blame_deadline_);
                 else changed_.wait(lock);
@@ -210,10 +222,12 @@ void WireCommunicator::run(Queue& queue, uint32_t channel) {
                     failure = attempt(wire, operation);
                     lock.lock();
                     queue.running = 0;
-                    if (failure && failure->reason == Reason::cancelled) queue.sequence--;  // the next receive gets its number
+                    if (failure && failure->reason == Reason::cancelled)
+                        queue.sequence--;  // the next receive gets its number
                 }
                 const bool has_notes = operation.kind == Kind::all_to_all && !failure;
-                completions_.push_back({operation.id, std::move(failure), has_notes ? wire.notes : std::vector<uint8_t>{}});
+                completions_.push_back(
+                    {operation.id, std::move(failure), has_notes ? wire.notes : std::vector<uint8_t>{}});
                 if (completed_) completed_();
             } else if (disconnects) {
                 connected = false;

@@ -28,7 +28,9 @@ inline CongestionControl congestion_control_of(int fd) {
 }
 
 // Leaves the socket as it is if the kernel refuses.
-inline void set_congestion_control(int fd, const CongestionControl& control) { setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, control.data(), std::strlen(control.data())); }
+inline void set_congestion_control(int fd, const CongestionControl& control) {
+    setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, control.data(), std::strlen(control.data()));
+}
 
 // For a new connection to another machine: this machine's default, unless that is bbr and the other machine is nearby.
 inline CongestionControl congestion_control_for(int fd, const CongestionControl& machine_default) {

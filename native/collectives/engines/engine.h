@@ -79,8 +79,10 @@ public:
 class RendezvousEngine : public Engine {
 public:
     using Engine::Engine;
-    virtual std::vector<std::string> addresses() const = 0;          // [peer]: where that peer reaches this rank; [rank] is empty
-    virtual void set_peers(std::vector<std::string> addresses) = 0;  // [peer]: where this rank reaches that peer; before connect
+    virtual std::vector<std::string> addresses() const = 0;  // [peer]: where that peer reaches this rank; [rank] is
+                                                             // empty
+    virtual void set_peers(std::vector<std::string> addresses) = 0;  // [peer]: where this rank reaches that peer;
+                                                                     // before connect
 };
 
 }  // namespace terse::collectives

@@ -25,7 +25,9 @@ constexpr auto retry_interval = std::chrono::milliseconds(100);
 constexpr int rto_max_ms = 44;  // TCP_RTO_MAX_MS
 constexpr int longest_pause_ms = 2000;
 
-inline bool limit_pauses(int fd) { return setsockopt(fd, IPPROTO_TCP, rto_max_ms, &longest_pause_ms, sizeof longest_pause_ms) == 0; }
+inline bool limit_pauses(int fd) {
+    return setsockopt(fd, IPPROTO_TCP, rto_max_ms, &longest_pause_ms, sizeof longest_pause_ms) == 0;
+}
 
 inline bool pauses_can_be_limited() {
     static const bool can = [] {
@@ -49,7 +51,8 @@ inline void survive_outage(int fd, Outage outage) {
     const auto seconds = std::chrono::ceil<std::chrono::seconds>(outage).count();
     const int on = 1, idle = static_cast<int>(std::clamp<int64_t>(seconds / 4, 1, 2));
     const int interval = static_cast<int>(std::clamp<int64_t>(seconds / 30, 1, 1 << 14));
-    const int count = static_cast<int>(std::clamp<int64_t>(seconds / interval + 2, 3, 127));  // the kernel takes up to 127
+    const int count = static_cast<int>(std::clamp<int64_t>(seconds / interval + 2, 3, 127));  // the kernel takes up to
+                                                                                              // 127
     setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
     setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle, sizeof idle);
     setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &interval, sizeof interval);

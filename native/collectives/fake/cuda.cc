@@ -18,7 +18,14 @@
 
 namespace {
 
-enum { success = 0, invalid_value = 1, invalid_device = 101, invalid_context = 201, not_ready = 600, illegal_address = 700 };
+enum {
+    success = 0,
+    invalid_value = 1,
+    invalid_device = 101,
+    invalid_context = 201,
+    not_ready = 600,
+    illegal_address = 700
+};
 
 struct Context {
     int device;
@@ -106,7 +113,9 @@ bool owns(const std::map<uintptr_t, size_t>& map, const void* memory, size_t byt
 
 // With FAKE_CUDA_ANY_MEMORY the device's memory is all of the CPU's: tests take a tensor of the CPU for one of the
 // device.
-EXPORT bool fake_cuda_owns(const void* memory, size_t bytes) { return std::getenv("FAKE_CUDA_ANY_MEMORY") || owns(allocations, memory, bytes); }
+EXPORT bool fake_cuda_owns(const void* memory, size_t bytes) {
+    return std::getenv("FAKE_CUDA_ANY_MEMORY") || owns(allocations, memory, bytes);
+}
 EXPORT void fake_cuda_synchronize(int device) {
     std::unique_lock lock(loads[device].mutex);
     loads[device].changed.wait(lock, [&] { return loads[device].tasks == 0; });
@@ -128,7 +137,9 @@ EXPORT int fake_cuda_current_device() { return current.empty() ? -1 : current.ba
 EXPORT int cuInit(unsigned) { return std::getenv("FAKE_CUDA_ABSENT") ? 100 : success; }
 EXPORT int cuDriverGetVersion(int* version) { return *version = 13000, success; }
 EXPORT int cuDeviceGetCount(int* count) { return *count = 16, success; }
-EXPORT int cuDeviceGet(int* device, int ordinal) { return ordinal < 0 || ordinal > 15 ? invalid_device : (*device = ordinal, success); }
+EXPORT int cuDeviceGet(int* device, int ordinal) {
+    return ordinal < 0 || ordinal > 15 ? invalid_device : (*device = ordinal, success);
+}
 
 EXPORT int cuDevicePrimaryCtxRetain(Context** context, int device) {
     std::lock_guard lock(memory_mutex);
@@ -277,13 +288,18 @@ EXPORT int cuMemcpyDtoHAsync_v2(void* to, uintptr_t from, size_t bytes, CUstream
 }
 EXPORT int cuMemcpyDtoDAsync_v2(uintptr_t to, uintptr_t from, size_t bytes, CUstream_st* stream) {
     NEEDS_CONTEXT;
-    if (!fake_cuda_owns(reinterpret_cast<void*>(to), bytes) || !fake_cuda_owns(reinterpret_cast<void*>(from), bytes)) return invalid_value;
+    if (!fake_cuda_owns(reinterpret_cast<void*>(to), bytes) || !fake_cuda_owns(reinterpret_cast<void*>(from), bytes))
+        return invalid_value;
     of(stream).enqueue([=] { std::memmove(reinterpret_cast<void*>(to), reinterpret_cast<void*>(from), bytes); });
     return success;
 }
 
 EXPORT int cuGetErrorName(int error, const char** name) {
-    static const std::map<int, const char*> names{{1, "CUDA_ERROR_INVALID_VALUE"}, {100, "CUDA_ERROR_NO_DEVICE"}, {101, "CUDA_ERROR_INVALID_DEVICE"}, {201, "CUDA_ERROR_INVALID_CONTEXT"}, {700, "CUDA_ERROR_ILLEGAL_ADDRESS"}};
+    static const std::map<int, const char*> names{{1, "CUDA_ERROR_INVALID_VALUE"},
+                                                  {100, "CUDA_ERROR_NO_DEVICE"},
+                                                  {101, "CUDA_ERROR_INVALID_DEVICE"},
+                                                  {201, "CUDA_ERROR_INVALID_CONTEXT"},
+                                                  {700, "CUDA_ERROR_ILLEGAL_ADDRESS"}};
     const auto found = names.find(error);
     *name = found == names.end() ? "CUDA_ERROR_UNKNOWN" : found->second;
     return success;

@@ -10,7 +10,9 @@ namespace {
 
 float of_half(uint16_t half) {
     const int exponent = half >> 10 & 31, fraction = half & 1023;
-    const float size = exponent == 31 ? (fraction ? NAN : INFINITY) : exponent ? std::ldexp(1024 + fraction, exponent - 25) : std::ldexp(fraction, -24);
+    const float size = exponent == 31 ? (fraction ? NAN : INFINITY)
+                       : exponent     ? std::ldexp(1024 + fraction, exponent - 25)
+                                      : std::ldexp(fraction, -24);
     return half >> 15 ? -size : size;
 }
 uint16_t to_half(float x) {

@@ -25,7 +25,16 @@
 
 namespace {
 
-enum : int { success, unhandled_cuda_error, system_error, internal_error, invalid_argument, invalid_usage, remote_error, in_progress };
+enum : int {
+    success,
+    unhandled_cuda_error,
+    system_error,
+    internal_error,
+    invalid_argument,
+    invalid_usage,
+    remote_error,
+    in_progress
+};
 
 struct Id {
     char internal[128];
@@ -83,15 +92,17 @@ struct Enter {
         if (alone) comm->inside = false;
     }
 };
-#define ENTER(comm)   \
+#define ENTER(comm)    \
     Enter enter(comm); \
     if (!enter.alone) return internal_error
 
 void launch(ncclComm* comm) {
     uint64_t first = comm->state->sequence;
-    for (const Operation& operation : comm->pending) comm->state->sequence += operation.kind != Kind::send && operation.kind != Kind::recv;
+    for (const Operation& operation : comm->pending)
+        comm->state->sequence += operation.kind != Kind::send && operation.kind != Kind::recv;
     comm->state->running++;
-    comm->pending[0].stream->enqueue([state = comm->state, operations = std::move(comm->pending), first] { run(state, operations, first); });
+    comm->pending[0].stream->enqueue(
+        [state = comm->state, operations = std::move(comm->pending), first] { run(state, operations, first); });
     comm->pending.clear();
     comm->stage = ncclComm::ready;
 }
@@ -149,12 +160,16 @@ int add(ncclComm* comm, const Operation& operation) {
     const size_t out = operation.kind == Kind::reduce_scatter || operation.kind == Kind::all_to_all ? n * bytes : bytes;
     const size_t in = operation.kind == Kind::all_gather || operation.kind == Kind::all_to_all ? n * bytes : bytes;
     const auto refuse = [&](const std::string& why) { return comm->last_error = why, invalid_argument; };
-    if (comm->stage != ncclComm::ready) return comm->last_error = "the communicator is not ready for an operation", invalid_usage;
-    if (fake_cuda_current_device() != comm->state->device) return comm->last_error = "the current device is another one", invalid_usage;
+    if (comm->stage != ncclComm::ready)
+        return comm->last_error = "the communicator is not ready for an operation", invalid_usage;
+    if (fake_cuda_current_device() != comm->state->device)
+        return comm->last_error = "the current device is another one", invalid_usage;
     if (!bytes || !operation.stream) return refuse("nothing to move, or no stream");
     if (operation.peer < 0 || operation.peer >= n) return refuse("no such rank");
-    if (operation.send && !fake_cuda_owns(operation.send, out)) return refuse("the send buffer is not memory of the device, all " + std::to_string(operation.count) + " of it");
-    if (operation.recv && !fake_cuda_owns(operation.recv, in)) return refuse("the receive buffer is not memory of the device");
+    if (operation.send && !fake_cuda_owns(operation.send, out))
+        return refuse("the send buffer is not memory of the device, all " + std::to_string(operation.count) + " of it");
+    if (operation.recv && !fake_cuda_owns(operation.recv, in))
+        return refuse("the receive buffer is not memory of the device");
     if (reinterpret_cast<uintptr_t>(operation.recv) % size_of(operation.type)) return refuse("misaligned memory");
     if (operation.kind == Kind::all_to_all && operation.send == operation.recv) return refuse("an all-to-all in place");
     if (depth > 0) return grouped.emplace_back(comm, operation), success;
@@ -194,13 +209,15 @@ static std::string wrong_with(const void* config) {
         std::memcpy(&value, at + offset, 8);
         return std::string(value ? value : "");
     };
-    if (number(0) != 96 || number(4) != 0 || static_cast<unsigned>(number(8)) != 0xcafebeef) return "the configuration has another size or magic";
+    if (number(0) != 96 || number(4) != 0 || static_cast<unsigned>(number(8)) != 0xcafebeef)
+        return "the configuration has another size or magic";
     if (number(12) != std::min(23007, version())) return "the configuration says version " + std::to_string(number(12));
     if (number(16) != 0) return "the configuration asks for calls that block";
     if (number(40) != INT32_MIN) return "the configuration shares what an abort of one group would end in another";
     if (number(44) != INT32_MIN && version() < 22600) return "padding is not undefined";
     if (number(24) != INT32_MIN && number(24) > number(28))
-        return "minCTAs " + std::to_string(number(24)) + " above maxCTAs " + std::to_string(number(28)) + " for " + text(48) + " over " + text(32);
+        return "minCTAs " + std::to_string(number(24)) + " above maxCTAs " + std::to_string(number(28)) + " for " +
+               text(48) + " over " + text(32);
     return "";
 }
 
@@ -236,7 +253,8 @@ EXPORT int ncclCommInitRankConfig(ncclComm** comm, int size, Id id, int rank, co
 EXPORT int ncclCommSplit(ncclComm* comm, int color, int key, ncclComm** made, const void* config) {
     ENTER(comm);
     const auto refuse = [&](const std::string& why) { return comm->last_error = why, invalid_argument; };
-    if (comm->stage != ncclComm::ready) return comm->last_error = "the communicator is not ready for a split", invalid_usage;
+    if (comm->stage != ncclComm::ready)
+        return comm->last_error = "the communicator is not ready for a split", invalid_usage;
     if (comm->state->running > 0) return comm->last_error = "an operation is outstanding", invalid_usage;
     if (color < -1 || !made) return refuse("no such color");
     if (color >= 0 && !config) return refuse("a split without a configuration");
@@ -271,10 +289,8 @@ EXPORT int ncclCommGetAsyncError(ncclComm* comm, int* error) {
     }
     if (comm->stage == ncclComm::initializing && world.present < world.size) return success;
     if (comm->stage == ncclComm::finalizing && world.finalized < world.size) return success;
-    if (comm->stage == ncclComm::launching)
-        launch(comm);
-    else
-        comm->stage = comm->stage == ncclComm::initializing ? ncclComm::ready : ncclComm::finalized;
+    if (comm->stage == ncclComm::launching) launch(comm);
+    else comm->stage = comm->stage == ncclComm::initializing ? ncclComm::ready : ncclComm::finalized;
     return *error = success;
 }
 
@@ -305,7 +321,8 @@ EXPORT int ncclCommAbort(ncclComm* comm) {
         comm->state->aborted = world.broken = true;
         world.changed.notify_all();
         // A split in progress leaves the new communicator to the caller, who must abort it.
-        if (comm->stage == ncclComm::splitting && comm->color >= 0) *comm->made = make(std::make_shared<World>(), 0, comm->state->device);
+        if (comm->stage == ncclComm::splitting && comm->color >= 0)
+            *comm->made = make(std::make_shared<World>(), 0, comm->state->device);
     }
     fake_cuda_synchronize(comm->state->device);
     unmake(comm);
@@ -314,7 +331,14 @@ EXPORT int ncclCommAbort(ncclComm* comm) {
 
 EXPORT int ncclCommCuDevice(ncclComm* comm, int* device) { return *device = comm->state->device, success; }
 EXPORT const char* ncclGetErrorString(int error) {
-    static const char* names[] = {"no error", "unhandled cuda error", "unhandled system error", "internal error", "invalid argument", "invalid usage", "remote process exited or there was a network error", "in progress"};
+    static const char* names[] = {"no error",
+                                  "unhandled cuda error",
+                                  "unhandled system error",
+                                  "internal error",
+                                  "invalid argument",
+                                  "invalid usage",
+                                  "remote process exited or there was a network error",
+                                  "in progress"};
     return error >= 0 && error < 8 ? names[error] : "unknown result code";
 }
 EXPORT const char* ncclGetLastError(ncclComm* comm) { return comm ? comm->last_error.c_str() : last_error.c_str(); }
@@ -336,14 +360,30 @@ EXPORT int ncclGroupEnd() {
     return result;
 }
 
-EXPORT int ncclAllReduce(const void* s, void* r, size_t n, int type, int op, ncclComm* c, CUstream_st* stream) { return add(c, {Kind::all_reduce, s, r, n, type, op, 0, stream}); }
-EXPORT int ncclReduceScatter(const void* s, void* r, size_t n, int type, int op, ncclComm* c, CUstream_st* stream) { return add(c, {Kind::reduce_scatter, s, r, n, type, op, 0, stream}); }
-EXPORT int ncclReduce(const void* s, void* r, size_t n, int type, int op, int root, ncclComm* c, CUstream_st* stream) { return add(c, {Kind::reduce, s, r, n, type, op, root, stream}); }
-EXPORT int ncclAllGather(const void* s, void* r, size_t n, int type, ncclComm* c, CUstream_st* stream) { return add(c, {Kind::all_gather, s, r, n, type, 0, 0, stream}); }
-EXPORT int ncclAlltoAll(const void* s, void* r, size_t n, int type, ncclComm* c, CUstream_st* stream) { return add(c, {Kind::all_to_all, s, r, n, type, 0, 0, stream}); }
-EXPORT int ncclBroadcast(const void* s, void* r, size_t n, int type, int root, ncclComm* c, CUstream_st* stream) { return add(c, {Kind::broadcast, s, r, n, type, 0, root, stream}); }
-EXPORT int ncclSend(const void* s, size_t n, int type, int peer, ncclComm* c, CUstream_st* stream) { return add(c, {Kind::send, s, nullptr, n, type, 0, peer, stream}); }
-EXPORT int ncclRecv(void* r, size_t n, int type, int peer, ncclComm* c, CUstream_st* stream) { return add(c, {Kind::recv, nullptr, r, n, type, 0, peer, stream}); }
+EXPORT int ncclAllReduce(const void* s, void* r, size_t n, int type, int op, ncclComm* c, CUstream_st* stream) {
+    return add(c, {Kind::all_reduce, s, r, n, type, op, 0, stream});
+}
+EXPORT int ncclReduceScatter(const void* s, void* r, size_t n, int type, int op, ncclComm* c, CUstream_st* stream) {
+    return add(c, {Kind::reduce_scatter, s, r, n, type, op, 0, stream});
+}
+EXPORT int ncclReduce(const void* s, void* r, size_t n, int type, int op, int root, ncclComm* c, CUstream_st* stream) {
+    return add(c, {Kind::reduce, s, r, n, type, op, root, stream});
+}
+EXPORT int ncclAllGather(const void* s, void* r, size_t n, int type, ncclComm* c, CUstream_st* stream) {
+    return add(c, {Kind::all_gather, s, r, n, type, 0, 0, stream});
+}
+EXPORT int ncclAlltoAll(const void* s, void* r, size_t n, int type, ncclComm* c, CUstream_st* stream) {
+    return add(c, {Kind::all_to_all, s, r, n, type, 0, 0, stream});
+}
+EXPORT int ncclBroadcast(const void* s, void* r, size_t n, int type, int root, ncclComm* c, CUstream_st* stream) {
+    return add(c, {Kind::broadcast, s, r, n, type, 0, root, stream});
+}
+EXPORT int ncclSend(const void* s, size_t n, int type, int peer, ncclComm* c, CUstream_st* stream) {
+    return add(c, {Kind::send, s, nullptr, n, type, 0, peer, stream});
+}
+EXPORT int ncclRecv(void* r, size_t n, int type, int peer, ncclComm* c, CUstream_st* stream) {
+    return add(c, {Kind::recv, nullptr, r, n, type, 0, peer, stream});
+}
 
 EXPORT int ncclMemAlloc(void** memory, size_t bytes) {
     uintptr_t address = 0;
@@ -351,12 +391,15 @@ EXPORT int ncclMemAlloc(void** memory, size_t bytes) {
     *memory = reinterpret_cast<void*>(address);
     return success;
 }
-EXPORT int ncclMemFree(void* memory) { return cuMemFree_v2(reinterpret_cast<uintptr_t>(memory)) == 0 ? success : unhandled_cuda_error; }
+EXPORT int ncclMemFree(void* memory) {
+    return cuMemFree_v2(reinterpret_cast<uintptr_t>(memory)) == 0 ? success : unhandled_cuda_error;
+}
 EXPORT int ncclCommRegister(ncclComm* comm, void* memory, size_t bytes, void** handle) {
     ENTER(comm);
     if (const int error = setting("register", 0)) return comm->last_error = "no memory can be registered", error;
     if (comm->stage != ncclComm::ready) return comm->last_error = "the communicator is not ready", invalid_usage;
-    if (!fake_cuda_owns(memory, bytes)) return comm->last_error = "only memory of the device is registered", invalid_argument;
+    if (!fake_cuda_owns(memory, bytes))
+        return comm->last_error = "only memory of the device is registered", invalid_argument;
     *handle = static_cast<char*>(memory) + 1;  // an address that no caller uses by mistake
     comm->registered.emplace(*handle, memory);
     fake_cuda_hold(memory, true);
@@ -364,7 +407,8 @@ EXPORT int ncclCommRegister(ncclComm* comm, void* memory, size_t bytes, void** h
 }
 EXPORT int ncclCommDeregister(ncclComm* comm, void* handle) {
     ENTER(comm);
-    if (comm->stage != ncclComm::ready || comm->state->running > 0) return comm->last_error = "an operation is outstanding", invalid_usage;
+    if (comm->stage != ncclComm::ready || comm->state->running > 0)
+        return comm->last_error = "an operation is outstanding", invalid_usage;
     const auto found = comm->registered.find(handle);
     if (found == comm->registered.end()) return comm->last_error = "this handle is none", invalid_usage;
     fake_cuda_hold(found->second, false);

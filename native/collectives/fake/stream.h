@@ -14,7 +14,7 @@ protected:
 extern "C" {
 // For the fake NCCL: whether the whole range was allocated on a device.
 bool fake_cuda_owns(const void* memory, size_t bytes);
-int fake_cuda_current_device();  // −1: no context is current on this thread
+int fake_cuda_current_device();          // −1: no context is current on this thread
 void fake_cuda_synchronize(int device);  // waits for all of its streams
 
 // For tests. A broken context stays broken on a real device: kernels fail, and memory cannot be freed.

@@ -27,13 +27,15 @@ void compute(Slot& slot, int n) {
             for (int rank = 0; rank < n; rank++) std::memcpy(to(rank), result.data() + rank * bytes, bytes);
             return;
         case Kind::all_gather:
-            for (const void* each : from) result.insert(result.end(), static_cast<const char*>(each), static_cast<const char*>(each) + bytes);
+            for (const void* each : from)
+                result.insert(result.end(), static_cast<const char*>(each), static_cast<const char*>(each) + bytes);
             for (int rank = 0; rank < n; rank++) std::memcpy(to(rank), result.data(), result.size());
             return;
         case Kind::all_to_all:
             for (int rank = 0; rank < n; rank++)
                 for (int other = 0; other < n; other++)
-                    std::memcpy(static_cast<char*>(to(rank)) + other * bytes, static_cast<const char*>(from[other]) + rank * bytes, bytes);
+                    std::memcpy(static_cast<char*>(to(rank)) + other * bytes,
+                                static_cast<const char*>(from[other]) + rank * bytes, bytes);
             return;
         case Kind::broadcast:
             for (int rank = 0; rank < n; rank++) std::memmove(to(rank), from[one.peer], bytes);
@@ -50,7 +52,8 @@ void run(const std::shared_ptr<State>& state, const std::vector<Operation>& oper
     std::vector<std::pair<int, std::shared_ptr<Post>>> sent;
     for (const Operation& operation : operations)
         if (operation.kind == Kind::send) {
-            sent.emplace_back(operation.peer, std::make_shared<Post>(Post{operation.send, operation.count * size_of(operation.type)}));
+            sent.emplace_back(operation.peer,
+                              std::make_shared<Post>(Post{operation.send, operation.count * size_of(operation.type)}));
             world.posts[{state->rank, operation.peer}].push_back(sent.back().second);
         }
     world.changed.notify_all();
@@ -72,7 +75,10 @@ void run(const std::shared_ptr<State>& state, const std::vector<Operation>& oper
     for (const Operation& operation : operations) {
         if (operation.kind != Kind::recv) continue;
         auto& posts = world.posts[{operation.peer, state->rank}];
-        world.changed.wait(lock, [&] { return state->aborted || (!posts.empty() && posts.front()->bytes == operation.count * size_of(operation.type)); });
+        world.changed.wait(lock, [&] {
+            return state->aborted ||
+                   (!posts.empty() && posts.front()->bytes == operation.count * size_of(operation.type));
+        });
         if (state->aborted) break;
         std::memcpy(operation.recv, posts.front()->data, posts.front()->bytes);
         posts.front()->taken = true;

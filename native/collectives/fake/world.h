@@ -21,7 +21,9 @@ struct Operation {
     int type, op, peer;
     CUstream_st* stream;
 
-    bool fits(const Operation& other) const { return kind == other.kind && count == other.count && type == other.type && op == other.op && peer == other.peer; }
+    bool fits(const Operation& other) const {
+        return kind == other.kind && count == other.count && type == other.type && op == other.op && peer == other.peer;
+    }
 };
 
 struct Slot {
@@ -42,7 +44,7 @@ struct World {
     std::vector<bool> joined;
     int present = 0, finalized = 0;
     bool broken = false;
-    std::vector<std::map<int, std::pair<int, int>>> splits;  // of each split, by rank: color and key
+    std::vector<std::map<int, std::pair<int, int>>> splits;             // of each split, by rank: color and key
     std::map<std::pair<size_t, int>, std::shared_ptr<World>> children;  // by split and color
     std::map<uint64_t, Slot> slots;
     std::map<std::pair<int, int>, std::deque<std::shared_ptr<Post>>> posts;
@@ -54,7 +56,7 @@ struct State {
     int rank, device;
     uint64_t sequence = 0;
     std::atomic<int> running = 0;  // launched and not finished
-    bool aborted = false;  // guarded by the world's mutex
+    bool aborted = false;          // guarded by the world's mutex
 };
 
 // Queues on the stream what these operations' kernel does. `first`: the number of the first but sends and receives.

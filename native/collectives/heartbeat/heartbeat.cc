@@ -28,7 +28,9 @@ struct Heartbeat::Body {
     std::thread thread;
 
     // The round trip that is allowed for, before a new connection is made.
-    milliseconds patience() const { return std::max(interval, std::min<milliseconds>(silence / 10, std::chrono::seconds(1))); }
+    milliseconds patience() const {
+        return std::max(interval, std::min<milliseconds>(silence / 10, std::chrono::seconds(1)));
+    }
 
     // Of the thread.
     bool answered = false;
@@ -66,7 +68,8 @@ struct Heartbeat::Body {
         if (fd >= 0) {
             connect(fd, found->ai_addr, found->ai_addrlen);
             bool ready = false;
-            if (wait(fd, POLLOUT, Clock::now() + patience(), ready) && ready && write_line(fd, hello)) send_heartbeats(fd);
+            if (wait(fd, POLLOUT, Clock::now() + patience(), ready) && ready && write_line(fd, hello))
+                send_heartbeats(fd);
             close(fd);
         }
         freeaddrinfo(found);
@@ -105,8 +108,19 @@ struct Heartbeat::Body {
     }
 };
 
-Heartbeat::Heartbeat(std::string host, int port, std::string hello, milliseconds interval, milliseconds silence, std::function<void()> on_silence)
-    : body_(new Body{std::move(host), std::move(hello), port, eventfd(0, EFD_CLOEXEC), interval, silence, std::move(on_silence), {}, {}, {}, {}}) {
+Heartbeat::Heartbeat(std::string host, int port, std::string hello, milliseconds interval, milliseconds silence,
+                     std::function<void()> on_silence)
+    : body_(new Body{std::move(host),
+                     std::move(hello),
+                     port,
+                     eventfd(0, EFD_CLOEXEC),
+                     interval,
+                     silence,
+                     std::move(on_silence),
+                     {},
+                     {},
+                     {},
+                     {}}) {
     if (body_->stop < 0) throw std::runtime_error("no file descriptor is left for the heartbeat");
     try {
         body_->thread = std::thread([body = body_.get()] { body->run(); });

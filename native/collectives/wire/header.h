@@ -20,7 +20,7 @@ namespace terse::collectives {
 // The sizes of the wire. bytes.ts repeats them where no addon need be, and a test compares.
 constexpr size_t segment_bytes = 1 << 20;
 constexpr size_t inline_bytes = 8192;
-constexpr size_t small_sum_bytes = 1 << 16;                                  // the most that a rank sends in a direct sum
+constexpr size_t small_sum_bytes = 1 << 16;  // the most that a rank sends in a direct sum
 constexpr size_t least_ring_segment = 1 << 16, most_ring_segment = 1 << 18;  // where a send does not wait for room
 
 struct Header {
@@ -39,7 +39,8 @@ struct Message {
     DType dtype;
     Reduction reduction;
     uint32_t sequence;
-    uint32_t agreement;  // one number for all else that must be equal: a hash of the parts' lengths, the root, or the round
+    uint32_t agreement;  // one number for all else that must be equal: a hash of the parts' lengths, the root, or the
+                         // round
     uint64_t count;
     uint64_t bytes;
     uint8_t note = 0;        // travels in the header and is not compared

@@ -5,7 +5,8 @@
 
 namespace terse::collectives {
 
-Outgoing::Outgoing(Wire& wire, int peer, const Message& message, bool header_last) : wire_(wire), peer_(peer), header_last_(header_last), bytes_(message.bytes) {
+Outgoing::Outgoing(Wire& wire, int peer, const Message& message, bool header_last)
+    : wire_(wire), peer_(peer), header_last_(header_last), bytes_(message.bytes) {
     const Header header = header_of(message);
     inlined_ = is_inline(header);
     frame_.reserve(sizeof header + (inlined_ ? bytes_ : 0));
@@ -16,7 +17,9 @@ Outgoing::Outgoing(Wire& wire, int peer, const Message& message, bool header_las
     if (bytes_ == 0 || (!inlined_ && !header_last_)) send_frame();
 }
 
-void Outgoing::send_frame() { posted_.push_back(wire_.engine.send(peer_, wire_.header_slot_, frame_.data(), frame_.size())); }
+void Outgoing::send_frame() {
+    posted_.push_back(wire_.engine.send(peer_, wire_.header_slot_, frame_.data(), frame_.size()));
+}
 
 void Outgoing::push(const void* data, size_t bytes) {
     if (bytes == 0) return;
@@ -28,7 +31,8 @@ void Outgoing::push(const void* data, size_t bytes) {
         return;
     }
     for (size_t at = 0; at < bytes; at += segment_bytes)
-        posted_.push_back(wire_.engine.send(peer_, wire_.payload_slot_, from + at, std::min(segment_bytes, bytes - at)));
+        posted_.push_back(
+            wire_.engine.send(peer_, wire_.payload_slot_, from + at, std::min(segment_bytes, bytes - at)));
     pushed_ += bytes;
     if (header_last_ && pushed_ == bytes_) send_frame();
 }
@@ -48,7 +52,13 @@ Incoming::Incoming(Wire& wire, int peer, const Message& expected) : wire_(&wire)
 }
 
 Incoming::Incoming(Incoming&& other) noexcept
-    : wire_(other.wire_), peer_(other.peer_), inlined_(other.inlined_), note_(other.note_), taken_(other.taken_), posted_(std::move(other.posted_)), waited_(other.waited_) {
+    : wire_(other.wire_),
+      peer_(other.peer_),
+      inlined_(other.inlined_),
+      note_(other.note_),
+      taken_(other.taken_),
+      posted_(std::move(other.posted_)),
+      waited_(other.waited_) {
     other.wire_ = nullptr;
 }
 
@@ -69,7 +79,8 @@ void Incoming::post(void* data, size_t bytes) {
         return;
     }
     for (size_t at = 0; at < bytes; at += segment_bytes)
-        posted_.push_back(wire_->engine.recv(peer_, wire_->payload_slot_, into + at, std::min(segment_bytes, bytes - at)));
+        posted_.push_back(
+            wire_->engine.recv(peer_, wire_->payload_slot_, into + at, std::min(segment_bytes, bytes - at)));
 }
 
 void Incoming::next() {

@@ -8,13 +8,20 @@
 namespace terse::collectives {
 
 Wire::Wire(Engine& engine, Counters& counters, uint32_t channel)
-    : engine(engine), rank(engine.rank), size(engine.size), counters_(counters), header_slot_(2 * channel), payload_slot_(2 * channel + 1), frames_(engine.size) {}
+    : engine(engine),
+      rank(engine.rank),
+      size(engine.size),
+      counters_(counters),
+      header_slot_(2 * channel),
+      payload_slot_(2 * channel + 1),
+      frames_(engine.size) {}
 
 void Wire::post_header_receive(int peer) {
     Frame& frame = frames_[peer];
     if (frame.transfer) return;
     frame.memory.resize(sizeof(Header) + inline_bytes);
-    std::memset(frame.memory.data(), 0, sizeof(Header));  // a message shorter than a header must not leave parts of the last one
+    std::memset(frame.memory.data(), 0, sizeof(Header));  // a message shorter than a header must not leave parts of the
+                                                          // last one
     frame.transfer = engine.recv(peer, header_slot_, frame.memory.data(), frame.memory.size());
 }
 

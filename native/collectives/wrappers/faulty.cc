@@ -20,12 +20,15 @@ public:
     std::unique_ptr<Transfer> send(int peer, uint32_t slot, const void* data, size_t bytes) override {
         const uint32_t number = is_point_to_point(slot) ? 0 : collective_;
         const bool lost = std::ranges::any_of(faults_, [&](const Fault& fault) {
-            return fault.kind == Fault::Kind::loss && (fault.at == 0 || fault.at == number) && (fault.to < 0 || fault.to == peer);
+            return fault.kind == Fault::Kind::loss && (fault.at == 0 || fault.at == number) &&
+                   (fault.to < 0 || fault.to == peer);
         });
         if (lost) return std::make_unique<LostTransfer>();
         return engine_->send(peer, slot, data, bytes);
     }
-    std::unique_ptr<Transfer> recv(int peer, uint32_t slot, void* data, size_t room) override { return engine_->recv(peer, slot, data, room); }
+    std::unique_ptr<Transfer> recv(int peer, uint32_t slot, void* data, size_t room) override {
+        return engine_->recv(peer, slot, data, room);
+    }
 
     void abort() noexcept override {
         {
@@ -45,7 +48,8 @@ public:
             if (fault.at != 0 && fault.at != collective) continue;
             if (fault.kind == Fault::Kind::delay) {
                 std::unique_lock lock(mutex_);
-                changed_.wait_for(lock, std::chrono::duration<double, std::milli>(fault.delay_ms), [&] { return aborted_; });
+                changed_.wait_for(lock, std::chrono::duration<double, std::milli>(fault.delay_ms),
+                                  [&] { return aborted_; });
             }
             if (fault.kind == Fault::Kind::death) throw Failure(Reason::lost, rank, "fault injection ended this rank");
         }

@@ -17,7 +17,8 @@ Link::Link(double bits_per_second, double latency_seconds)
       latency_(std::chrono::nanoseconds(static_cast<int64_t>(std::ceil(latency_seconds * 1e9)))) {}
 
 Clock::duration Link::time_of(size_t bytes) const {
-    return std::chrono::nanoseconds(static_cast<int64_t>(std::ceil(static_cast<double>(bytes) * nanoseconds_per_byte_)));
+    return std::chrono::nanoseconds(
+        static_cast<int64_t>(std::ceil(static_cast<double>(bytes) * nanoseconds_per_byte_)));
 }
 
 Clock::time_point Link::send(size_t bytes) {
@@ -58,7 +59,10 @@ struct Departure {
 class Paced final : public Engine {
 public:
     Paced(std::unique_ptr<Engine> engine, std::shared_ptr<Link> link)
-        : Engine(engine->rank, engine->size), engine_(std::move(engine)), link_(std::move(link)), thread_([this] { run(); }) {}
+        : Engine(engine->rank, engine->size),
+          engine_(std::move(engine)),
+          link_(std::move(link)),
+          thread_([this] { run(); }) {}
     ~Paced() override { stop(); }
 
     bool connect(Clock::time_point deadline) override { return engine_->connect(deadline); }
@@ -100,7 +104,8 @@ private:
     // Passes departures to the engine below when they are due.
     void run() {
         pthread_setname_np(pthread_self(), "terse-link");
-        prctl(PR_SET_TIMERSLACK, 1);  // nanoseconds; the default of 50 000 is half the time of a small message at 1 Gbit/s
+        prctl(PR_SET_TIMERSLACK, 1);  // nanoseconds; the default of 50 000 is half the time of a small message at 1
+                                      // Gbit/s
         std::unique_lock lock(mutex_);
         while (!ending_) {
             if (queue_.empty()) {
@@ -129,7 +134,7 @@ private:
     const std::unique_ptr<Engine> engine_;
     const std::shared_ptr<Link> link_;
     std::mutex mutex_;
-    std::condition_variable due_, changed_;  // for this engine's thread; for waiting transfers
+    std::condition_variable due_, changed_;         // for this engine's thread; for waiting transfers
     std::deque<std::shared_ptr<Departure>> queue_;  // by the time when they are due
     bool aborted_ = false, ending_ = false;
     std::thread thread_;  // last: it uses all of the above
@@ -152,7 +157,10 @@ public:
             std::unique_lock lock(paced_.mutex_);
             const auto over = [&] { return departure_->state == Departure::gone || paced_.aborted_; };
             if (!paced_.changed_.wait_until(lock, deadline, over))
-                throw Failure(Reason::timeout, departure_->peer, "the emulated link did not carry the message to rank " + std::to_string(departure_->peer) + " in time; raise timeoutSeconds or the link's rate");
+                throw Failure(Reason::timeout, departure_->peer,
+                              "the emulated link did not carry the message to rank " +
+                                  std::to_string(departure_->peer) +
+                                  " in time; raise timeoutSeconds or the link's rate");
             if (departure_->state != Departure::gone) throw Failure(Reason::aborted, -1, "aborted");
         }
         if (departure_->refused) std::rethrow_exception(departure_->refused);
@@ -166,7 +174,8 @@ private:
 
 class PacedReceive final : public Transfer {
 public:
-    PacedReceive(Paced& paced, std::unique_ptr<Transfer> transfer, size_t bytes) : paced_(paced), transfer_(std::move(transfer)), bytes_(bytes) {}
+    PacedReceive(Paced& paced, std::unique_ptr<Transfer> transfer, size_t bytes)
+        : paced_(paced), transfer_(std::move(transfer)), bytes_(bytes) {}
 
     void wait(Clock::time_point deadline) override {
         transfer_->wait(deadline);

@@ -25,10 +25,18 @@ struct dim3 {
     unsigned x, y, z;
     constexpr dim3(unsigned x = 1, unsigned y = 1, unsigned z = 1) : x(x), y(y), z(z) {}
 };
-struct alignas(8) uint2 { unsigned x, y; };
-struct alignas(16) uint4 { unsigned x, y, z, w; };
-struct alignas(8) float2 { float x, y; };
-struct alignas(16) float4 { float x, y, z, w; };
+struct alignas(8) uint2 {
+    unsigned x, y;
+};
+struct alignas(16) uint4 {
+    unsigned x, y, z, w;
+};
+struct alignas(8) float2 {
+    float x, y;
+};
+struct alignas(16) float4 {
+    float x, y, z, w;
+};
 inline uint2 make_uint2(unsigned x, unsigned y) { return {x, y}; }
 inline uint4 make_uint4(unsigned x, unsigned y, unsigned z, unsigned w) { return {x, y, z, w}; }
 inline float4 make_float4(float x, float y, float z, float w) { return {x, y, z, w}; }
@@ -119,38 +127,62 @@ T exchanged(T *at, T with) {
     return before;
 }
 template <class T>
-T atomicMin(T *at, T value) { return exchanged(at, *at < value ? *at : value); }
+T atomicMin(T *at, T value) {
+    return exchanged(at, *at < value ? *at : value);
+}
 template <class T>
-T atomicMax(T *at, T value) { return exchanged(at, *at > value ? *at : value); }
+T atomicMax(T *at, T value) {
+    return exchanged(at, *at > value ? *at : value);
+}
 template <class T>
-T atomicAdd(T *at, T value) { return exchanged(at, (T)(*at + value)); }
+T atomicAdd(T *at, T value) {
+    return exchanged(at, (T)(*at + value));
+}
 template <class T>
-T atomicOr(T *at, T value) { return exchanged(at, (T)(*at | value)); }
+T atomicOr(T *at, T value) {
+    return exchanged(at, (T)(*at | value));
+}
 
 inline unsigned __float_as_uint(float x) { return emulator::from_bits<unsigned>(emulator::to_bits(x)); }
 inline float __uint_as_float(unsigned x) { return emulator::from_bits<float>(emulator::to_bits(x)); }
 inline unsigned __umulhi(unsigned a, unsigned b) { return (unsigned)((uint64_t)a * b >> 32); }
 inline int __double2loint(double x) { return (int)(unsigned)emulator::to_bits(x); }
-inline double __hiloint2double(int high, int low) { return emulator::from_bits<double>((uint64_t)(unsigned)high << 32 | (unsigned)low); }
+inline double __hiloint2double(int high, int low) {
+    return emulator::from_bits<double>((uint64_t)(unsigned)high << 32 | (unsigned)low);
+}
 inline int __ffs(int x) { return __builtin_ffs(x); }
 inline int __popc(unsigned x) { return __builtin_popcount(x); }
 inline int __clz(int x) { return x ? __builtin_clz((unsigned)x) : 32; }
 
-enum cudaError_t { cudaSuccess = 0, cudaErrorInvalidValue = 1, cudaErrorMemoryAllocation = 2, cudaErrorInvalidConfiguration = 9, cudaErrorInvalidDevice = 101 };
+enum cudaError_t {
+    cudaSuccess = 0,
+    cudaErrorInvalidValue = 1,
+    cudaErrorMemoryAllocation = 2,
+    cudaErrorInvalidConfiguration = 9,
+    cudaErrorInvalidDevice = 101
+};
 enum cudaMemcpyKind { cudaMemcpyHostToDevice = 1, cudaMemcpyDeviceToHost = 2, cudaMemcpyDeviceToDevice = 3 };
 typedef struct emulated_stream *cudaStream_t;
-struct cudaFuncAttributes { int numRegs; };
+struct cudaFuncAttributes {
+    int numRegs;
+};
 struct cudaLaunchConfig_t {
     dim3 gridDim, blockDim;
     size_t dynamicSmemBytes;
     cudaStream_t stream;
 };
 
-inline const char *cudaGetErrorString(cudaError_t error) { return error == cudaSuccess ? "no error" : "an emulated error"; }
+inline const char *cudaGetErrorString(cudaError_t error) {
+    return error == cudaSuccess ? "no error" : "an emulated error";
+}
 inline cudaError_t cudaGetLastError() { return cudaSuccess; }
-inline cudaError_t cudaMalloc(void **to, size_t bytes) { return (*to = std::malloc(bytes ? bytes : 1)) ? cudaSuccess : cudaErrorMemoryAllocation; }
+inline cudaError_t cudaMalloc(void **to, size_t bytes) {
+    return (*to = std::malloc(bytes ? bytes : 1)) ? cudaSuccess : cudaErrorMemoryAllocation;
+}
 template <class T>
-cudaError_t cudaMalloc(T **to, size_t bytes) { return cudaMalloc((void **)to, bytes); }
+cudaError_t cudaMalloc(T **to, size_t bytes) {
+    return cudaMalloc((void **)to, bytes);
+}
 inline cudaError_t cudaMallocHost(void **to, size_t bytes) { return cudaMalloc(to, bytes); }
 inline cudaError_t cudaFreeHost(void *p) { return std::free(p), cudaSuccess; }
 inline cudaError_t cudaFree(void *p) { return std::free(p), cudaSuccess; }
@@ -158,7 +190,9 @@ inline cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, cud
     if (bytes) std::memcpy(to, from, bytes);
     return cudaSuccess;
 }
-inline cudaError_t cudaMemcpy(void *to, const void *from, size_t bytes, cudaMemcpyKind kind) { return cudaMemcpyAsync(to, from, bytes, kind, nullptr); }
+inline cudaError_t cudaMemcpy(void *to, const void *from, size_t bytes, cudaMemcpyKind kind) {
+    return cudaMemcpyAsync(to, from, bytes, kind, nullptr);
+}
 inline cudaError_t cudaMemsetAsync(void *to, int byte, size_t bytes, cudaStream_t) {
     if (bytes) std::memset(to, byte, bytes);
     return cudaSuccess;
@@ -168,13 +202,18 @@ inline cudaError_t cudaStreamCreate(cudaStream_t *stream) { return *stream = nul
 inline cudaError_t cudaStreamSynchronize(cudaStream_t) { return cudaSuccess; }
 inline cudaError_t cudaSetDevice(int device) { return device == 0 ? cudaSuccess : cudaErrorInvalidDevice; }
 template <class Kernel>
-cudaError_t cudaFuncGetAttributes(cudaFuncAttributes *attributes, Kernel) { return *attributes = {}, cudaSuccess; }
+cudaError_t cudaFuncGetAttributes(cudaFuncAttributes *attributes, Kernel) {
+    return *attributes = {}, cudaSuccess;
+}
 
 template <class... Parameters, class... Arguments>
-cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t *config, void (*kernel)(Parameters...), Arguments &&...arguments) {
+cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t *config, void (*kernel)(Parameters...),
+                               Arguments &&...arguments) {
     const dim3 grid = config->gridDim, block = config->blockDim;
     const size_t threads = (size_t)block.x * block.y * block.z;
-    if (!grid.x || !grid.y || !grid.z || grid.x > 0x7fffffffu || grid.y > 65535 || grid.z > 65535 || !threads || threads > 1024) return cudaErrorInvalidConfiguration;
+    if (!grid.x || !grid.y || !grid.z || grid.x > 0x7fffffffu || grid.y > 65535 || grid.z > 65535 || !threads ||
+        threads > 1024)
+        return cudaErrorInvalidConfiguration;
     static_assert((sizeof(Parameters) + ... + 0) <= 32764, "a kernel takes at most 32764 bytes of arguments");
     emulator::run(grid, block, [&] { kernel(static_cast<Parameters>(arguments)...); });
     return cudaSuccess;

@@ -7,15 +7,16 @@
 #include "cuda_runtime.h"
 #include "stack.h"
 
-// The address sanitizer is not told of each change of fibers, which would take a quarter of the time: it needs to know only
-// for stacks of its own, on which locals outlive their function.
+// The address sanitizer is not told of each change of fibers, which would take a quarter of the time: it needs to know
+// only for stacks of its own, on which locals outlive their function.
 extern "C" const char *__asan_default_options() { return "detect_stack_use_after_return=0"; }
 
 dim3 threadIdx, blockIdx, blockDim, gridDim;
 
 namespace emulator {
 namespace {
-constexpr size_t STACK = (256 << 10) + 17 * 64;  // no power of two: the ends of all stacks would share a few sets of the cache
+constexpr size_t STACK = (256 << 10) + 17 * 64;  // no power of two: the ends of all stacks would share a few sets of
+                                                 // the cache
 constexpr unsigned MOST_THREADS = 1024;
 
 struct fiber {
@@ -101,7 +102,8 @@ const uint64_t *gather(unsigned mask, collective kind, uint64_t value) {
     for (unsigned l = 0; l < 32; l++) {
         if (!(mask >> l & 1) || first + l == current) continue;
         const fiber &other = fibers[first + l];
-        if (first + l >= threads || other.state == fiber::ENDED) fail("the mask of a collective names a lane that has ended");
+        if (first + l >= threads || other.state == fiber::ENDED)
+            fail("the mask of a collective names a lane that has ended");
         if (other.state == fiber::READY) {  // and will come, or be found to have gone elsewhere by who comes last
             wait();
             return result;
@@ -133,7 +135,9 @@ void sync_threads() {
 }
 
 void run(const dim3 &grid, const dim3 &block, const std::function<void()> &work) {
-    if (!stacks) stacks = (char *)mmap(nullptr, MOST_THREADS * STACK, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (!stacks)
+        stacks = (char *)mmap(nullptr, MOST_THREADS * STACK, PROT_READ | PROT_WRITE,
+                              MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (stacks == MAP_FAILED) fail("no memory for the stacks of a block");
     kernel = &work;
     gridDim = grid, blockDim = block;
@@ -141,7 +145,8 @@ void run(const dim3 &grid, const dim3 &block, const std::function<void()> &work)
     for (size_t b = 0; b < order.size(); b++) order[b] = b;
     for (size_t b = 0; b < order.size(); b++) {
         std::swap(order[b], order[b + random_below(order.size() - b)]);
-        blockIdx = dim3((unsigned)(order[b] % grid.x), (unsigned)(order[b] / grid.x % grid.y), (unsigned)(order[b] / grid.x / grid.y));
+        blockIdx = dim3((unsigned)(order[b] % grid.x), (unsigned)(order[b] / grid.x % grid.y),
+                        (unsigned)(order[b] / grid.x / grid.y));
         run_block(block);
     }
 }

@@ -40,11 +40,11 @@ TERSE_API const char *terse_codecs_cuda_error(void);
 typedef struct terse_codec_cuda {
     const terse_codec *definition;  // its scalar implementation: name, what it takes, how long its wires are
     size_t (*workspace_bytes)(size_t n, const terse_codec_options *options);  // NULL: it needs none
-    terse_codec_status (*encode)(uint8_t *wire, const float *x, size_t n, const terse_codec_options *options, void *workspace,
-                                 uint64_t *bad, void *stream);
+    terse_codec_status (*encode)(uint8_t *wire, const float *x, size_t n, const terse_codec_options *options,
+                                 void *workspace, uint64_t *bad, void *stream);
     // Does nothing if *bad is not TERSE_CODEC_CUDA_GOOD when the kernel starts.
-    terse_codec_status (*decode_add)(float *sum, const uint8_t *wire, size_t n, const terse_codec_options *options, void *workspace,
-                                     uint64_t *bad, void *stream);
+    terse_codec_status (*decode_add)(float *sum, const uint8_t *wire, size_t n, const terse_codec_options *options,
+                                     void *workspace, uint64_t *bad, void *stream);
 } terse_codec_cuda;
 
 // *codec is set only on TERSE_CODEC_OK; TERSE_CODEC_UNKNOWN where no codec with kernels has this name.
@@ -54,53 +54,67 @@ TERSE_API terse_codec_status terse_codec_cuda_find(const terse_codec_cuda **code
 TERSE_API const terse_codec_cuda *terse_codec_cuda_at(size_t i);
 
 // *bytes = the bytes that n floats take on the wire.
-TERSE_API terse_codec_status terse_codec_cuda_wire_bytes(const terse_codec_cuda *codec, size_t n, const terse_codec_options *options, size_t *bytes);
+TERSE_API terse_codec_status terse_codec_cuda_wire_bytes(const terse_codec_cuda *codec, size_t n,
+                                                         const terse_codec_options *options, size_t *bytes);
 
 // *bytes = the device memory, a multiple of 8 from an address that is one, that encode, encode_with_feedback and
 // decode_add work in.
-TERSE_API terse_codec_status terse_codec_cuda_workspace_bytes(const terse_codec_cuda *codec, size_t n, const terse_codec_options *options, size_t *bytes);
+TERSE_API terse_codec_status terse_codec_cuda_workspace_bytes(const terse_codec_cuda *codec, size_t n,
+                                                              const terse_codec_options *options, size_t *bytes);
 
 // Writes x to the wire. When the stream has finished, *bad is TERSE_CODEC_CUDA_GOOD, or the index of the first refused
 // element (x[*bad] is not finite, or does not fit) and the wire is undefined. With any status but TERSE_CODEC_OK
 // nothing was enqueued; after TERSE_CODEC_UNAVAILABLE, an error of CUDA, a part may have been.
-TERSE_API terse_codec_status terse_codec_cuda_encode(const terse_codec_cuda *codec, uint8_t *wire, size_t wire_bytes, const float *x,
-                                                     size_t n, const terse_codec_options *options, void *workspace,
-                                                     size_t workspace_bytes, uint64_t *bad, void *stream);
+TERSE_API terse_codec_status terse_codec_cuda_encode(const terse_codec_cuda *codec, uint8_t *wire, size_t wire_bytes,
+                                                     const float *x, size_t n, const terse_codec_options *options,
+                                                     void *workspace, size_t workspace_bytes, uint64_t *bad,
+                                                     void *stream);
 
 // Error feedback: error += x, wire = encode(error), error -= decode(wire). *bad as in encode. If an element is refused,
 // error keeps its old values, up to the rounding of an addition and a subtraction if error[*bad] + x[*bad] is finite.
 // Elements of x that are not finite are reported first, then sums that are not finite, then sums that do not fit.
-TERSE_API terse_codec_status terse_codec_cuda_encode_with_feedback(const terse_codec_cuda *codec, uint8_t *wire, size_t wire_bytes,
-                                                                   const float *x, float *error, size_t n, const terse_codec_options *options,
-                                                                   void *workspace, size_t workspace_bytes, uint64_t *bad, void *stream);
+TERSE_API terse_codec_status terse_codec_cuda_encode_with_feedback(const terse_codec_cuda *codec, uint8_t *wire,
+                                                                   size_t wire_bytes, const float *x, float *error,
+                                                                   size_t n, const terse_codec_options *options,
+                                                                   void *workspace, size_t workspace_bytes,
+                                                                   uint64_t *bad, void *stream);
 
 // sum += scale * decode(wire). When the stream has finished, *bad is TERSE_CODEC_CUDA_GOOD; any other value: the wire
 // was bad (TERSE_CODEC_BAD_WIRE), and sum keeps its old values.
-TERSE_API terse_codec_status terse_codec_cuda_decode_add(const terse_codec_cuda *codec, float *sum, size_t n, const uint8_t *wire,
-                                                         size_t wire_bytes, const terse_codec_options *options, void *workspace,
+TERSE_API terse_codec_status terse_codec_cuda_decode_add(const terse_codec_cuda *codec, float *sum, size_t n,
+                                                         const uint8_t *wire, size_t wire_bytes,
+                                                         const terse_codec_options *options, void *workspace,
                                                          size_t workspace_bytes, uint64_t *bad, void *stream);
 
 // Majority votes over packed signs, as in terse_vote: absent ranks are NULL, a result may be one of the votes.
-TERSE_API terse_codec_status terse_vote_cuda_majority(uint8_t *out, const uint8_t *const *votes, size_t ranks, size_t n, terse_zero tie, void *stream);
-TERSE_API terse_codec_status terse_vote_cuda_majority_or_zero(uint8_t *plus, uint8_t *nonzero, const uint8_t *const *votes, size_t ranks, size_t n, void *stream);
-TERSE_API terse_codec_status terse_vote_cuda_tally(uint8_t *const *planes, const uint8_t *const *votes, size_t ranks, size_t n, void *stream);
+TERSE_API terse_codec_status terse_vote_cuda_majority(uint8_t *out, const uint8_t *const *votes, size_t ranks, size_t n,
+                                                      terse_zero tie, void *stream);
+TERSE_API terse_codec_status terse_vote_cuda_majority_or_zero(uint8_t *plus, uint8_t *nonzero,
+                                                              const uint8_t *const *votes, size_t ranks, size_t n,
+                                                              void *stream);
+TERSE_API terse_codec_status terse_vote_cuda_tally(uint8_t *const *planes, const uint8_t *const *votes, size_t ranks,
+                                                   size_t n, void *stream);
 
 // For wires and masks in host memory. x, error and to are memory of the CUDA device of this number. These calls run in
-// its default stream and wait for it. One of them runs at a time, in memory of the device that is kept for the next one.
+// its default stream and wait for it. One of them runs at a time, in memory of the device that is kept for the next
+// one.
 
 // As terse_codec_cuda_encode, or with error as terse_codec_cuda_encode_with_feedback. TERSE_CODEC_NOT_FINITE, and *bad,
 // where an element is refused.
-TERSE_API terse_codec_status terse_codec_cuda_encode_to_host(const terse_codec_cuda *codec, int device, uint8_t *wire, size_t wire_bytes,
-                                                             const float *x, float *error, size_t n, const terse_codec_options *options, size_t *bad);
+TERSE_API terse_codec_status terse_codec_cuda_encode_to_host(const terse_codec_cuda *codec, int device, uint8_t *wire,
+                                                             size_t wire_bytes, const float *x, float *error, size_t n,
+                                                             const terse_codec_options *options, size_t *bad);
 
 // As terse_codec_scales; TERSE_CODEC_NOT_FINITE, and *bad, where an element is refused.
-TERSE_API terse_codec_status terse_codec_cuda_scales_to_host(const terse_codec_cuda *codec, int device, float *scales, size_t count, const float *x,
-                                                             size_t n, const terse_codec_options *options, size_t *bad);
+TERSE_API terse_codec_status terse_codec_cuda_scales_to_host(const terse_codec_cuda *codec, int device, float *scales,
+                                                             size_t count, const float *x, size_t n,
+                                                             const terse_codec_options *options, size_t *bad);
 
-// to = scale * decode(wire), or with `adds` to += it. After TERSE_CODEC_BAD_WIRE `to` is undefined, or with `adds` as it
-// was.
-TERSE_API terse_codec_status terse_codec_cuda_decode_from_host(const terse_codec_cuda *codec, int device, float *to, size_t n, const uint8_t *wire,
-                                                               size_t wire_bytes, const terse_codec_options *options, int adds);
+// to = scale * decode(wire), or with `adds` to += it. After TERSE_CODEC_BAD_WIRE `to` is undefined, or with `adds` as
+// it was.
+TERSE_API terse_codec_status terse_codec_cuda_decode_from_host(const terse_codec_cuda *codec, int device, float *to,
+                                                               size_t n, const uint8_t *wire, size_t wire_bytes,
+                                                               const terse_codec_options *options, int adds);
 
 // *value = *x
 TERSE_API terse_codec_status terse_cuda_float_at(int device, const float *x, float *value);

@@ -5,8 +5,8 @@
 #include <string.h>
 
 // Written here, because programs link the codecs without libm. The product is exact in double. Its sum with c is
-// rounded to odd there, so that rounding it to float gives what one rounding would have given (Boldo and Melquiond 2008,
-// "Emulation of FMA and correctly rounded sums: proved algorithms using rounding to odd").
+// rounded to odd there, so that rounding it to float gives what one rounding would have given (Boldo and Melquiond
+// 2008, "Emulation of FMA and correctly rounded sums: proved algorithms using rounding to odd").
 static inline float terse_fma(float a, float b, float c) {
 #if defined(__FMA__) || defined(__ARM_FEATURE_FMA)
     return __builtin_fmaf(a, b, c);  // an instruction

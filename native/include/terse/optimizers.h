@@ -44,7 +44,8 @@ typedef enum terse_lion_zero { TERSE_LION_MINUS = 0, TERSE_LION_PLUS = 1, TERSE_
 typedef struct terse_lion_options {
     double lr, beta1, beta2, weight_decay;
     terse_lion_zero zero;
-    float gradient_scale;  // multiplies every g first, rounded to fp32, so that clipping needs no pass of its own; 1: no clipping
+    float gradient_scale;  // multiplies every g first, rounded to fp32, so that clipping needs no pass of its own; 1:
+                           // no clipping
 } terse_lion_options;
 
 enum { TERSE_TALLY_MAX_RANKS = 1024 };
@@ -72,13 +73,17 @@ typedef struct terse_lion {
 
     // c = number of plus votes of `ranks`; planes[k] = bit k of c, with as many planes as ranks has bits
     // theta = theta keep + ((2 c - ranks) / ranks) scale
-    terse_optimizer_status (*apply_tally)(float *theta, const uint8_t *const *planes, size_t ranks, size_t n, float keep, float scale);
+    terse_optimizer_status (*apply_tally)(float *theta, const uint8_t *const *planes, size_t ranks, size_t n,
+                                          float keep, float scale);
 } terse_lion;
 
 // The same functions of `lion`, on threads. Their results do not depend on the number of threads.
-TERSE_OPTIMIZERS_API size_t terse_lion_vote(const terse_lion *lion, uint8_t *wire, float *m, const float *g, size_t n, const terse_lion_options *options);
-TERSE_OPTIMIZERS_API void terse_lion_mix(const terse_lion *lion, float *c, float *m, const float *g, size_t n, const terse_lion_options *options);
-TERSE_OPTIMIZERS_API void terse_lion_apply_signs(const terse_lion *lion, float *theta, const uint8_t *wire, size_t n, float keep, float scale);
+TERSE_OPTIMIZERS_API size_t terse_lion_vote(const terse_lion *lion, uint8_t *wire, float *m, const float *g, size_t n,
+                                            const terse_lion_options *options);
+TERSE_OPTIMIZERS_API void terse_lion_mix(const terse_lion *lion, float *c, float *m, const float *g, size_t n,
+                                         const terse_lion_options *options);
+TERSE_OPTIMIZERS_API void terse_lion_apply_signs(const terse_lion *lion, float *theta, const uint8_t *wire, size_t n,
+                                                 float keep, float scale);
 
 typedef struct terse_adamw_options {
     double lr, beta1, beta2, eps, weight_decay;
@@ -146,18 +151,23 @@ typedef struct terse_moments {
 
     // sums = the sums of theta^2 and of u^2 in fp64: partial sum j adds the elements i with i mod 16 = j, and a tree
     // adds these
-    void (*squares)(const float *theta, const float *m, const float *v, size_t n, const terse_adam_update *update, double sums[2]);
+    void (*squares)(const float *theta, const float *m, const float *v, size_t n, const terse_adam_update *update,
+                    double sums[2]);
 
     // accumulate, and squares of the new m and v
-    size_t (*accumulate_and_squares)(const float *theta, float *m, float *v, const float *g, size_t n, const terse_moments_options *options, const terse_adam_update *update, double sums[2]);
+    size_t (*accumulate_and_squares)(const float *theta, float *m, float *v, const float *g, size_t n,
+                                     const terse_moments_options *options, const terse_adam_update *update,
+                                     double sums[2]);
 
     // theta = theta - rate u. With a packed momentum m = that first.
-    void (*apply)(float *theta, float *m, const float *v, size_t n, const terse_adam_update *update, float rate, const terse_packed_momentum *packed);
+    void (*apply)(float *theta, float *m, const float *v, size_t n, const terse_adam_update *update, float rate,
+                  const terse_packed_momentum *packed);
 
     // g = (m - beta1 last) / (1 - beta1);  fresh = beta2 fresh + ((1 - beta2) g) g
     // With a packed momentum m is the last one, and becomes the packed one. Returns the largest
     // (frozen + eps) / (fresh + eps), or with `root` (sqrt(frozen) + eps) / (sqrt(fresh) + eps); 0 for n = 0.
-    float (*refresh)(float *fresh, const float *frozen, float *m, const float *last, size_t n, const terse_refresh_options *options, const terse_packed_momentum *packed);
+    float (*refresh)(float *fresh, const float *frozen, float *m, const float *last, size_t n,
+                     const terse_refresh_options *options, const terse_packed_momentum *packed);
 } terse_moments;
 
 // Products of factors of rank r, for Dion, and the columns of its factors. Matrices are row by row.
@@ -195,7 +205,8 @@ enum { TERSE_REDUCTION_CHUNK = 1 << 16 };
 double terse_sum_of_squares(const terse_reductions *reductions, const float *x, size_t n);
 
 // difference = a - b; returns its sum of squares, in the same pass. Past the caches where they cannot hold it.
-double terse_difference(const terse_reductions *reductions, float *difference, const float *a, const float *b, size_t n);
+double terse_difference(const terse_reductions *reductions, float *difference, const float *a, const float *b,
+                        size_t n);
 
 // A 64-bit hash of the bits of x and their order, the same on every machine. Ranks compare their parameters by it.
 uint64_t terse_fingerprint(const float *x, size_t n);

@@ -43,7 +43,9 @@ static inline void STORE_INT8(uint8_t *to, ints x) {
     _mm_storel_epi64((__m128i *)to, _mm_packs_epi16(words, words));
 }
 #define LOAD_UINT16(from) ((ints)_mm256_cvtepu16_epi32(_mm_loadu_si128((const __m128i *)(from))))
-#define STORE_UINT16(to, x) _mm_storeu_si128((__m128i *)(to), _mm_packus_epi32(_mm256_castsi256_si128((__m256i)(x)), _mm256_extracti128_si256((__m256i)(x), 1)))
+#define STORE_UINT16(to, x)                                                                  \
+    _mm_storeu_si128((__m128i *)(to), _mm_packus_epi32(_mm256_castsi256_si128((__m256i)(x)), \
+                                                       _mm256_extracti128_si256((__m256i)(x), 1)))
 #define ANY(x) (!_mm256_testz_si256((__m256i)(x), (__m256i)(x)))
 
 typedef __m256 mask;
@@ -65,7 +67,8 @@ static inline __attribute__((always_inline)) uint64_t WORD(const mask lanes[8]) 
 
 // A lane's bit is at its top, where a float has its sign.
 static inline __attribute__((always_inline)) mask LANES_OF(uint64_t word, size_t k) {
-    const __m256i to_top = _mm256_sub_epi32(_mm256_set1_epi32(31 - 8 * (int)(k % 4)), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
+    const __m256i to_top = _mm256_sub_epi32(_mm256_set1_epi32(31 - 8 * (int)(k % 4)),
+                                            _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
     return _mm256_castsi256_ps(_mm256_sllv_epi32(_mm256_set1_epi32((int)(word >> 32 * (k / 4))), to_top));
 }
 
@@ -86,17 +89,22 @@ typedef __m256d wide;
 typedef __m256d wide_mask;
 #define WIDE_BELOW(a, b) _mm256_cmp_pd(a, b, _CMP_LT_OQ)
 #define WIDE_CHOOSE(m, yes, no) _mm256_blendv_pd(no, yes, m)
-#define WIDE_ABOVE(a, b, lower, upper) ((mask)LOWER_BITS(_mm256_cmp_pd(a, lower, _CMP_GT_OQ), _mm256_cmp_pd(b, upper, _CMP_GT_OQ)))
+#define WIDE_ABOVE(a, b, lower, upper) \
+    ((mask)LOWER_BITS(_mm256_cmp_pd(a, lower, _CMP_GT_OQ), _mm256_cmp_pd(b, upper, _CMP_GT_OQ)))
 #define LOWER_BITS(lower, upper) TERSE_BITS(lower, upper, 0x88)
 #define UPPER_BITS(lower, upper) TERSE_BITS(lower, upper, 0xDD)
-#define TERSE_BITS(lower, upper, which) ((ints)_mm256_permute4x64_epi64((__m256i)_mm256_shuffle_ps((__m256)(lower), (__m256)(upper), which), 0xD8))
+#define TERSE_BITS(lower, upper, which) \
+    ((ints)_mm256_permute4x64_epi64((__m256i)_mm256_shuffle_ps((__m256)(lower), (__m256)(upper), which), 0xD8))
 typedef uint64_t longs __attribute__((vector_size(32)));
 #define CEIL(x) ((longs)_mm256_add_pd(_mm256_ceil_pd(x), _mm256_set1_pd(0x1p52)) ^ (longs)_mm256_set1_pd(0x1p52))
 #define MULTIPLY(a, by) ((longs)_mm256_mul_epu32((__m256i)(a), _mm256_set1_epi64x(by)))
 
-typedef struct bytes { __m256i half[2]; } bytes;
+typedef struct bytes {
+    __m256i half[2];
+} bytes;
 static inline __m256i terse_32_bytes(const ints x[4]) {
-    const __m256i low = _mm256_packs_epi32((__m256i)x[0], (__m256i)x[1]), high = _mm256_packs_epi32((__m256i)x[2], (__m256i)x[3]);
+    const __m256i low = _mm256_packs_epi32((__m256i)x[0], (__m256i)x[1]),
+                  high = _mm256_packs_epi32((__m256i)x[2], (__m256i)x[3]);
     return _mm256_permutevar8x32_epi32(_mm256_packs_epi16(low, high), _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7));
 }
 #define BYTES(x) ((bytes){{terse_32_bytes(x), terse_32_bytes((x) + 4)}})
@@ -106,11 +114,15 @@ static inline bytes ADD_BYTES(bytes x, unsigned byte) {
 }
 static inline __attribute__((always_inline)) bytes OR_WHERE(bytes x, uint64_t word, unsigned byte) {
     const __m256i which = _mm256_set1_epi64x((long long)0x8040201008040201);  // lane l asks bit l mod 8 ...
-    const __m256i where = _mm256_setr_epi64x(0, 0x0101010101010101, 0x0202020202020202, 0x0303030303030303);  // ... of its byte
+    const __m256i where = _mm256_setr_epi64x(0, 0x0101010101010101, 0x0202020202020202, 0x0303030303030303);  // ... of
+                                                                                                              // its
+                                                                                                              // byte
 #pragma GCC unroll 2
     for (int half = 0; half < 2; half++) {
-        const __m256i asked = _mm256_and_si256(_mm256_shuffle_epi8(_mm256_set1_epi32((int)(word >> 32 * half)), where), which);
-        x.half[half] = _mm256_or_si256(x.half[half], _mm256_and_si256(_mm256_cmpeq_epi8(asked, which), _mm256_set1_epi8((char)byte)));
+        const __m256i asked = _mm256_and_si256(_mm256_shuffle_epi8(_mm256_set1_epi32((int)(word >> 32 * half)), where),
+                                               which);
+        x.half[half] = _mm256_or_si256(x.half[half],
+                                       _mm256_and_si256(_mm256_cmpeq_epi8(asked, which), _mm256_set1_epi8((char)byte)));
     }
     return x;
 }

@@ -57,31 +57,44 @@ typedef __m512d wide;
 #define UPPER(x) _mm512_cvtps_pd(_mm512_extractf32x8_ps(x, 1))
 #define LOWER_INTS(x) _mm512_cvtepi32_pd(_mm512_castsi512_si256((__m512i)(x)))
 #define UPPER_INTS(x) _mm512_cvtepi32_pd(_mm512_extracti64x4_epi64((__m512i)(x), 1))
-#define NARROW(lower, upper) _mm512_insertf32x8(_mm512_castps256_ps512(_mm512_cvtpd_ps(lower)), _mm512_cvtpd_ps(upper), 1)
-#define ROUND_WIDE(lower, upper) ((ints)_mm512_inserti64x4(_mm512_castsi256_si512(_mm512_cvtpd_epi32(lower)), _mm512_cvtpd_epi32(upper), 1))
-#define TRUNCATE_WIDE(lower, upper) ((ints)_mm512_inserti64x4(_mm512_castsi256_si512(_mm512_cvttpd_epi32(lower)), _mm512_cvttpd_epi32(upper), 1))
+#define NARROW(lower, upper) \
+    _mm512_insertf32x8(_mm512_castps256_ps512(_mm512_cvtpd_ps(lower)), _mm512_cvtpd_ps(upper), 1)
+#define ROUND_WIDE(lower, upper) \
+    ((ints)_mm512_inserti64x4(_mm512_castsi256_si512(_mm512_cvtpd_epi32(lower)), _mm512_cvtpd_epi32(upper), 1))
+#define TRUNCATE_WIDE(lower, upper) \
+    ((ints)_mm512_inserti64x4(_mm512_castsi256_si512(_mm512_cvttpd_epi32(lower)), _mm512_cvttpd_epi32(upper), 1))
 
 typedef __mmask8 wide_mask;
 #define WIDE_BELOW(a, b) _mm512_cmp_pd_mask(a, b, _CMP_LT_OQ)
 #define WIDE_CHOOSE(m, yes, no) _mm512_mask_blend_pd(m, no, yes)
-#define WIDE_ABOVE(a, b, lower, upper) ((mask)(_mm512_cmp_pd_mask(a, lower, _CMP_GT_OQ) | _mm512_cmp_pd_mask(b, upper, _CMP_GT_OQ) << 8))
+#define WIDE_ABOVE(a, b, lower, upper) \
+    ((mask)(_mm512_cmp_pd_mask(a, lower, _CMP_GT_OQ) | _mm512_cmp_pd_mask(b, upper, _CMP_GT_OQ) << 8))
 #define LOWER_BITS(lower, upper) TERSE_BITS(lower, upper, 0)
 #define UPPER_BITS(lower, upper) TERSE_BITS(lower, upper, 1)
-#define TERSE_BITS(lower, upper, odd)                                                                                                            \
-    ((ints)_mm512_permutex2var_epi32((__m512i)(lower), _mm512_add_epi32(_mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30), \
-                                                                        _mm512_set1_epi32(odd)), (__m512i)(upper)))
+#define TERSE_BITS(lower, upper, odd)                                                                  \
+    ((ints)_mm512_permutex2var_epi32(                                                                  \
+        (__m512i)(lower),                                                                              \
+        _mm512_add_epi32(_mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30), \
+                         _mm512_set1_epi32(odd)),                                                      \
+        (__m512i)(upper)))
 typedef uint64_t longs __attribute__((vector_size(64)));
 #define CEIL(x) ((longs)_mm512_cvt_roundpd_epi64(x, _MM_FROUND_TO_POS_INF | _MM_FROUND_NO_EXC))
 #define MULTIPLY(a, by) ((longs)_mm512_mul_epu32((__m512i)(a), _mm512_set1_epi64(by)))
 
-typedef struct bytes { __m512i all; } bytes;
+typedef struct bytes {
+    __m512i all;
+} bytes;
 static inline __attribute__((always_inline)) bytes BYTES(const ints x[4]) {
-    const __m512i low = _mm512_packs_epi32((__m512i)x[0], (__m512i)x[1]), high = _mm512_packs_epi32((__m512i)x[2], (__m512i)x[3]);
-    return (bytes){_mm512_permutexvar_epi32(_mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15), _mm512_packs_epi16(low, high))};
+    const __m512i low = _mm512_packs_epi32((__m512i)x[0], (__m512i)x[1]),
+                  high = _mm512_packs_epi32((__m512i)x[2], (__m512i)x[3]);
+    return (bytes){_mm512_permutexvar_epi32(_mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15),
+                                            _mm512_packs_epi16(low, high))};
 }
 #define ADD_BYTES(x, byte) ((bytes){_mm512_add_epi8((x).all, _mm512_set1_epi8((char)(byte)))})
 #define OR_WHERE(x, word, byte) ((bytes){_mm512_mask_add_epi8((x).all, word, (x).all, _mm512_set1_epi8((char)(byte)))})
-#define LIMIT_BYTES(x, most) ((bytes){_mm512_max_epi8(_mm512_min_epi8((x).all, _mm512_set1_epi8((char)(most))), _mm512_set1_epi8((char)-(int)(most)))})
+#define LIMIT_BYTES(x, most)                                                           \
+    ((bytes){_mm512_max_epi8(_mm512_min_epi8((x).all, _mm512_set1_epi8((char)(most))), \
+                             _mm512_set1_epi8((char)-(int)(most)))})
 #define DIFFER(x, y) ((uint64_t)_mm512_cmpneq_epi8_mask((x).all, (y).all))
 #define STORE_BYTES(to, x) _mm512_storeu_si512(to, (x).all)
 

@@ -23,8 +23,11 @@ typedef float32x4_t vec;
 
 typedef int32x4_t ints;
 // Float c of a table takes its bytes 4 c .. 4 c + 3.
-#define LOOK_UP(table, which) ((vec)vqtbl1q_u8((uint8x16_t)(table), (uint8x16_t)(((which) & 3) * 0x04040404 + 0x03020100)))
-typedef struct eight_floats { uint8x16x2_t bytes; } eight_floats;
+#define LOOK_UP(table, which) \
+    ((vec)vqtbl1q_u8((uint8x16_t)(table), (uint8x16_t)(((which) & 3) * 0x04040404 + 0x03020100)))
+typedef struct eight_floats {
+    uint8x16x2_t bytes;
+} eight_floats;
 #define EIGHT_FLOATS(eight) ((eight_floats){{{(uint8x16_t)vld1q_f32(eight), (uint8x16_t)vld1q_f32((eight) + 4)}}})
 #define LOOK_UP_8(eight, which) ((vec)vqtbl2q_u8((eight).bytes, (uint8x16_t)(((which) & 7) * 0x04040404 + 0x03020100)))
 #define SPLAT_INTS(value) vdupq_n_s32(value)
@@ -101,12 +104,16 @@ typedef uint64x2_t longs;
 #define CEIL vcvtpq_u64_f64
 #define MULTIPLY(a, by) vmull_n_u32(vmovn_u64(a), by)
 
-typedef struct bytes { uint8x16_t quarter[4]; } bytes;
+typedef struct bytes {
+    uint8x16_t quarter[4];
+} bytes;
 static inline uint8x16_t terse_16_bytes(const ints x[4]) {
-    const int16x8_t low = vcombine_s16(vmovn_s32(x[0]), vmovn_s32(x[1])), high = vcombine_s16(vmovn_s32(x[2]), vmovn_s32(x[3]));
+    const int16x8_t low = vcombine_s16(vmovn_s32(x[0]), vmovn_s32(x[1])),
+                    high = vcombine_s16(vmovn_s32(x[2]), vmovn_s32(x[3]));
     return vreinterpretq_u8_s8(vcombine_s8(vmovn_s16(low), vmovn_s16(high)));
 }
-#define BYTES(x) ((bytes){{terse_16_bytes(x), terse_16_bytes((x) + 4), terse_16_bytes((x) + 8), terse_16_bytes((x) + 12)}})
+#define BYTES(x) \
+    ((bytes){{terse_16_bytes(x), terse_16_bytes((x) + 4), terse_16_bytes((x) + 8), terse_16_bytes((x) + 12)}})
 static inline bytes ADD_BYTES(bytes x, unsigned byte) {
     for (int part = 0; part < 4; part++) x.quarter[part] = vaddq_u8(x.quarter[part], vdupq_n_u8((uint8_t)byte));
     return x;
@@ -115,14 +122,16 @@ static inline __attribute__((always_inline)) bytes OR_WHERE(bytes x, uint64_t wo
     const uint8x16_t which = vreinterpretq_u8_u64(vdupq_n_u64(0x8040201008040201));  // lane l asks bit l mod 8
 #pragma GCC unroll 4
     for (int part = 0; part < 4; part++) {
-        const uint8x16_t asked = vcombine_u8(vdup_n_u8((uint8_t)(word >> 16 * part)), vdup_n_u8((uint8_t)(word >> (16 * part + 8))));
+        const uint8x16_t asked = vcombine_u8(vdup_n_u8((uint8_t)(word >> 16 * part)),
+                                             vdup_n_u8((uint8_t)(word >> (16 * part + 8))));
         x.quarter[part] = vorrq_u8(x.quarter[part], vandq_u8(vtstq_u8(asked, which), vdupq_n_u8((uint8_t)byte)));
     }
     return x;
 }
 static inline bytes LIMIT_BYTES(bytes x, unsigned most) {
     for (int part = 0; part < 4; part++)
-        x.quarter[part] = (uint8x16_t)vmaxq_s8(vminq_s8((int8x16_t)x.quarter[part], vdupq_n_s8((int8_t)most)), vdupq_n_s8((int8_t)-(int)most));
+        x.quarter[part] = (uint8x16_t)vmaxq_s8(vminq_s8((int8x16_t)x.quarter[part], vdupq_n_s8((int8_t)most)),
+                                               vdupq_n_s8((int8_t)-(int)most));
     return x;
 }
 static inline void STORE_BYTES(uint8_t *to, bytes x) {

@@ -43,11 +43,11 @@ extern "C" {
 #endif
 
 enum {
-    TERSE_ROUND = 64,             // elements: 8 bytes of signs, 256 bytes of floats
-    TERSE_PAGE = 1024,            // elements: 4 KiB of floats
-    TERSE_WALK_GROUP = 4 * 1024,  // elements of four pages
-    TERSE_WALK_STRETCH = 1 << 15, // elements that are walked in one order
-    TERSE_NEAR = 256,             // elements
+    TERSE_ROUND = 64,              // elements: 8 bytes of signs, 256 bytes of floats
+    TERSE_PAGE = 1024,             // elements: 4 KiB of floats
+    TERSE_WALK_GROUP = 4 * 1024,   // elements of four pages
+    TERSE_WALK_STRETCH = 1 << 15,  // elements that are walked in one order
+    TERSE_NEAR = 256,              // elements
 };
 
 // What a walk prefetches.
@@ -71,10 +71,10 @@ static __attribute__((unused)) terse_walk_answers terse_walk_here;
 // What a walk of n elements has measured; zeros at the beginning.
 typedef struct terse_walk_trial {
     unsigned stretches;
-    uint64_t began;  // nanoseconds: when the last stretch began
-    uint64_t first;  // nanoseconds that the last one took that went the first way
-    long faults;            // of this thread, before the last pair of stretches
-    const void *question;   // what is being measured
+    uint64_t began;        // nanoseconds: when the last stretch began
+    uint64_t first;        // nanoseconds that the last one took that went the first way
+    long faults;           // of this thread, before the last pair of stretches
+    const void *question;  // what is being measured
 } terse_walk_trial;
 
 // How many pages the next stretch of a walk of n elements takes in turn: 1 or 4.
@@ -95,11 +95,13 @@ unsigned terse_walk_measured(void);
 
 // Calls round(context, i) once for every whole round of n elements; i is the index of its first element. Returns the
 // index of the first element after the whole rounds. Always inlined, so that the context stays in registers.
-static inline __attribute__((always_inline)) size_t terse_walk(size_t n, void (*round)(void *context, size_t i), void *context) {
+static inline __attribute__((always_inline)) size_t terse_walk(size_t n, void (*round)(void *context, size_t i),
+                                                               void *context) {
     terse_walk_trial trial = {0};
     size_t i = 0;
     while (n - i >= TERSE_WALK_GROUP) {
-        const size_t page = TERSE_WALK_GROUP / terse_walk_pages(&terse_walk_here, &trial, n), end = n - i < TERSE_WALK_STRETCH ? n : i + TERSE_WALK_STRETCH;
+        const size_t page = TERSE_WALK_GROUP / terse_walk_pages(&terse_walk_here, &trial, n),
+                     end = n - i < TERSE_WALK_STRETCH ? n : i + TERSE_WALK_STRETCH;
         for (; end - i >= TERSE_WALK_GROUP; i += TERSE_WALK_GROUP)
             for (size_t at = 0; at < page; at += TERSE_ROUND)
                 for (size_t from = i + at; from < i + TERSE_WALK_GROUP; from += page) round(context, from);
@@ -109,12 +111,14 @@ static inline __attribute__((always_inline)) size_t terse_walk(size_t n, void (*
 }
 
 // The same for rounds that can prefetch: round(context, i, fetches), where `fetches` is known at compile time.
-static inline __attribute__((always_inline)) size_t terse_walk_fetching(size_t n, void (*round)(void *context, size_t i, int fetches), void *context) {
+static inline __attribute__((always_inline)) size_t
+terse_walk_fetching(size_t n, void (*round)(void *context, size_t i, int fetches), void *context) {
     terse_walk_trial trial = {0};
     size_t i = 0;
     while (n - i >= TERSE_WALK_GROUP) {
         int fetches;
-        const size_t page = TERSE_WALK_GROUP / terse_walk_way(&terse_walk_here, &trial, n, &fetches), end = n - i < TERSE_WALK_STRETCH ? n : i + TERSE_WALK_STRETCH;
+        const size_t page = TERSE_WALK_GROUP / terse_walk_way(&terse_walk_here, &trial, n, &fetches),
+                     end = n - i < TERSE_WALK_STRETCH ? n : i + TERSE_WALK_STRETCH;
         for (; end - i >= TERSE_WALK_GROUP; i += TERSE_WALK_GROUP)
             for (size_t at = 0; at < page; at += TERSE_ROUND)
                 for (size_t from = i + at; from < i + TERSE_WALK_GROUP; from += page)
@@ -128,7 +132,8 @@ static inline __attribute__((always_inline)) size_t terse_walk_fetching(size_t n
 
 // Calls stretch(context, from, to, fetches) for one stretch of n elements after the other: for sums, whose order is
 // part of the result.
-static inline __attribute__((always_inline)) void terse_walk_in_order(size_t n, void (*stretch)(void *context, size_t from, size_t to, int fetches), void *context) {
+static inline __attribute__((always_inline)) void terse_walk_in_order(
+    size_t n, void (*stretch)(void *context, size_t from, size_t to, int fetches), void *context) {
     terse_walk_trial trial = {0};
     for (size_t from = 0; from < n; from += TERSE_WALK_STRETCH) {
         const size_t to = n - from < TERSE_WALK_STRETCH ? n : from + TERSE_WALK_STRETCH;

@@ -6,7 +6,9 @@
 
 namespace {
 struct adamw_work {
-    struct element { float theta, m, v, g; };
+    struct element {
+        float theta, m, v, g;
+    };
     float *theta, *m, *v;
     const float *g;
     adamw_weights w;
@@ -21,6 +23,7 @@ struct adamw_work {
 };
 }  // namespace
 
-cudaError_t adamw_step(float *theta, float *m, float *v, const float *g, size_t n, const terse_adamw_options *options, uint64_t *bad, void *stream) {
+cudaError_t adamw_step(float *theta, float *m, float *v, const float *g, size_t n, const terse_adamw_options *options,
+                       uint64_t *bad, void *stream) {
     return launch_elementwise(n, adamw_work{theta, m, v, g, adamw_weights_of(options)}, bad, stream);
 }

@@ -15,14 +15,24 @@ typedef struct adamw_weights {
 
 static inline adamw_weights adamw_weights_of(const terse_adamw_options *o) {
     const double b1 = 1 - pow(o->beta1, (double)o->step), root_b2 = sqrt(1 - pow(o->beta2, (double)o->step));
-    adamw_weights w = {(float)o->beta1, (float)(1 - o->beta1), (float)o->beta2, (float)(1 - o->beta2),
-                       (float)(1 - o->lr * o->weight_decay), (float)(o->lr * root_b2 / b1), (float)(o->eps * root_b2), o->gradient_scale};
+    adamw_weights w = {(float)o->beta1,
+                       (float)(1 - o->beta1),
+                       (float)o->beta2,
+                       (float)(1 - o->beta2),
+                       (float)(1 - o->lr * o->weight_decay),
+                       (float)(o->lr * root_b2 / b1),
+                       (float)(o->eps * root_b2),
+                       o->gradient_scale};
     return w;
 }
 
 // `scaled` is g gradient.
 TERSE_ELEMENT float adamw_m(adamw_weights w, float m, float scaled) { return w.m_in_m * m + w.g_in_m * scaled; }
-TERSE_ELEMENT float adamw_v(adamw_weights w, float v, float scaled) { return w.v_in_v * v + w.g_in_v * scaled * scaled; }
-TERSE_ELEMENT float adamw_theta(adamw_weights w, float theta, float m, float v) { return theta * w.keep - w.rate * m / (sqrtf(v) + w.epsilon); }
+TERSE_ELEMENT float adamw_v(adamw_weights w, float v, float scaled) {
+    return w.v_in_v * v + w.g_in_v * scaled * scaled;
+}
+TERSE_ELEMENT float adamw_theta(adamw_weights w, float theta, float m, float v) {
+    return theta * w.keep - w.rate * m / (sqrtf(v) + w.epsilon);
+}
 
 #endif

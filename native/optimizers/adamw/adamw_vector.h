@@ -48,8 +48,19 @@ TERSE_ROUND_FUNCTION round_of_64(void *context, size_t i, int fetches) {
 
 static size_t step(float *theta, float *m, float *v, const float *g, size_t n, const terse_adamw_options *options) {
     const adamw_weights w = adamw_weights_of(options);
-    update u = {theta, m, v, g, n, SPLAT(w.m_in_m), SPLAT(w.g_in_m), SPLAT(w.v_in_v), SPLAT(w.g_in_v),
-                SPLAT(w.keep), SPLAT(w.rate), SPLAT(w.epsilon), SPLAT(w.gradient)};
+    update u = {theta,
+                m,
+                v,
+                g,
+                n,
+                SPLAT(w.m_in_m),
+                SPLAT(w.g_in_m),
+                SPLAT(w.v_in_v),
+                SPLAT(w.g_in_v),
+                SPLAT(w.keep),
+                SPLAT(w.rate),
+                SPLAT(w.epsilon),
+                SPLAT(w.gradient)};
     size_t done = terse_walk_fetching(n, round_of_64, &u);
     if (u.first_bad < n) done = u.first_bad;
     return done + terse_adamw_scalar.step(theta + done, m + done, v + done, g + done, n - done, options);

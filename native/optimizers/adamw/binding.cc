@@ -10,7 +10,9 @@ Napi::Value step(const Napi::CallbackInfo& info) {
     const float* g = floats_of(info[3], "g", n);
     const terse_adamw_options options = adamw_options_of(options_of(info, 4));
     const terse_adamw& adamw = table_of<terse_adamw>(info);
-    return accepted(info, accepted_in_parallel(n, [&](size_t i, size_t count) { return adamw.step(theta + i, m + i, v + i, g + i, count, &options); }));
+    return accepted(info, accepted_in_parallel(n, [&](size_t i, size_t count) {
+                        return adamw.step(theta + i, m + i, v + i, g + i, count, &options);
+                    }));
 }
 
 }  // namespace

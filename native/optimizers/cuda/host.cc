@@ -39,12 +39,14 @@ cudaError_t accepted_of(const uint64_t *bad, size_t n, size_t *accepted) {
 // The scratch buffer starts with the word `bad`. Signs start at this offset, in bytes.
 constexpr size_t SIGNS = 256;
 
-terse_optimizer_status vote(int device, uint8_t *wire, float *m, const float *g, size_t n, const terse_lion_options *options, size_t *accepted) {
+terse_optimizer_status vote(int device, uint8_t *wire, float *m, const float *g, size_t n,
+                            const terse_lion_options *options, size_t *accepted) {
     uint8_t *at;
     cudaError_t error = scratch_of(device, SIGNS + stride_of_signs(n), &at);
     if (error == cudaSuccess) error = clear_first_bad((uint64_t *)at);
     if (error == cudaSuccess) error = lion_vote(at + SIGNS, m, g, n, options, (uint64_t *)at, STREAM);
-    if (error == cudaSuccess && n) error = cudaMemcpyAsync(wire, at + SIGNS, bytes_of_signs(n), cudaMemcpyDeviceToHost, STREAM);
+    if (error == cudaSuccess && n)
+        error = cudaMemcpyAsync(wire, at + SIGNS, bytes_of_signs(n), cudaMemcpyDeviceToHost, STREAM);
     return status_of(error == cudaSuccess ? accepted_of((const uint64_t *)at, n, accepted) : error);
 }
 
@@ -58,13 +60,16 @@ terse_optimizer_status refusing(int device, size_t n, size_t *accepted, Launch l
     return status_of(error == cudaSuccess ? accepted_of((const uint64_t *)at, n, accepted) : error);
 }
 
-terse_optimizer_status mix(int device, float *c, float *m, const float *g, size_t n, const terse_lion_options *options) {
+terse_optimizer_status mix(int device, float *c, float *m, const float *g, size_t n,
+                           const terse_lion_options *options) {
     const cudaError_t error = cudaSetDevice(device);
     return status_of(error == cudaSuccess ? lion_mix(c, m, g, n, options, STREAM) : error);
 }
 
-terse_optimizer_status step(int device, float *theta, float *m, const float *g, size_t n, const terse_lion_options *options, size_t *accepted) {
-    return refusing(device, n, accepted, [&](uint64_t *bad) { return lion_step(theta, m, g, n, options, bad, STREAM); });
+terse_optimizer_status step(int device, float *theta, float *m, const float *g, size_t n,
+                            const terse_lion_options *options, size_t *accepted) {
+    return refusing(device, n, accepted,
+                    [&](uint64_t *bad) { return lion_step(theta, m, g, n, options, bad, STREAM); });
 }
 
 // Copies planes of signs from the host into the scratch buffer, one after the other. The driver stages pageable memory,
@@ -73,7 +78,8 @@ cudaError_t put_signs(int device, const uint8_t *const *planes, size_t count, si
     cudaError_t error = scratch_of(device, SIGNS + count * stride_of_signs(n), at);
     *at += SIGNS;
     for (size_t k = 0; k < count && error == cudaSuccess && n; k++)
-        error = cudaMemcpyAsync(*at + k * stride_of_signs(n), planes[k], bytes_of_signs(n), cudaMemcpyHostToDevice, STREAM);
+        error = cudaMemcpyAsync(*at + k * stride_of_signs(n), planes[k], bytes_of_signs(n), cudaMemcpyHostToDevice,
+                                STREAM);
     return error;
 }
 
@@ -84,7 +90,8 @@ terse_optimizer_status apply_signs(int device, float *theta, const uint8_t *wire
     return status_of(error);
 }
 
-terse_optimizer_status apply_ternary(int device, float *theta, const uint8_t *plus, const uint8_t *nonzero, size_t n, float keep, float scale) {
+terse_optimizer_status apply_ternary(int device, float *theta, const uint8_t *plus, const uint8_t *nonzero, size_t n,
+                                     float keep, float scale) {
     const uint8_t *const planes[] = {plus, nonzero};
     uint8_t *at;
     cudaError_t error = put_signs(device, planes, 2, n, &at);
@@ -92,7 +99,8 @@ terse_optimizer_status apply_ternary(int device, float *theta, const uint8_t *pl
     return status_of(error);
 }
 
-terse_optimizer_status apply_tally(int device, float *theta, const uint8_t *const *planes, size_t ranks, size_t n, float keep, float scale) {
+terse_optimizer_status apply_tally(int device, float *theta, const uint8_t *const *planes, size_t ranks, size_t n,
+                                   float keep, float scale) {
     if (ranks < 1 || ranks > TERSE_TALLY_MAX_RANKS) return TERSE_OPTIMIZER_BAD_RANKS;
     const int count = tally_planes(ranks);
     uint8_t *at;
@@ -103,16 +111,21 @@ terse_optimizer_status apply_tally(int device, float *theta, const uint8_t *cons
     return status_of(error);
 }
 
-terse_optimizer_status adamw(int device, float *theta, float *m, float *v, const float *g, size_t n, const terse_adamw_options *options, size_t *accepted) {
-    return refusing(device, n, accepted, [&](uint64_t *bad) { return adamw_step(theta, m, v, g, n, options, bad, STREAM); });
+terse_optimizer_status adamw(int device, float *theta, float *m, float *v, const float *g, size_t n,
+                             const terse_adamw_options *options, size_t *accepted) {
+    return refusing(device, n, accepted,
+                    [&](uint64_t *bad) { return adamw_step(theta, m, v, g, n, options, bad, STREAM); });
 }
 
-terse_optimizer_status sgd(int device, float *theta, float *m, const float *g, size_t n, const terse_sgd_options *options, size_t *accepted) {
+terse_optimizer_status sgd(int device, float *theta, float *m, const float *g, size_t n,
+                           const terse_sgd_options *options, size_t *accepted) {
     return refusing(device, n, accepted, [&](uint64_t *bad) { return sgd_step(theta, m, g, n, options, bad, STREAM); });
 }
 
-terse_optimizer_status accumulate(int device, float *m, float *v, const float *g, size_t n, const terse_moments_options *options, size_t *accepted) {
-    return refusing(device, n, accepted, [&](uint64_t *bad) { return moments_accumulate(m, v, g, n, options, bad, STREAM); });
+terse_optimizer_status accumulate(int device, float *m, float *v, const float *g, size_t n,
+                                  const terse_moments_options *options, size_t *accepted) {
+    return refusing(device, n, accepted,
+                    [&](uint64_t *bad) { return moments_accumulate(m, v, g, n, options, bad, STREAM); });
 }
 
 // Adds the sums of all chunks, in order. launch(sums) launches the kernel that writes K sums for each chunk.
@@ -130,16 +143,20 @@ terse_optimizer_status summed(int device, size_t n, double *totals, Launch launc
     return status_of(error);
 }
 
-terse_optimizer_status squares(int device, const float *theta, const float *m, const float *v, size_t n, const terse_adam_update *update, double *sums) {
-    return summed<2>(device, n, sums, [&](double *of_chunks) { return moments_squares(of_chunks, theta, m, v, n, update, STREAM); });
+terse_optimizer_status squares(int device, const float *theta, const float *m, const float *v, size_t n,
+                               const terse_adam_update *update, double *sums) {
+    return summed<2>(device, n, sums,
+                     [&](double *of_chunks) { return moments_squares(of_chunks, theta, m, v, n, update, STREAM); });
 }
 
-terse_optimizer_status apply(int device, float *theta, const float *m, const float *v, size_t n, const terse_adam_update *update, float rate) {
+terse_optimizer_status apply(int device, float *theta, const float *m, const float *v, size_t n,
+                             const terse_adam_update *update, float rate) {
     const cudaError_t error = cudaSetDevice(device);
     return status_of(error == cudaSuccess ? moments_apply(theta, m, v, n, update, rate, STREAM) : error);
 }
 
-terse_optimizer_status refresh(int device, float *fresh, const float *frozen, const float *m, const float *last, size_t n, const terse_refresh_options *options, float *most) {
+terse_optimizer_status refresh(int device, float *fresh, const float *frozen, const float *m, const float *last,
+                               size_t n, const terse_refresh_options *options, float *most) {
     uint8_t *at;
     cudaError_t error = scratch_of(device, SIGNS, &at);
     if (error == cudaSuccess) error = cudaMemsetAsync(at, 0, sizeof *most, STREAM);
@@ -149,7 +166,8 @@ terse_optimizer_status refresh(int device, float *fresh, const float *frozen, co
     return status_of(error);
 }
 
-terse_optimizer_status add(int device, float *x, const float *p, const float *q, size_t m, size_t n, size_t r, float keep, float scale) {
+terse_optimizer_status add(int device, float *x, const float *p, const float *q, size_t m, size_t n, size_t r,
+                           float keep, float scale) {
     const cudaError_t error = cudaSetDevice(device);
     return status_of(error == cudaSuccess ? low_rank_add(x, p, q, m, n, r, keep, scale, STREAM) : error);
 }
@@ -169,7 +187,8 @@ terse_optimizer_status sum_of_squares(int device, const float *x, size_t n, doub
 terse_optimizer_status fingerprint(int device, const float *x, size_t n, uint64_t *print) {
     std::vector<float> on_host(n);
     cudaError_t error = cudaSetDevice(device);
-    if (error == cudaSuccess && n) error = cudaMemcpyAsync(on_host.data(), x, n * sizeof(float), cudaMemcpyDeviceToHost, STREAM);
+    if (error == cudaSuccess && n)
+        error = cudaMemcpyAsync(on_host.data(), x, n * sizeof(float), cudaMemcpyDeviceToHost, STREAM);
     if (error == cudaSuccess) error = cudaStreamSynchronize(STREAM);
     *print = terse_fingerprint(on_host.data(), n);
     return status_of(error);
@@ -178,11 +197,25 @@ terse_optimizer_status fingerprint(int device, const float *x, size_t n, uint64_
 const char *error(void) { return cudaGetErrorString(last_error); }
 
 const terse_optimizers_cuda table = {
-    TERSE_OPTIMIZERS_CUDA_ABI, TERSE_OPTIMIZERS_CUDA_OPTIONS, error,
-    vote, mix, step, apply_signs, apply_ternary, apply_tally,
-    adamw, sgd, accumulate, squares, apply, refresh,
-    add, normalize,
-    sum_of_squares, fingerprint,
+    TERSE_OPTIMIZERS_CUDA_ABI,
+    TERSE_OPTIMIZERS_CUDA_OPTIONS,
+    error,
+    vote,
+    mix,
+    step,
+    apply_signs,
+    apply_ternary,
+    apply_tally,
+    adamw,
+    sgd,
+    accumulate,
+    squares,
+    apply,
+    refresh,
+    add,
+    normalize,
+    sum_of_squares,
+    fingerprint,
 };
 }  // namespace
 

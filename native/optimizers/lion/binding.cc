@@ -27,7 +27,9 @@ Napi::Value step(const Napi::CallbackInfo& info) {
     const float* g = floats_of(info[2], "g", n);
     const terse_lion_options options = lion_step_options_of(options_of(info, 3));
     const terse_lion& lion = table_of<terse_lion>(info);
-    return accepted(info, accepted_in_parallel(n, [&](size_t i, size_t count) { return lion.step(theta + i, m + i, g + i, count, &options); }));
+    return accepted(info, accepted_in_parallel(n, [&](size_t i, size_t count) {
+                        return lion.step(theta + i, m + i, g + i, count, &options);
+                    }));
 }
 
 void apply_signs(const Napi::CallbackInfo& info) {
@@ -45,7 +47,9 @@ void apply_ternary(const Napi::CallbackInfo& info) {
     const uint8_t* nonzero = packed_signs_of(info[2], "nonzero", n);
     const Change change(options_of(info, 3));
     const terse_lion& lion = table_of<terse_lion>(info);
-    in_parallel(n, [&](size_t i, size_t end) { lion.apply_ternary(theta + i, plus + i / 8, nonzero + i / 8, end - i, change.keep, change.scale); });
+    in_parallel(n, [&](size_t i, size_t end) {
+        lion.apply_ternary(theta + i, plus + i / 8, nonzero + i / 8, end - i, change.keep, change.scale);
+    });
 }
 
 void apply_tally(const Napi::CallbackInfo& info) {
@@ -65,12 +69,13 @@ void apply_tally(const Napi::CallbackInfo& info) {
 }  // namespace
 
 Napi::Value lions(const Napi::CallbackInfo& info) {
-    return implementations(info, terse_lion_at, {
-        method<vote>("vote"),
-        method<mix>("mix"),
-        method<step>("step"),
-        method<apply_signs>("applySigns"),
-        method<apply_ternary>("applyTernary"),
-        method<apply_tally>("applyTally"),
-    });
+    return implementations(info, terse_lion_at,
+                           {
+                               method<vote>("vote"),
+                               method<mix>("mix"),
+                               method<step>("step"),
+                               method<apply_signs>("applySigns"),
+                               method<apply_ternary>("applyTernary"),
+                               method<apply_tally>("applyTally"),
+                           });
 }

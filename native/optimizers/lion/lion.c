@@ -46,14 +46,16 @@ static void apply_signs(float *theta, const uint8_t *wire, size_t n, float keep,
     for (size_t i = 0; i < n; i++) theta[i] = theta[i] * keep + (bit(wire, i) ? scale : -scale);
 }
 
-static void apply_ternary(float *theta, const uint8_t *plus, const uint8_t *nonzero, size_t n, float keep, float scale) {
+static void apply_ternary(float *theta, const uint8_t *plus, const uint8_t *nonzero, size_t n, float keep,
+                          float scale) {
     for (size_t i = 0; i < n; i++) {
         const float kept = theta[i] * keep;
         theta[i] = bit(nonzero, i) ? kept + (bit(plus, i) ? scale : -scale) : kept;
     }
 }
 
-static terse_optimizer_status apply_tally(float *theta, const uint8_t *const *planes, size_t ranks, size_t n, float keep, float scale) {
+static terse_optimizer_status apply_tally(float *theta, const uint8_t *const *planes, size_t ranks, size_t n,
+                                          float keep, float scale) {
     if (ranks < 1 || ranks > TERSE_TALLY_MAX_RANKS) return TERSE_OPTIMIZER_BAD_RANKS;
     const int count = tally_planes(ranks);
     for (size_t i = 0; i < n; i++) {

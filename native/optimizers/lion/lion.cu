@@ -10,7 +10,9 @@
 constexpr unsigned TILES = 4, UNIT = TILES * TILE, THREADS = 256;
 
 // c = beta1 m + (1 - beta1) g, and the next m.
-struct mixed { float c, m; };
+struct mixed {
+    float c, m;
+};
 __device__ inline mixed mix(float m, float g, const lion_weights &w) {
     const float scaled = g * w.gradient;
     return {w.m_in_c * m + w.g_in_c * scaled, w.m_in_m * m + w.g_in_m * scaled};
@@ -19,7 +21,8 @@ __device__ inline mixed mix(float m, float g, const lion_weights &w) {
 // An element votes plus if c >= least. least = 0: zeros vote plus. least = 2^-149, the smallest denormal: zeros vote
 // minus.
 template <bool ALIGNED>
-__global__ void __launch_bounds__(THREADS) vote_kernel(uint8_t *wire, float *m, const float *g, size_t n, lion_weights w, float least, uint64_t *bad) {
+__global__ void __launch_bounds__(THREADS)
+    vote_kernel(uint8_t *wire, float *m, const float *g, size_t n, lion_weights w, float least, uint64_t *bad) {
     const unsigned lane = lane_of_warp();
     for (size_t base = first_warp() * UNIT; base < n; base += all_warps() * UNIT) {
         size_t first_bad = SIZE_MAX;
@@ -32,12 +35,15 @@ __global__ void __launch_bounds__(THREADS) vote_kernel(uint8_t *wire, float *m, 
             float4 *const ms = (float4 *)(m + base);
             float4 old[TILES], gradient[TILES];
 #pragma unroll
-            for (unsigned t = 0; t < TILES; t++) old[t] = ms[t * WARP + lane], gradient[t] = ((const float4 *)(g + base))[t * WARP + lane];
+            for (unsigned t = 0; t < TILES; t++)
+                old[t] = ms[t * WARP + lane], gradient[t] = ((const float4 *)(g + base))[t * WARP + lane];
 #pragma unroll
             for (unsigned t = 0; t < TILES; t++) {
                 const size_t i = base + t * TILE + 4 * lane;
-                const mixed x = mix(old[t].x, gradient[t].x, w), y = mix(old[t].y, gradient[t].y, w), z = mix(old[t].z, gradient[t].z, w), v = mix(old[t].w, gradient[t].w, w);
-                const unsigned tile = word_of_nibbles(look(x.c, i) | look(y.c, i + 1) << 1 | look(z.c, i + 2) << 2 | look(v.c, i + 3) << 3);
+                const mixed x = mix(old[t].x, gradient[t].x, w), y = mix(old[t].y, gradient[t].y, w),
+                            z = mix(old[t].z, gradient[t].z, w), v = mix(old[t].w, gradient[t].w, w);
+                const unsigned tile = word_of_nibbles(look(x.c, i) | look(y.c, i + 1) << 1 | look(z.c, i + 2) << 2 |
+                                                      look(v.c, i + 3) << 3);
                 if (lane % 8 == t) word = tile;
                 ms[t * WARP + lane] = make_float4(x.m, y.m, z.m, v.m);
             }
@@ -55,14 +61,17 @@ __global__ void __launch_bounds__(THREADS) vote_kernel(uint8_t *wire, float *m, 
                 if (lane == t) word = ballot;
             }
             const size_t at = base / 8 + 4 * lane;
-            for (unsigned b = 0; lane < UNIT / WARP && b < 4 && 8 * (at + b) < n; b++) wire[at + b] = (uint8_t)(word >> 8 * b);
+            for (unsigned b = 0; lane < UNIT / WARP && b < 4 && 8 * (at + b) < n; b++)
+                wire[at + b] = (uint8_t)(word >> 8 * b);
         }
         if (first_bad != SIZE_MAX) refuse(bad, first_bad);
     }
 }
 
 struct mix_work {
-    struct element { float m, g; };
+    struct element {
+        float m, g;
+    };
     float *c, *m;
     const float *g;
     lion_weights w;
@@ -75,7 +84,8 @@ struct mix_work {
 };
 
 template <bool ALIGNED>
-__global__ void __launch_bounds__(THREADS) step_kernel(float *theta, float *m, const float *g, size_t n, lion_weights w, terse_lion_zero zero, uint64_t *bad) {
+__global__ void __launch_bounds__(THREADS)
+    step_kernel(float *theta, float *m, const float *g, size_t n, lion_weights w, terse_lion_zero zero, uint64_t *bad) {
     const unsigned lane = lane_of_warp();
     for (size_t base = first_warp() * UNIT; base < n; base += all_warps() * UNIT) {
         size_t first_bad = SIZE_MAX;
@@ -90,12 +100,15 @@ __global__ void __launch_bounds__(THREADS) step_kernel(float *theta, float *m, c
             float4 old[TILES], gradient[TILES], at[TILES];
 #pragma unroll
             for (unsigned t = 0; t < TILES; t++)
-                old[t] = ms[t * WARP + lane], gradient[t] = ((const float4 *)(g + base))[t * WARP + lane], at[t] = thetas[t * WARP + lane];
+                old[t] = ms[t * WARP + lane], gradient[t] = ((const float4 *)(g + base))[t * WARP + lane],
+                at[t] = thetas[t * WARP + lane];
 #pragma unroll
             for (unsigned t = 0; t < TILES; t++) {
                 const size_t i = base + t * TILE + 4 * lane;
-                const mixed x = mix(old[t].x, gradient[t].x, w), y = mix(old[t].y, gradient[t].y, w), z = mix(old[t].z, gradient[t].z, w), v = mix(old[t].w, gradient[t].w, w);
-                thetas[t * WARP + lane] = make_float4(moved(at[t].x, x.c, i), moved(at[t].y, y.c, i + 1), moved(at[t].z, z.c, i + 2), moved(at[t].w, v.c, i + 3));
+                const mixed x = mix(old[t].x, gradient[t].x, w), y = mix(old[t].y, gradient[t].y, w),
+                            z = mix(old[t].z, gradient[t].z, w), v = mix(old[t].w, gradient[t].w, w);
+                thetas[t * WARP + lane] = make_float4(moved(at[t].x, x.c, i), moved(at[t].y, y.c, i + 1),
+                                                      moved(at[t].z, z.c, i + 2), moved(at[t].w, v.c, i + 3));
                 ms[t * WARP + lane] = make_float4(x.m, y.m, z.m, v.m);
             }
         } else {
@@ -112,19 +125,27 @@ __global__ void __launch_bounds__(THREADS) step_kernel(float *theta, float *m, c
 // The results of a vote: `four` loads the bits of four neighbours, `one` those of one element (k = 0), `moved` gives
 // the new theta.
 struct voted_signs {
-    struct bits { unsigned plus; };
+    struct bits {
+        unsigned plus;
+    };
     const uint8_t *plus;
     float keep, scale;
     __device__ bits four(size_t base, unsigned t) const { return {nibble_at(plus, base, t)}; }
     __device__ bits one(size_t i) const { return {bit_at(plus, i)}; }
-    __device__ float moved(float theta, const bits &b, unsigned k) const { return theta * keep + (b.plus >> k & 1 ? scale : -scale); }
+    __device__ float moved(float theta, const bits &b, unsigned k) const {
+        return theta * keep + (b.plus >> k & 1 ? scale : -scale);
+    }
 };
 
 struct voted_ternary {
-    struct bits { unsigned plus, nonzero; };
+    struct bits {
+        unsigned plus, nonzero;
+    };
     const uint8_t *plus, *nonzero;
     float keep, scale;
-    __device__ bits four(size_t base, unsigned t) const { return {nibble_at(plus, base, t), nibble_at(nonzero, base, t)}; }
+    __device__ bits four(size_t base, unsigned t) const {
+        return {nibble_at(plus, base, t), nibble_at(nonzero, base, t)};
+    }
     __device__ bits one(size_t i) const { return {bit_at(plus, i), bit_at(nonzero, i)}; }
     __device__ float moved(float theta, const bits &b, unsigned k) const {
         const float kept = theta * keep;
@@ -133,7 +154,9 @@ struct voted_ternary {
 };
 
 struct voted_tally {
-    struct bits { unsigned counts[4]; };
+    struct bits {
+        unsigned counts[4];
+    };
     lion_planes planes;
     int count, ranks;
     float keep, scale;
@@ -151,7 +174,9 @@ struct voted_tally {
         for (int p = 0; p < count; p++) b.counts[0] |= bit_at(planes.of[p], i) << p;
         return b;
     }
-    __device__ float moved(float theta, const bits &b, unsigned k) const { return theta * keep + (float)(2 * (int)b.counts[k] - ranks) / (float)ranks * scale; }
+    __device__ float moved(float theta, const bits &b, unsigned k) const {
+        return theta * keep + (float)(2 * (int)b.counts[k] - ranks) / (float)ranks * scale;
+    }
 };
 
 template <class Voted, bool ALIGNED>
@@ -166,9 +191,11 @@ __global__ void __launch_bounds__(THREADS) apply_kernel(float *theta, size_t n, 
             for (unsigned t = 0; t < TILES; t++) v[t] = thetas[t * WARP + lane], bits[t] = voted.four(base, t);
 #pragma unroll
             for (unsigned t = 0; t < TILES; t++)
-                thetas[t * WARP + lane] = make_float4(voted.moved(v[t].x, bits[t], 0), voted.moved(v[t].y, bits[t], 1), voted.moved(v[t].z, bits[t], 2), voted.moved(v[t].w, bits[t], 3));
+                thetas[t * WARP + lane] = make_float4(voted.moved(v[t].x, bits[t], 0), voted.moved(v[t].y, bits[t], 1),
+                                                      voted.moved(v[t].z, bits[t], 2), voted.moved(v[t].w, bits[t], 3));
         } else {
-            for (size_t i = base + lane; i < n && i < base + UNIT; i += WARP) theta[i] = voted.moved(theta[i], voted.one(i), 0);
+            for (size_t i = base + lane; i < n && i < base + UNIT; i += WARP)
+                theta[i] = voted.moved(theta[i], voted.one(i), 0);
         }
     }
 }
@@ -176,7 +203,8 @@ __global__ void __launch_bounds__(THREADS) apply_kernel(float *theta, size_t n, 
 // 256 threads are 8 warps. A block has 32 KiB of m and g in flight: 8 loads of 16 bytes per lane.
 static size_t blocks_of(size_t n) { return divided_up(n, THREADS / WARP * UNIT); }
 
-cudaError_t lion_vote(uint8_t *wire, float *m, const float *g, size_t n, const terse_lion_options *options, uint64_t *bad, void *stream) {
+cudaError_t lion_vote(uint8_t *wire, float *m, const float *g, size_t n, const terse_lion_options *options,
+                      uint64_t *bad, void *stream) {
     const float least = options->zero == TERSE_LION_PLUS ? 0.0f : 0x1p-149f;
     const auto kernel = multiples_of(16, m, g) && multiples_of(4, wire) ? vote_kernel<true> : vote_kernel<false>;
     return launch_kernel(kernel, blocks_of(n), THREADS, stream, wire, m, g, n, lion_weights_of(options), least, bad);
@@ -186,9 +214,11 @@ cudaError_t lion_mix(float *c, float *m, const float *g, size_t n, const terse_l
     return launch_elementwise(n, mix_work{c, m, g, lion_weights_of(options)}, nullptr, stream);
 }
 
-cudaError_t lion_step(float *theta, float *m, const float *g, size_t n, const terse_lion_options *options, uint64_t *bad, void *stream) {
+cudaError_t lion_step(float *theta, float *m, const float *g, size_t n, const terse_lion_options *options,
+                      uint64_t *bad, void *stream) {
     const auto kernel = multiples_of(16, theta, m, g) ? step_kernel<true> : step_kernel<false>;
-    return launch_kernel(kernel, blocks_of(n), THREADS, stream, theta, m, g, n, lion_weights_of(options), options->zero, bad);
+    return launch_kernel(kernel, blocks_of(n), THREADS, stream, theta, m, g, n, lion_weights_of(options), options->zero,
+                         bad);
 }
 
 template <class Voted>
@@ -201,11 +231,13 @@ cudaError_t lion_apply_signs(float *theta, const uint8_t *wire, size_t n, float 
     return apply(theta, n, voted_signs{wire, keep, scale}, multiples_of(4, wire), stream);
 }
 
-cudaError_t lion_apply_ternary(float *theta, const uint8_t *plus, const uint8_t *nonzero, size_t n, float keep, float scale, void *stream) {
+cudaError_t lion_apply_ternary(float *theta, const uint8_t *plus, const uint8_t *nonzero, size_t n, float keep,
+                               float scale, void *stream) {
     return apply(theta, n, voted_ternary{plus, nonzero, keep, scale}, multiples_of(4, plus, nonzero), stream);
 }
 
-cudaError_t lion_apply_tally(float *theta, const lion_planes &planes, size_t ranks, size_t n, float keep, float scale, void *stream) {
+cudaError_t lion_apply_tally(float *theta, const lion_planes &planes, size_t ranks, size_t n, float keep, float scale,
+                             void *stream) {
     const int count = tally_planes(ranks);
     bool aligned = true;
     for (int p = 0; p < count; p++) aligned = aligned && multiples_of(4, planes.of[p]);

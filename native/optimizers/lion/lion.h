@@ -15,8 +15,13 @@ typedef struct lion_weights {
 } lion_weights;
 
 static inline lion_weights lion_weights_of(const terse_lion_options *o) {
-    const lion_weights weights = {(float)o->beta1, (float)(1 - o->beta1), (float)o->beta2, (float)(1 - o->beta2),
-                                  (float)(1 - o->lr * o->weight_decay), (float)-o->lr, o->gradient_scale};
+    const lion_weights weights = {(float)o->beta1,
+                                  (float)(1 - o->beta1),
+                                  (float)o->beta2,
+                                  (float)(1 - o->beta2),
+                                  (float)(1 - o->lr * o->weight_decay),
+                                  (float)-o->lr,
+                                  o->gradient_scale};
     return weights;
 }
 

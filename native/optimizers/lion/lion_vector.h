@@ -13,10 +13,22 @@ typedef struct momentum {
     vec m_in_c, g_in_c, m_in_m, g_in_m, keep, plus, minus, gradient;
 } momentum;
 
-static inline momentum momentum_of(uint8_t *wire, float *theta, float *m, const float *g, size_t n, const terse_lion_options *options) {
+static inline momentum momentum_of(uint8_t *wire, float *theta, float *m, const float *g, size_t n,
+                                   const terse_lion_options *options) {
     const lion_weights w = lion_weights_of(options);
-    return (momentum){wire, theta, m, g, n, SPLAT(w.m_in_c), SPLAT(w.g_in_c), SPLAT(w.m_in_m), SPLAT(w.g_in_m),
-                      SPLAT(w.keep), SPLAT(w.scale), SPLAT(-w.scale), SPLAT(w.gradient)};
+    return (momentum){wire,
+                      theta,
+                      m,
+                      g,
+                      n,
+                      SPLAT(w.m_in_c),
+                      SPLAT(w.g_in_c),
+                      SPLAT(w.m_in_m),
+                      SPLAT(w.g_in_m),
+                      SPLAT(w.keep),
+                      SPLAT(w.scale),
+                      SPLAT(-w.scale),
+                      SPLAT(w.gradient)};
 }
 
 // Computes c and the next m. Returns 0 if a c is not finite: x - x is +0 for every finite x, NaN otherwise.
@@ -47,7 +59,8 @@ static inline __attribute__((always_inline)) mask sign_of(vec c, const int zero_
     return zero_is_plus ? NOT_BELOW(c, zero) : ABOVE(c, zero);
 }
 
-static inline __attribute__((always_inline)) void vote_round(momentum *s, size_t i, const int zero_is_plus, const int fetches) {
+static inline __attribute__((always_inline)) void vote_round(momentum *s, size_t i, const int zero_is_plus,
+                                                             const int fetches) {
     fetch(s, i, 0, fetches);
     mask plus[VECTORS];
 #pragma GCC unroll 4
@@ -68,7 +81,8 @@ TERSE_ROUND_FUNCTION vote_zero_minus(void *s, size_t i, int fetches) { vote_roun
 
 static size_t vote(uint8_t *wire, float *m, const float *g, size_t n, const terse_lion_options *options) {
     momentum s = momentum_of(wire, NULL, m, g, n, options);
-    size_t done = options->zero == TERSE_LION_PLUS ? terse_walk_fetching(n, vote_zero_plus, &s) : terse_walk_fetching(n, vote_zero_minus, &s);
+    size_t done = options->zero == TERSE_LION_PLUS ? terse_walk_fetching(n, vote_zero_plus, &s)
+                                                   : terse_walk_fetching(n, vote_zero_minus, &s);
     if (s.first_bad < n) done = s.first_bad;
     return done + terse_lion_scalar.vote(wire + done / 8, m + done, g + done, n - done, options);
 }
@@ -94,7 +108,8 @@ static void mix(float *c, float *m, const float *g, size_t n, const terse_lion_o
     terse_lion_scalar.mix(c + done, m + done, g + done, n - done, options);
 }
 
-static inline __attribute__((always_inline)) void step_round(momentum *s, size_t i, const terse_lion_zero zero, const int fetches) {
+static inline __attribute__((always_inline)) void step_round(momentum *s, size_t i, const terse_lion_zero zero,
+                                                             const int fetches) {
     fetch(s, i, 1, fetches);
 #pragma GCC unroll 4
     for (size_t from = i; from < i + TERSE_ROUND; from += LANES * CHECKED) {
@@ -103,7 +118,8 @@ static inline __attribute__((always_inline)) void step_round(momentum *s, size_t
 #pragma GCC unroll 4
         for (size_t k = 0; k < CHECKED; k++) {
             float *theta = s->theta + from + LANES * k;
-            const vec kept = LOAD(theta) * s->keep, moved = kept + CHOOSE(sign_of(c[k], zero == TERSE_LION_PLUS), s->plus, s->minus);
+            const vec kept = LOAD(theta) * s->keep,
+                      moved = kept + CHOOSE(sign_of(c[k], zero == TERSE_LION_PLUS), s->plus, s->minus);
             STORE(theta, zero == TERSE_LION_HOLD ? CHOOSE(EQUAL(c[k], SPLAT(0.0f)), kept, moved) : moved);
             STORE(s->m + from + LANES * k, next[k]);
         }
@@ -162,7 +178,8 @@ TERSE_ROUND_FUNCTION ternary_round(void *context, size_t i, int fetches) {
     }
 }
 
-static void apply_ternary(float *theta, const uint8_t *plus, const uint8_t *nonzero, size_t n, float keep, float scale) {
+static void apply_ternary(float *theta, const uint8_t *plus, const uint8_t *nonzero, size_t n, float keep,
+                          float scale) {
     const uint8_t *const wires[] = {plus, nonzero};
     change c = change_of(theta, wires, keep, scale);
     const size_t done = terse_walk_fetching(n, ternary_round, &c);
@@ -185,7 +202,8 @@ TERSE_ROUND_FUNCTION tally_round(void *context, size_t i, int fetches) {
     }
 }
 
-static terse_optimizer_status apply_tally(float *theta, const uint8_t *const *planes, size_t ranks, size_t n, float keep, float scale) {
+static terse_optimizer_status apply_tally(float *theta, const uint8_t *const *planes, size_t ranks, size_t n,
+                                          float keep, float scale) {
     if (ranks < 1 || ranks > TERSE_TALLY_MAX_RANKS) return TERSE_OPTIMIZER_BAD_RANKS;
     change c = change_of(theta, planes, keep, scale);
     c.planes = tally_planes(ranks), c.all = SPLAT((float)ranks);
@@ -195,4 +213,5 @@ static terse_optimizer_status apply_tally(float *theta, const uint8_t *const *pl
     return terse_lion_scalar.apply_tally(theta + done, rest, ranks, n - done, keep, scale);
 }
 
-const terse_lion TERSE_NAMED(terse_lion) = {TERSE_IMPLEMENTATION, vote, mix, step, apply_signs, apply_ternary, apply_tally};
+const terse_lion TERSE_NAMED(terse_lion) = {TERSE_IMPLEMENTATION, vote,          mix,        step,
+                                            apply_signs,          apply_ternary, apply_tally};

@@ -18,12 +18,15 @@ typedef struct call {
 
 static void vote_part(void *context, size_t begin, size_t end) {
     call *of = context;
-    const size_t good = begin + of->lion->vote(of->signs + begin / 8, of->m + begin, of->g + begin, end - begin, of->options);
+    const size_t good = begin +
+                        of->lion->vote(of->signs + begin / 8, of->m + begin, of->g + begin, end - begin, of->options);
     size_t least = atomic_load(&of->accepted);
-    while (good < end && good < least && !atomic_compare_exchange_weak(&of->accepted, &least, good)) {}
+    while (good < end && good < least && !atomic_compare_exchange_weak(&of->accepted, &least, good)) {
+    }
 }
 
-size_t terse_lion_vote(const terse_lion *lion, uint8_t *wire, float *m, const float *g, size_t n, const terse_lion_options *options) {
+size_t terse_lion_vote(const terse_lion *lion, uint8_t *wire, float *m, const float *g, size_t n,
+                       const terse_lion_options *options) {
     call of = {.lion = lion, .signs = wire, .m = m, .g = g, .options = options};
     atomic_init(&of.accepted, n);
     terse_parallel(n, TERSE_WALK_GROUP, vote_part, &of);
@@ -35,7 +38,8 @@ static void mix_part(void *context, size_t begin, size_t end) {
     of->lion->mix(of->c + begin, of->m + begin, of->g + begin, end - begin, of->options);
 }
 
-void terse_lion_mix(const terse_lion *lion, float *c, float *m, const float *g, size_t n, const terse_lion_options *options) {
+void terse_lion_mix(const terse_lion *lion, float *c, float *m, const float *g, size_t n,
+                    const terse_lion_options *options) {
     call of = {.lion = lion, .c = c, .m = m, .g = g, .options = options};
     terse_parallel(n, TERSE_WALK_GROUP, mix_part, &of);
 }
@@ -45,7 +49,8 @@ static void apply_part(void *context, size_t begin, size_t end) {
     of->lion->apply_signs(of->theta + begin, of->wire + begin / 8, end - begin, of->keep, of->scale);
 }
 
-void terse_lion_apply_signs(const terse_lion *lion, float *theta, const uint8_t *wire, size_t n, float keep, float scale) {
+void terse_lion_apply_signs(const terse_lion *lion, float *theta, const uint8_t *wire, size_t n, float keep,
+                            float scale) {
     call of = {.lion = lion, .theta = theta, .wire = wire, .keep = keep, .scale = scale};
     terse_parallel(n, TERSE_WALK_GROUP, apply_part, &of);
 }

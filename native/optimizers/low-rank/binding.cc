@@ -8,9 +8,11 @@ void add(const Napi::CallbackInfo& info) {
     const float* q = first_floats_of(info[2], "q", floats_of_q);
     const Napi::Object given = options_of(info, 3);
     const Change change(given);
-    const size_t r = rank_of(given), m = rows_of(info.Env(), "p", floats_of_p, r), n = rows_of(info.Env(), "q", floats_of_q, r);
+    const size_t r = rank_of(given), m = rows_of(info.Env(), "p", floats_of_p, r),
+                 n = rows_of(info.Env(), "q", floats_of_q, r);
     const BufferView x = buffer_of(info[0], "x", DType::f32);
-    if (x.length != m * n) throw_length(info.Env(), "x", x.length, m * n, "floats, one for each row of p and each row of q");
+    if (x.length != m * n)
+        throw_length(info.Env(), "x", x.length, m * n, "floats, one for each row of p and each row of q");
     if (x.length == 0) return;
     const terse_low_rank& low_rank = table_of<terse_low_rank>(info);
     // New memory costs as much as a tenth of the product, so that of usual sizes is kept.
@@ -25,9 +27,12 @@ void add(const Napi::CallbackInfo& info) {
     // A row takes about as long as n r / 8 elements of a kernel that runs at memory speed.
     const size_t row = std::max<size_t>(1, n * r / 8), rows = 12;
     auto part = [&](size_t begin, size_t end) {
-        low_rank.add(static_cast<float*>(x.data) + begin / row * n, p + begin / row * r, packed, (end - begin) / row, n, r, change.keep, change.scale);
+        low_rank.add(static_cast<float*>(x.data) + begin / row * n, p + begin / row * r, packed, (end - begin) / row, n,
+                     r, change.keep, change.scale);
     };
-    terse_parallel(m * row, rows * row, [](void* context, size_t begin, size_t end) { (*static_cast<decltype(part)*>(context))(begin, end); }, &part);
+    terse_parallel(
+        m * row, rows * row,
+        [](void* context, size_t begin, size_t end) { (*static_cast<decltype(part)*>(context))(begin, end); }, &part);
 }
 
 void normalize(const Napi::CallbackInfo& info) {

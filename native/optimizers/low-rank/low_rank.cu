@@ -16,7 +16,8 @@ template <bool FOURS>
 __device__ inline void change_four(float *x, const float *sums, size_t z, size_t n, float keep, float scale) {
     if (FOURS && z + FOUR <= n) {
         const float4 was = *(const float4 *)(x + z);
-        *(float4 *)(x + z) = make_float4(keep * was.x + scale * sums[0], keep * was.y + scale * sums[1], keep * was.z + scale * sums[2], keep * was.w + scale * sums[3]);
+        *(float4 *)(x + z) = make_float4(keep * was.x + scale * sums[0], keep * was.y + scale * sums[1],
+                                         keep * was.z + scale * sums[2], keep * was.w + scale * sums[3]);
     } else {
 #pragma unroll
         for (unsigned e = 0; e < FOUR; e++)
@@ -28,7 +29,8 @@ __device__ inline void change_four(float *x, const float *sums, size_t z, size_t
 // neighbouring rows and columns in each half of the tile. 16 columns of p and q at a time are in shared memory, 16.5
 // KiB, where a thread reads four floats at once: 4 reads for 64 multiplications.
 template <bool FOURS>
-__global__ void __launch_bounds__(THREADS, 2) add_kernel(float *x, const float *p, const float *q, size_t m, size_t n, size_t r, float keep, float scale) {
+__global__ void __launch_bounds__(THREADS, 2)
+    add_kernel(float *x, const float *p, const float *q, size_t m, size_t n, size_t r, float keep, float scale) {
     constexpr unsigned PER_EDGE = HALVES * FOUR;
     alignas(16) __shared__ float ps[DEPTH][SIDE + FOUR], qs[DEPTH][SIDE + FOUR];
     const unsigned down = threadIdx.x / EDGE * FOUR, across = threadIdx.x % EDGE * FOUR;
@@ -64,7 +66,9 @@ __global__ void __launch_bounds__(THREADS, 2) add_kernel(float *x, const float *
             const size_t y = row + i / FOUR * (SIDE / HALVES) + down + i % FOUR;
 #pragma unroll
             for (unsigned half = 0; half < HALVES; half++)
-                if (y < m) change_four<FOURS>(x + y * n, &sums[i][half * FOUR], column + half * (SIDE / HALVES) + across, n, keep, scale);
+                if (y < m)
+                    change_four<FOURS>(x + y * n, &sums[i][half * FOUR], column + half * (SIDE / HALVES) + across, n,
+                                       keep, scale);
         }
     }
 }
@@ -91,7 +95,8 @@ __global__ void __launch_bounds__(WARP) least_kernel(double *norms, size_t r, do
     if (lane_of_warp() == 0) norms[r] = threshold * largest;
 }
 
-__global__ void __launch_bounds__(THREADS) normalize_kernel(float *q, float *columns, size_t n, size_t r, const double *norms) {
+__global__ void __launch_bounds__(THREADS)
+    normalize_kernel(float *q, float *columns, size_t n, size_t r, const double *norms) {
     for (size_t at = first_thread(); at < n * r; at += all_threads()) {
         const double norm = norms[at % r];
         const bool usable = norm > norms[r];
@@ -101,14 +106,18 @@ __global__ void __launch_bounds__(THREADS) normalize_kernel(float *q, float *col
     }
 }
 
-cudaError_t low_rank_add(float *x, const float *p, const float *q, size_t m, size_t n, size_t r, float keep, float scale, void *stream) {
+cudaError_t low_rank_add(float *x, const float *p, const float *q, size_t m, size_t n, size_t r, float keep,
+                         float scale, void *stream) {
     const auto kernel = n % FOUR == 0 && multiples_of(16, x) ? add_kernel<true> : add_kernel<false>;
-    return launch_kernel(kernel, divided_up(m, SIDE) * divided_up(n, SIDE), THREADS, stream, x, p, q, m, n, r, keep, scale);
+    return launch_kernel(kernel, divided_up(m, SIDE) * divided_up(n, SIDE), THREADS, stream, x, p, q, m, n, r, keep,
+                         scale);
 }
 
-cudaError_t low_rank_normalize(float *q, float *columns, size_t n, size_t r, double threshold, double *norms, void *stream) {
+cudaError_t low_rank_normalize(float *q, float *columns, size_t n, size_t r, double threshold, double *norms,
+                               void *stream) {
     cudaError_t error = launch_kernel(norms_kernel, divided_up(r, WARP), WARP, stream, norms, columns, n, r);
     if (error == cudaSuccess) error = launch_kernel(least_kernel, r ? 1 : 0, WARP, stream, norms, r, threshold);
-    if (error == cudaSuccess) error = launch_kernel(normalize_kernel, divided_up(n * r, THREADS), THREADS, stream, q, columns, n, r, norms);
+    if (error == cudaSuccess)
+        error = launch_kernel(normalize_kernel, divided_up(n * r, THREADS), THREADS, stream, q, columns, n, r, norms);
     return error;
 }

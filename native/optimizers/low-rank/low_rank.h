@@ -35,7 +35,8 @@ static void pack(float *packed, const float *q, size_t n, size_t r) {
 #ifdef TRANSPOSE
         if (columns == WIDTH)
             for (; whole + LANES <= r; whole += LANES)
-                for (size_t v = 0; v < VECS; v++) TRANSPOSE(packed + whole * WIDTH + v * LANES, WIDTH, q + (j + v * LANES) * r + whole, r);
+                for (size_t v = 0; v < VECS; v++)
+                    TRANSPOSE(packed + whole * WIDTH + v * LANES, WIDTH, q + (j + v * LANES) * r + whole, r);
 #endif
         for (size_t c = 0; c < columns; c++)
             for (size_t k = whole; k < r; k++) packed[k * WIDTH + c] = q[(j + c) * r + k];
@@ -51,7 +52,9 @@ static inline __attribute__((always_inline)) void fetch_row(const float *x) {
 }
 
 // sums += `count` columns of p times as many rows of packed columns
-static inline __attribute__((always_inline)) void add_products(vec sums[ROWS][VECS], const float *p, const float *packed, size_t r, size_t count, size_t rows) {
+static inline __attribute__((always_inline)) void add_products(vec sums[ROWS][VECS], const float *p,
+                                                               const float *packed, size_t r, size_t count,
+                                                               size_t rows) {
     for (size_t k = 0; k < count; k++) {
         const vec first = LOAD(packed + k * WIDTH), second = LOAD(packed + k * WIDTH + LANES);
 #pragma GCC unroll 16
@@ -64,7 +67,8 @@ static inline __attribute__((always_inline)) void add_products(vec sums[ROWS][VE
 }
 
 // `rows` rows of x, of n floats each, in one block of `columns` columns
-static inline __attribute__((always_inline)) void tile(float *x, const float *p, const float *packed, size_t n, size_t r, float keep, float scale, size_t rows, size_t columns) {
+static inline __attribute__((always_inline)) void tile(float *x, const float *p, const float *packed, size_t n,
+                                                       size_t r, float keep, float scale, size_t rows, size_t columns) {
     vec sums[ROWS][VECS];
 #pragma GCC unroll 16
     for (size_t i = 0; i < rows; i++)
@@ -89,7 +93,8 @@ static inline __attribute__((always_inline)) void tile(float *x, const float *p,
     }
 }
 
-static inline __attribute__((always_inline)) void tiles(float *x, const float *p, const float *packed, size_t m, size_t n, size_t r, float keep, float scale, size_t columns) {
+static inline __attribute__((always_inline)) void tiles(float *x, const float *p, const float *packed, size_t m,
+                                                        size_t n, size_t r, float keep, float scale, size_t columns) {
     size_t i = 0;
     for (; i + ROWS <= m; i += ROWS) tile(x + i * n, p + i * r, packed, n, r, keep, scale, ROWS, columns);
     for (; i + FEW <= m; i += FEW) tile(x + i * n, p + i * r, packed, n, r, keep, scale, FEW, columns);
@@ -119,7 +124,8 @@ static inline float float_of(uint32_t bits) {
     return x;
 }
 
-static void normalize(float *restrict q, float *restrict columns, size_t n, size_t r, double threshold, double *restrict norms) {
+static void normalize(float *restrict q, float *restrict columns, size_t n, size_t r, double threshold,
+                      double *restrict norms) {
     for (size_t k = 0; k < r; k++) norms[k] = 0;
     for (size_t i = 0; i < n; i++)
         for (size_t k = 0; k < r; k++) norms[k] += (double)columns[i * r + k] * columns[i * r + k];
@@ -130,7 +136,8 @@ static void normalize(float *restrict q, float *restrict columns, size_t n, size
     for (size_t i = 0; i < n; i++)
         for (size_t k = 0; k < r; k++) {
             const size_t at = i * r + k;
-            const uint32_t usable = norms[k] > least ? UINT32_MAX : 0;  // a mask and no branch, so that compilers make vectors of it
+            const uint32_t usable = norms[k] > least ? UINT32_MAX : 0;  // a mask and no branch, so that compilers make
+                                                                        // vectors of it
             const uint32_t unit = bits_of((float)(columns[at] / norms[k])) & usable;
             columns[at] = float_of(unit);
             q[at] = float_of(unit | (bits_of(q[at]) & ~usable));

@@ -8,12 +8,14 @@ static inline void transpose(float *into, size_t into_stride, const float *x, si
     __m512 rows[16];
 #pragma GCC unroll 16
     for (size_t i = 0; i < 16; i++) rows[i] = _mm512_loadu_ps(x + i * stride);
-    const __m512i lane = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15), other = _mm512_set1_epi32(16);
+    const __m512i lane = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15),
+                  other = _mm512_set1_epi32(16);
 #pragma GCC unroll 4
     for (int half = 8; half; half /= 2) {
         const __m512i bit = _mm512_set1_epi32(half), across = _mm512_xor_si512(lane, bit);
         const __mmask16 late = _mm512_test_epi32_mask(lane, bit);
-        const __m512i first = _mm512_mask_or_epi32(lane, late, across, other), second = _mm512_mask_or_epi32(across, late, lane, other);
+        const __m512i first = _mm512_mask_or_epi32(lane, late, across, other),
+                      second = _mm512_mask_or_epi32(across, late, lane, other);
 #pragma GCC unroll 16
         for (int i = 0; i < 16; i++)
             if (!(i & half)) {

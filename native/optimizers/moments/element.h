@@ -16,7 +16,9 @@ static inline moments_weights moments_weights_of(double beta1, double beta2, flo
 }
 
 TERSE_ELEMENT float next_m(moments_weights w, float m, float scaled) { return w.m_in_m * m + w.g_in_m * scaled; }
-TERSE_ELEMENT float next_v(moments_weights w, float v, float scaled) { return w.v_in_v * v + w.g_in_v * scaled * scaled; }
+TERSE_ELEMENT float next_v(moments_weights w, float v, float scaled) {
+    return w.v_in_v * v + w.g_in_v * scaled * scaled;
+}
 
 // An update of Adam's form.
 typedef struct adam_form {
@@ -39,7 +41,8 @@ typedef struct refresh_weights {
 
 static inline refresh_weights refresh_weights_of(const terse_refresh_options *o) {
     const double epsilon = o->root ? o->eps : o->eps * o->eps;
-    refresh_weights w = {(float)o->beta1, (float)(1 - o->beta1), (float)o->beta2, (float)(1 - o->beta2), (float)epsilon};
+    refresh_weights w = {(float)o->beta1, (float)(1 - o->beta1), (float)o->beta2, (float)(1 - o->beta2),
+                         (float)epsilon};
     return w;
 }
 
@@ -50,7 +53,8 @@ TERSE_ELEMENT float refreshed(refresh_weights w, float fresh, float m, float las
 
 // 0, which no maximum takes, of an element that had no gradient before.
 TERSE_ELEMENT float ratio_of(refresh_weights w, int root, float frozen, float fresh) {
-    const float ratio = root ? (sqrtf(frozen) + w.epsilon) / (sqrtf(fresh) + w.epsilon) : (frozen + w.epsilon) / (fresh + w.epsilon);
+    const float ratio = root ? (sqrtf(frozen) + w.epsilon) / (sqrtf(fresh) + w.epsilon)
+                             : (frozen + w.epsilon) / (fresh + w.epsilon);
     return frozen > 0.0f ? ratio : 0.0f;
 }
 

@@ -23,7 +23,8 @@ static double fold(double partial[PARTIALS]) {
 }
 
 // Returns the first element that is not finite, and stores nothing then; else count, at most BLOCK.
-static inline size_t accumulate_block(float *restrict m, float *restrict v, const float *restrict g, size_t count, moments_weights w) {
+static inline size_t accumulate_block(float *restrict m, float *restrict v, const float *restrict g, size_t count,
+                                      moments_weights w) {
     float new_m[BLOCK], new_v[BLOCK];
     int bad = 0;
     for (size_t k = 0; k < count; k++) {
@@ -40,7 +41,8 @@ static inline size_t accumulate_block(float *restrict m, float *restrict v, cons
     return count;
 }
 
-static size_t accumulate(float *restrict m, float *restrict v, const float *restrict g, size_t n, const terse_moments_options *options) {
+static size_t accumulate(float *restrict m, float *restrict v, const float *restrict g, size_t n,
+                         const terse_moments_options *options) {
     const moments_weights w = moments_weights_of(options->beta1, options->beta2, options->gradient_scale);
     size_t i = 0;
     for (; i + BLOCK <= n; i += BLOCK) {
@@ -55,7 +57,8 @@ typedef struct norms {
     double of_theta[PARTIALS], of_update[PARTIALS];
 } norms;
 
-static inline void add_squares(norms *s, const float *restrict theta, const float *restrict m, const float *restrict v, size_t count, adam_form f) {
+static inline void add_squares(norms *s, const float *restrict theta, const float *restrict m, const float *restrict v,
+                               size_t count, adam_form f) {
     for (size_t row = 0; row < count; row += PARTIALS) {
         const size_t width = count - row < PARTIALS ? count - row : PARTIALS;
         for (size_t k = 0; k < width; k++) {
@@ -66,7 +69,8 @@ static inline void add_squares(norms *s, const float *restrict theta, const floa
     }
 }
 
-static void squares(const float *restrict theta, const float *restrict m, const float *restrict v, size_t n, const terse_adam_update *update, double sums[2]) {
+static void squares(const float *restrict theta, const float *restrict m, const float *restrict v, size_t n,
+                    const terse_adam_update *update, double sums[2]) {
     const adam_form f = adam_form_of(update);
     norms s = {{0}, {0}};
     size_t i = 0;
@@ -76,7 +80,9 @@ static void squares(const float *restrict theta, const float *restrict m, const 
     sums[1] = fold(s.of_update);
 }
 
-static size_t accumulate_and_squares(const float *restrict theta, float *restrict m, float *restrict v, const float *restrict g, size_t n, const terse_moments_options *options, const terse_adam_update *update, double sums[2]) {
+static size_t accumulate_and_squares(const float *restrict theta, float *restrict m, float *restrict v,
+                                     const float *restrict g, size_t n, const terse_moments_options *options,
+                                     const terse_adam_update *update, double sums[2]) {
     const moments_weights w = moments_weights_of(options->beta1, options->beta2, options->gradient_scale);
     const adam_form f = adam_form_of(update);
     norms s = {{0}, {0}};
@@ -109,7 +115,8 @@ static inline void unpack(float *restrict m, const terse_packed_momentum *packed
         for (size_t k = 0; k < count; k++) m[k] = held >> k & 1 ? 0.0f : plus >> k & 1 ? if_plus : if_minus;
 }
 
-static inline void apply_block(float *restrict theta, const float *restrict m, const float *restrict v, size_t count, adam_form f, float rate) {
+static inline void apply_block(float *restrict theta, const float *restrict m, const float *restrict v, size_t count,
+                               adam_form f, float rate) {
     for (size_t k = 0; k < count; k++) theta[k] = theta[k] - rate * update_of(f, theta[k], m[k], v[k]);
 }
 
@@ -147,18 +154,23 @@ static void apply(float *restrict theta, float *restrict m, const float *restric
     terse_walk_in_order(n, apply_stretch, &a);
 }
 
-static inline void refresh_block(float most[PARTIALS], float *restrict fresh, const float *restrict frozen, const float *restrict m, const float *restrict last, size_t count, refresh_weights w, int root) {
+static inline void refresh_block(float most[PARTIALS], float *restrict fresh, const float *restrict frozen,
+                                 const float *restrict m, const float *restrict last, size_t count, refresh_weights w,
+                                 int root) {
     for (size_t row = 0; row < count; row += PARTIALS) {
         const size_t width = count - row < PARTIALS ? count - row : PARTIALS;
         for (size_t k = 0; k < width; k++) {
-            const float next = refreshed(w, fresh[row + k], m[row + k], last[row + k]), ratio = ratio_of(w, root, frozen[row + k], next);
+            const float next = refreshed(w, fresh[row + k], m[row + k], last[row + k]),
+                        ratio = ratio_of(w, root, frozen[row + k], next);
             fresh[row + k] = next;
             most[k] = ratio > most[k] ? ratio : most[k];
         }
     }
 }
 
-static inline float refresh_as(float *restrict fresh, const float *restrict frozen, float *restrict m, const float *restrict last, size_t n, refresh_weights w, const terse_packed_momentum *packed, const int root) {
+static inline float refresh_as(float *restrict fresh, const float *restrict frozen, float *restrict m,
+                               const float *restrict last, size_t n, refresh_weights w,
+                               const terse_packed_momentum *packed, const int root) {
     float most[PARTIALS] = {0};
     for (size_t i = 0; i < n; i += BLOCK) {
         const size_t count = n - i < BLOCK ? n - i : BLOCK;
@@ -173,9 +185,11 @@ static inline float refresh_as(float *restrict fresh, const float *restrict froz
     return most[0];
 }
 
-static float refresh(float *fresh, const float *frozen, float *m, const float *last, size_t n, const terse_refresh_options *options, const terse_packed_momentum *packed) {
+static float refresh(float *fresh, const float *frozen, float *m, const float *last, size_t n,
+                     const terse_refresh_options *options, const terse_packed_momentum *packed) {
     const refresh_weights w = refresh_weights_of(options);
-    return options->root ? refresh_as(fresh, frozen, m, last, n, w, packed, 1) : refresh_as(fresh, frozen, m, last, n, w, packed, 0);
+    return options->root ? refresh_as(fresh, frozen, m, last, n, w, packed, 1)
+                         : refresh_as(fresh, frozen, m, last, n, w, packed, 0);
 }
 
 #endif

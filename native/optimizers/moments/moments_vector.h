@@ -5,4 +5,5 @@ static inline void unpack_block(float *m, uint64_t plus, float if_plus, float if
 
 #include "moments.h"
 
-const terse_moments TERSE_NAMED(terse_moments) = {TERSE_IMPLEMENTATION, accumulate, squares, accumulate_and_squares, apply, refresh};
+const terse_moments TERSE_NAMED(terse_moments) = {TERSE_IMPLEMENTATION,   accumulate, squares,
+                                                  accumulate_and_squares, apply,      refresh};

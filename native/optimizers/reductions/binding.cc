@@ -18,5 +18,6 @@ Napi::Value difference(const Napi::CallbackInfo& info) {
 }  // namespace
 
 Napi::Value reductions(const Napi::CallbackInfo& info) {
-    return implementations(info, terse_reductions_at, {method<sum_of_squares>("sumOfSquares"), method<difference>("difference")});
+    return implementations(info, terse_reductions_at,
+                           {method<sum_of_squares>("sumOfSquares"), method<difference>("difference")});
 }

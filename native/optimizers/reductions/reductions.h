@@ -10,7 +10,9 @@ enum { PARTIALS = 16 };  // partial sums: enough to hide the latency of four vec
 // The order of the additions, which defines the sum: through groups of four pages, a round of each page in turn.
 // Returns the index of the first element after the whole rounds. Memory is read in order all the same: the next group
 // is prefetched so, of x and, unless it is NULL, of y.
-static inline __attribute__((always_inline)) size_t reductions_walk(const float *x, const float *y, size_t n, void (*round)(void *context, size_t i), void *context) {
+static inline __attribute__((always_inline)) size_t reductions_walk(const float *x, const float *y, size_t n,
+                                                                    void (*round)(void *context, size_t i),
+                                                                    void *context) {
     size_t i = 0;
     for (; i + TERSE_WALK_GROUP <= n; i += TERSE_WALK_GROUP)
         for (size_t at = 0, next = i + TERSE_WALK_GROUP; at < TERSE_PAGE; at += TERSE_ROUND)
@@ -32,7 +34,8 @@ static inline double reductions_finish(double *partial, const float *x, size_t i
 }
 
 // The same after the walk of a difference a - b, whose tail it writes.
-static inline double reductions_finish_difference(double *partial, float *difference, const float *a, const float *b, size_t i, size_t n) {
+static inline double reductions_finish_difference(double *partial, float *difference, const float *a, const float *b,
+                                                  size_t i, size_t n) {
     for (size_t k = i; k < n; k++) difference[k] = a[k] - b[k];
     return reductions_finish(partial, difference, i, n);
 }

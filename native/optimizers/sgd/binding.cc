@@ -9,11 +9,11 @@ Napi::Value step(const Napi::CallbackInfo& info) {
     const float* g = floats_of(info[2], "g", n);
     const terse_sgd_options options = sgd_options_of(options_of(info, 3));
     const terse_sgd& sgd = table_of<terse_sgd>(info);
-    return accepted(info, accepted_in_parallel(n, [&](size_t i, size_t count) { return sgd.step(theta + i, m ? m + i : nullptr, g + i, count, &options); }));
+    return accepted(info, accepted_in_parallel(n, [&](size_t i, size_t count) {
+                        return sgd.step(theta + i, m ? m + i : nullptr, g + i, count, &options);
+                    }));
 }
 
 }  // namespace
 
-Napi::Value sgds(const Napi::CallbackInfo& info) {
-    return implementations(info, terse_sgd_at, {method<step>("step")});
-}
+Napi::Value sgds(const Napi::CallbackInfo& info) { return implementations(info, terse_sgd_at, {method<step>("step")}); }

@@ -7,7 +7,9 @@
 namespace {
 template <bool MOMENTUM>
 struct sgd_work {
-    struct element { float theta, m, g; };
+    struct element {
+        float theta, m, g;
+    };
     float *theta, *m;
     const float *g;
     sgd_weights w;
@@ -26,7 +28,8 @@ struct sgd_work {
 };
 }  // namespace
 
-cudaError_t sgd_step(float *theta, float *m, const float *g, size_t n, const terse_sgd_options *options, uint64_t *bad, void *stream) {
+cudaError_t sgd_step(float *theta, float *m, const float *g, size_t n, const terse_sgd_options *options, uint64_t *bad,
+                     void *stream) {
     const sgd_weights w = sgd_weights_of(options);
     if (m) return launch_elementwise(n, sgd_work<true>{theta, m, g, w, options->nesterov}, bad, stream);
     return launch_elementwise(n, sgd_work<false>{theta, m, g, w, 0}, bad, stream);

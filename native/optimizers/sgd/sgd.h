@@ -7,7 +7,10 @@
 
 enum { BLOCK = 64 };  // elements that are checked before any of them is stored
 
-static inline __attribute__((always_inline)) size_t sgd_step(float *restrict theta, float *restrict m, const float *restrict g, size_t n, const terse_sgd_options *options, int has_momentum, int nesterov) {
+static inline __attribute__((always_inline)) size_t sgd_step(float *restrict theta, float *restrict m,
+                                                             const float *restrict g, size_t n,
+                                                             const terse_sgd_options *options, int has_momentum,
+                                                             int nesterov) {
     const sgd_weights w = sgd_weights_of(options);
     for (size_t i = 0; i < n; i += BLOCK) {
         const size_t count = n - i < BLOCK ? n - i : BLOCK;

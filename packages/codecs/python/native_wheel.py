@@ -2,6 +2,7 @@
 The wheels of terse_codecs and terse_torch: CMake builds libraries into them, one wheel a platform, for every Python
 (py3-none-…). On Linux with glibc its tag says from which glibc on the libraries load (PEP 600), read out of them.
 """
+
 import atexit
 import json
 import os
@@ -21,7 +22,12 @@ from setuptools.command.sdist import sdist
 # Where this file is: a checkout, or what a source distribution carries of it, in the same places.
 REPOSITORY = os.path.normpath(os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../.."))
 FOR_ALL = ["native/include", "native/loops", "native/cmake"]
-CODECS = {"package": "terse_codecs", "target": "terse_codecs", "cmake": "native/codecs", "also": ["packages/codecs/src"]}
+CODECS = {
+    "package": "terse_codecs",
+    "target": "terse_codecs",
+    "cmake": "native/codecs",
+    "also": ["packages/codecs/src"],
+}
 LION = {"package": "terse_torch", "target": "terse_lion", "cmake": "native/optimizers", "also": []}
 
 
@@ -38,7 +44,12 @@ def setup_with_libraries(here, packages, libraries):
         packages=list(packages),
         package_dir={name: folder_of(name) for name in packages},
         package_data={name: ["py.typed"] for name in packages},
-        cmdclass={"build": BuildElsewhere, "build_py": BuildWithLibraries, "bdist_wheel": PlatformWheel, "sdist": SdistWithSources},
+        cmdclass={
+            "build": BuildElsewhere,
+            "build_py": BuildWithLibraries,
+            "bdist_wheel": PlatformWheel,
+            "sdist": SdistWithSources,
+        },
         distclass=WithLibraries,
     )
 
@@ -73,7 +84,9 @@ def needs_of(path):
     for _, kind, _, _, at, length, link, entries, _, _ in sections:
         texts = sections[link][4]
         if kind == 6:  # SHT_DYNAMIC: (tag, value); DT_NEEDED is 1
-            libraries |= {text(texts + value) for tag, value in struct.iter_unpack("<qQ", data[at : at + length]) if tag == 1}
+            libraries |= {
+                text(texts + value) for tag, value in struct.iter_unpack("<qQ", data[at : at + length]) if tag == 1
+            }
         elif kind == 0x6FFFFFFE:  # SHT_GNU_verneed: a library each, and a chain of its versions
             for _ in range(entries):
                 _, auxiliaries, _, first, following = struct.unpack_from("<HHIII", data, at)
@@ -122,16 +135,23 @@ class BuildWithLibraries(build_py):
             built = os.path.join(temporary, library["target"])
             source = os.path.join(REPOSITORY, library["cmake"])
             try:
-                subprocess.check_call(["cmake", "-S", source, "-B", built, "-DCMAKE_BUILD_TYPE=Release", "-DTERSE_OLD_GLIBC=ON"])
+                subprocess.check_call(
+                    ["cmake", "-S", source, "-B", built, "-DCMAKE_BUILD_TYPE=Release", "-DTERSE_OLD_GLIBC=ON"]
+                )
                 subprocess.check_call(["cmake", "--build", built, "--target", library["target"], "--parallel"])
             except FileNotFoundError:
                 name = self.distribution.get_name()
-                sys.exit(f"{name} is built with CMake, which is not on the PATH: `python3 -m pip install cmake`, and a C compiler.")
+                sys.exit(
+                    f"{name} is built with CMake, which is not on the PATH: `python3 -m pip install cmake`, and a C compiler."
+                )
             # The name alone: a wheel has no links, and nobody else loads this copy.
             shutil.copyfile(os.path.realpath(os.path.join(built, file_of(library))), target)
 
     def libraries(self):
-        return [os.path.join(self.build_lib, each["package"], file_of(each)) for each in self.distribution.libraries_of_wheel]
+        return [
+            os.path.join(self.build_lib, each["package"], file_of(each))
+            for each in self.distribution.libraries_of_wheel
+        ]
 
     def get_outputs(self, include_bytecode=True):
         return [*super().get_outputs(include_bytecode), *self.libraries()]
@@ -141,14 +161,18 @@ class PlatformWheel(bdist_wheel):
     def get_tag(self):
         platform = super().get_tag()[2]
         if platform.startswith("linux_") and not self.plat_name_supplied:
-            platform = manylinux(self.get_finalized_command("build_py").libraries(), platform[len("linux_") :]) or platform
+            platform = (
+                manylinux(self.get_finalized_command("build_py").libraries(), platform[len("linux_") :]) or platform
+            )
         return "py3", "none", platform
 
 
 class SdistWithSources(sdist):
     def make_release_tree(self, base_dir, files):
         super().make_release_tree(base_dir, [file for file in files if not file.startswith(os.pardir)])
-        of_libraries = [folder for each in self.distribution.libraries_of_wheel for folder in (each["cmake"], *each["also"])]
+        of_libraries = [
+            folder for each in self.distribution.libraries_of_wheel for folder in (each["cmake"], *each["also"])
+        ]
         carried = ["packages/codecs/package.json", "packages/codecs/python/native_wheel.py"]
         for folder in [*FOR_ALL, *of_libraries]:
             carried += files_in(folder, (".c", ".h", ".cmake", ".in", "CMakeLists.txt"))

@@ -27,8 +27,8 @@ export interface Codec<Call extends EncodeCall = EncodeCall> {
   /** The implementation that runs: "avx2", "scalar", "typescript", … All write the same bytes. */
   readonly implementation: string;
   /**
-   * Whether floats on this device ("cpu", "cuda:0") can be encoded where they are, and wires decoded there: by the GPU's
-   * kernels, where they are built and the codec has some.
+   * Whether floats on this device ("cpu", "cuda:0") can be encoded where they are, and wires decoded there: by the
+   * GPU's kernels, where they are built and the codec has some.
    */
   runsOn(device: string): boolean;
   /**
@@ -59,8 +59,8 @@ export interface Codec<Call extends EncodeCall = EncodeCall> {
   encodeWithFeedback(wire: Uint8Array, x: Floats, error: Floats, ...call: CallOf<Call & Decay>): void;
   /**
    * What the owner of a chunk does with the wires of all ranks: error = decay · error + scale Σ decode(wires), in the
-   * order of the wires; wire = encode(error), error −= decode(wire). `scale` defaults to 1. Errors as in `encode` and in
-   * `decodeAdd`; after one that the arguments do not show, `error` is undefined.
+   * order of the wires; wire = encode(error), error −= decode(wire). `scale` defaults to 1. Errors as in `encode` and
+   * in `decodeAdd`; after one that the arguments do not show, `error` is undefined.
    */
   encodeSumWithFeedback(
     wire: Uint8Array,
@@ -73,7 +73,10 @@ export interface Codec<Call extends EncodeCall = EncodeCall> {
    * wire holds an index outside of `sum`, NaN or infinity, which no encoder writes; then nothing is added.
    */
   decodeAdd(sum: Floats, wire: Uint8Array, options?: DecodeOptions): void;
-  /** x = scale · decode(wire), in one pass; held elements are 0. As `decodeAdd`, but after a BadWireError x is undefined. */
+  /**
+   * x = scale · decode(wire), in one pass; held elements are 0. As `decodeAdd`, but after a BadWireError x is
+   * undefined.
+   */
   decode(x: Floats, wire: Uint8Array, options?: DecodeOptions): void;
   /**
    * The scale of each scale group of x, as `encode` writes it; in `into` if given. Errors as in `encode`; TypeError if
@@ -97,7 +100,9 @@ type CallOf<Call> = {} extends Call ? [call?: Call] : [call: Call];
 
 /** An option of `encodeWithFeedback`. Sarfi et al. 2025, SparseLoCo, https://arxiv.org/abs/2508.15706, take 0.95. */
 export interface Decay {
-  /** What the error is multiplied by before x is added, in fp32: more than 0, and at most 1, which it is unless given. */
+  /**
+   * What the error is multiplied by before x is added, in fp32: more than 0, and at most 1, which it is unless given.
+   */
   readonly decay?: number | undefined;
 }
 
@@ -121,8 +126,8 @@ export interface Units {
 }
 
 /**
- * Options of `decodeAdd` and `decode`. `scale` times the decoded values is added; 1 unless given. Elements of the mask `hold`
- * (⌈n/8⌉ bytes) are not decoded.
+ * Options of `decodeAdd` and `decode`. `scale` times the decoded values is added; 1 unless given. Elements of the mask
+ * `hold` (⌈n/8⌉ bytes) are not decoded.
  */
 export interface DecodeOptions extends Units {
   scale?: number | undefined;

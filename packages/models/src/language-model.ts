@@ -54,8 +54,8 @@ export abstract class LanguageModel extends Module implements TextModel {
   }
 
   /**
-   * The positions (T) of tokens that follow those of the caches; or `packed` (B, T), and what each token then attends to
-   * (B, 1, T, T). Throws `RangeError` where the context has fewer.
+   * The positions (T) of tokens that follow those of the caches; or `packed` (B, T), and what each token then attends
+   * to (B, 1, T, T). Throws `RangeError` where the context has fewer.
    */
   protected placesOf(
     tokens: Tensor,

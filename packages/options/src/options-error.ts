@@ -32,7 +32,9 @@ export class OptionsError extends Error {
     );
   }
 
-  /** An error with the same problems, of options that stand in this section of a recipe: "gpt.heads" is "model.heads". */
+  /**
+   * An error with the same problems, of options that stand in this section of a recipe: "gpt.heads" is "model.heads".
+   */
   inSection(section: string): OptionsError {
     return this.withPaths((path) => [section, ...path.split(".").slice(1)].join("."));
   }

@@ -146,8 +146,8 @@ function hint(
 }
 
 /**
- * The keys whose last part is this word, in any spelling. Where one of them is the end of another, that one is left out:
- * `lr` means optimizer.lr, and not local.optimizer.lr.
+ * The keys whose last part is this word, in any spelling. Where one of them is the end of another, that one is left
+ * out: `lr` means optimizer.lr, and not local.optimizer.lr.
  */
 export function endingIn(word: string, dotted: readonly string[]): readonly string[] {
   const ending = dotted.filter((key) => normalised(lastPart(key)) === normalised(word));

@@ -1,7 +1,7 @@
 /**
  * `two-ranks`: GPT-2's size with two ranks that share a GPU and send over tcp, by method: what a step takes, and what a
- * rank sends. The ranks compute in turn, so a step takes twice as long as of one rank; what a method adds to that is its
- * own work, and the way from the GPU to the host and back.
+ * rank sends. The ranks compute in turn, so a step takes twice as long as of one rank; what a method adds to that is
+ * its own work, and the way from the GPU to the host and back.
  */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";

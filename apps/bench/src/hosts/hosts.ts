@@ -15,8 +15,9 @@ import { netlabObstacle } from "../../../../tools/netlab/netlab.ts";
 export interface HostsOptions {
   readonly hosts: number;
   /**
-   * Each link: its rate, in the notation of tc, and after a comma its latency: 100mbit or 100mbit,50ms. With a latency it
-   * is emulated: not every kernel can delay packets. Without a link the hosts are processes on the loopback interface.
+   * Each link: its rate, in the notation of tc, and after a comma its latency: 100mbit or 100mbit,50ms. With a latency
+   * it is emulated: not every kernel can delay packets. Without a link the hosts are processes on the loopback
+   * interface.
    */
   readonly rate?: string | undefined;
   /** The program of every host, a module that calls `serve`. */

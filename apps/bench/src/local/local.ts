@@ -1,8 +1,8 @@
 /**
- * `bench local`: local steps with an outer step, on the small GPT of `bench convergence`, with as many rows in a step of
- * all workers. Each method begins at the settings that the search there has found for what is inside. It searches the
- * rate inside and the outer step with the first seed, or takes what a like method has found. A method is a setting of
- * the suite, and can be measured again alone.
+ * `bench local`: local steps with an outer step, on the small GPT of `bench convergence`, with as many rows in a step
+ * of all workers. Each method begins at the settings that the search there has found for what is inside. It searches
+ * the rate inside and the outer step with the first seed, or takes what a like method has found. A method is a setting
+ * of the suite, and can be measured again alone.
  *
  * Further settings time steps on links (seconds.ts) and the local work of a round (round-work.ts).
  */

@@ -1,4 +1,6 @@
-/** The methods that `bench local` trains: what happens inside a rank, how often it shares it, and what it sends then. */
+/**
+ * The methods that `bench local` trains: what happens inside a rank, how often it shares it, and what it sends then.
+ */
 
 /** The outer step: rate and momentum of SGD. */
 export interface Outer {
@@ -74,7 +76,9 @@ const diloco = { outer: { lr: 0.7, momentum: 0.9 }, search: ofPaper };
 const searchOf = (wire: string, syncEvery: number) =>
   ["4-bits", "2-bits-of-means", "1-bit"].includes(wire) ? all : `muon-${syncEvery}-4-bits`;
 
-/** "muon-5-4-bits": Muon inside, a round every 5 steps, 4 bits an element both ways: l1's, or those of means of bins. */
+/**
+ * "muon-5-4-bits": Muon inside, a round every 5 steps, 4 bits an element both ways: l1's, or those of means of bins.
+ */
 export const methods: Readonly<Record<string, LocalMethod>> = {
   ...Object.fromEntries(
     [5, 10].flatMap((syncEvery) =>

@@ -1,4 +1,6 @@
-/** Pictures of local steps: loss by seconds on a slow link with a latency, and loss by bits, beside all other methods. */
+/**
+ * Pictures of local steps: loss by seconds on a slow link with a latency, and loss by bits, beside all other methods.
+ */
 import { dot, text } from "@observablehq/plot";
 import { chart } from "@terse/pictures/chart";
 import { legend, svg } from "@terse/pictures/svg";

@@ -81,7 +81,8 @@ async function* times(
 
 /**
  * A step with rounds that travel beside the steps ÷ a step without any message, the mean over whole rounds: Muon
- * inside, 4 bits, a round every 20 steps that is used 18 steps after it has left; 10 Mbit/s and 200 ms. Both take turns.
+ * inside, 4 bits, a round every 20 steps that is used 18 steps after it has left; 10 Mbit/s and 200 ms. Both take
+ * turns.
  */
 export async function* overNoExchange(): AsyncGenerator<Measurement> {
   const [rate, every, delay, turns] = ["10mbit,200ms", 20, 18, 3];

@@ -1,8 +1,8 @@
 /**
  * `bench papers`: every figure and table of the four papers, a row each: what it claims, what is measured here, and
  * whether the claim holds by a rule that is written down. A row is a setting of the suite and can be measured again
- * alone; trainings that a row has finished are kept until the row is complete (../kept-runs.ts). Rows that another suite
- * has measured take its recorded lines.
+ * alone; trainings that a row has finished are kept until the row is complete (../kept-runs.ts). Rows that another
+ * suite has measured take its recorded lines.
  *
  * The metric `verdict` of a row is 1 (yes), 0 (no), or not a number where it cannot be measured here.
  */

@@ -1,7 +1,7 @@
 /**
  * `bench recipe`: the model of gpt-small with few bits and with 32. Four workers in one process train it as `./terse
- * train` would with each method: the same weights and tokens for every method, other ones for every seed. Each method has the
- * best rate and warm-up of a search with the first seed, as in `bench convergence`.
+ * train` would with each method: the same weights and tokens for every method, other ones for every seed. Each method
+ * has the best rate and warm-up of a search with the first seed, as in `bench convergence`.
  *
  * Settings with `-1500-steps` train three times as long with two seeds, at the settings that were found for 500 steps.
  * Each setting is recorded alone, and goes on where it was cut off.

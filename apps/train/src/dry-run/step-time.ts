@@ -27,8 +27,8 @@ export function timeOf(
 }
 
 /**
- * A step that uses a round waits for what `delay` steps have not hidden. Other steps send nothing, or within a host, whose
- * network is not the link of the prediction.
+ * A step that uses a round waits for what `delay` steps have not hidden. Other steps send nothing, or within a host,
+ * whose network is not the link of the prediction.
  */
 function timeOfRound(
   { step }: { readonly step: number },

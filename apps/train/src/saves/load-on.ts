@@ -75,7 +75,9 @@ export function loadWeightsOn(reader: number, folder: string, model: Model, grou
 export const loadAdapterOn = (reader: number, folder: string, model: Model, group: Group): Promise<void> =>
   loadOn(reader, () => loadAdapter(folder, model), loraOf(model)!.parameters(), group);
 
-/** A whole model as its folder describes it: its weights, or an adapter with its base, which is in `own` on this rank. */
+/**
+ * A whole model as its folder describes it: its weights, or an adapter with its base, which is in `own` on this rank.
+ */
 export async function loadDescribedOn(
   reader: number,
   folder: string,

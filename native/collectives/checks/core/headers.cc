@@ -18,7 +18,8 @@ public:
         void wait(Clock::time_point) override {}
     };
     struct Received final : Transfer {
-        Received(Echo& engine, uint32_t slot, void* data, size_t room) : engine(engine), slot(slot), data(static_cast<uint8_t*>(data)), room(room) {}
+        Received(Echo& engine, uint32_t slot, void* data, size_t room)
+            : engine(engine), slot(slot), data(static_cast<uint8_t*>(data)), room(room) {}
         void wait(Clock::time_point) override {
             if (is_payload(slot)) return static_cast<void>(std::memset(data, 1, room));
             if (engine.sent_.empty()) throw Failure(Reason::timeout, 1, "no more messages");
@@ -36,12 +37,27 @@ public:
         if (!is_payload(slot)) sent_.emplace_back(from, from + bytes);
         return std::make_unique<Sent>();
     }
-    std::unique_ptr<Transfer> recv(int, uint32_t slot, void* data, size_t room) override { return std::make_unique<Received>(*this, slot, data, room); }
+    std::unique_ptr<Transfer> recv(int, uint32_t slot, void* data, size_t room) override {
+        return std::make_unique<Received>(*this, slot, data, room);
+    }
     void abort() noexcept override {}
 
 private:
     size_t change(std::vector<uint8_t>& bytes) {
-        static const uint64_t words[] = {0, 1, 2, 8191, 8192, 8193, 1 << 20, UINT32_MAX, uint64_t{1} << 40, uint64_t{1} << 61, INT64_MAX - 1, INT64_MAX, uint64_t{1} << 63, UINT64_MAX};
+        static const uint64_t words[] = {0,
+                                         1,
+                                         2,
+                                         8191,
+                                         8192,
+                                         8193,
+                                         1 << 20,
+                                         UINT32_MAX,
+                                         uint64_t{1} << 40,
+                                         uint64_t{1} << 61,
+                                         INT64_MAX - 1,
+                                         INT64_MAX,
+                                         uint64_t{1} << 63,
+                                         UINT64_MAX};
         for (uint64_t changes = below(random_, 3); changes > 0; changes--) {
             const uint64_t word = words[below(random_, std::size(words))];
             switch (below(random_, 6)) {
@@ -66,7 +82,9 @@ bool check_headers(uint64_t seed) {
     const size_t lengths[] = {0, 1, 7, 1000, 2048, 2049, 40'000};
     std::vector<float> x(lengths[below(random, 7)], 1.f), y(x), z(x), w(x);
     Operation operation;
-    static const Kind kinds[] = {Kind::all_reduce, Kind::reduce_scatter, Kind::all_gather, Kind::all_to_all, Kind::broadcast, Kind::recv, Kind::barrier, Kind::gather, Kind::scatter};
+    static const Kind kinds[] = {Kind::all_reduce, Kind::reduce_scatter, Kind::all_gather,
+                                 Kind::all_to_all, Kind::broadcast,      Kind::recv,
+                                 Kind::barrier,    Kind::gather,         Kind::scatter};
     operation.kind = kinds[below(random, std::size(kinds))];
     operation.reduction = static_cast<Reduction>(below(random, 5));
     operation.sequence = 1;
@@ -75,7 +93,9 @@ bool check_headers(uint64_t seed) {
     switch (operation.kind) {
         case Kind::reduce_scatter:
         case Kind::all_gather: operation.parts = {view_of(x), view_of(y)}; break;
-        case Kind::all_to_all: operation.parts = {view_of(x), view_of(y)}, operation.incoming = {view_of(z), view_of(w)}; break;
+        case Kind::all_to_all:
+            operation.parts = {view_of(x), view_of(y)}, operation.incoming = {view_of(z), view_of(w)};
+            break;
         case Kind::gather:
             operation.parts = {view_of(x)};
             if (root) operation.incoming = {view_of(y), view_of(z)};
@@ -93,7 +113,8 @@ bool check_headers(uint64_t seed) {
     wire.post_header_receives();
     if (operation.kind == Kind::recv || operation.kind == Kind::broadcast || is_rooted(operation.kind)) {
         // In these operations rank 0 receives a message that it has not sent itself.
-        Message message = message_of(operation, x.size(), x.size() * sizeof(float), is_rooted(operation.kind) ? static_cast<uint32_t>(operation.peer) : 0);
+        Message message = message_of(operation, x.size(), x.size() * sizeof(float),
+                                     is_rooted(operation.kind) ? static_cast<uint32_t>(operation.peer) : 0);
         if (operation.kind == Kind::recv) message.kind = Kind::send;
         Outgoing out(wire, 1, message);
         out.push(x.data(), x.size() * sizeof(float));

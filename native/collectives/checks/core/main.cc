@@ -34,7 +34,8 @@ int main(int count, char** arguments) {
         if (what == "worlds") check_world(seed_of_round);
         else succeeded += check_headers(seed_of_round);
     }
-    std::printf("%s: %llu rounds from seed %llu", what.c_str(), static_cast<unsigned long long>(rounds), static_cast<unsigned long long>(seed));
+    std::printf("%s: %llu rounds from seed %llu", what.c_str(), static_cast<unsigned long long>(rounds),
+                static_cast<unsigned long long>(seed));
     if (what == "headers") std::printf(", %llu operations succeeded", static_cast<unsigned long long>(succeeded));
     std::printf("\n");
 }

@@ -15,7 +15,8 @@ namespace {
 // A communicator, and blocking calls of its operations.
 class Rank {
 public:
-    explicit Rank(std::unique_ptr<Engine> engine) : communicator_(std::move(engine), std::chrono::seconds(60), [this] { on_completed(); }) {}
+    explicit Rank(std::unique_ptr<Engine> engine)
+        : communicator_(std::move(engine), std::chrono::seconds(60), [this] { on_completed(); }) {}
 
     // Returns the failure, if there is one. `while_pending` gets the operation's id while it is pending.
     std::optional<Failure> operate(Operation operation, const std::function<void(uint64_t)>& while_pending = {}) {
@@ -45,7 +46,8 @@ public:
     WireCommunicator& communicator() { return communicator_; }
 
 private:
-    void on_completed() {  // on a wire thread that holds the communicator's lock, so another thread takes the completions
+    void on_completed() {  // on a wire thread that holds the communicator's lock, so another thread takes the
+                           // completions
         std::lock_guard lock(news_mutex_);
         has_news_ = true;
         news_.notify_all();
@@ -91,11 +93,14 @@ public:
 std::vector<std::unique_ptr<Engine>> engines_of(bool tcp, bool apart, int n) {
     if (!tcp) return make_loopback(n);
     std::vector<std::unique_ptr<RendezvousEngine>> all;
-    for (int rank = 0; rank < n; rank++) all.push_back(make_tcp(rank, n, "127.0.0." + std::to_string(apart ? rank + 1 : 1), std::chrono::seconds(20), std::chrono::seconds(10)));
+    for (int rank = 0; rank < n; rank++)
+        all.push_back(make_tcp(rank, n, "127.0.0." + std::to_string(apart ? rank + 1 : 1), std::chrono::seconds(20),
+                               std::chrono::seconds(10)));
     std::vector<std::unique_ptr<Engine>> engines;
     for (int rank = 0; rank < n; rank++) {
         std::vector<std::string> addresses;
-        for (int peer = 0; peer < n; peer++) addresses.push_back(peer == rank ? std::string() : all[peer]->addresses()[rank]);
+        for (int peer = 0; peer < n; peer++)
+            addresses.push_back(peer == rank ? std::string() : all[peer]->addresses()[rank]);
         all[rank]->set_peers(std::move(addresses));
     }
     for (auto& each : all) engines.push_back(std::move(each));
@@ -106,7 +111,9 @@ std::vector<std::unique_ptr<Engine>> engines_of(bool tcp, bool apart, int n) {
 // of four ways.
 void run_rank(Rank& self, int rank, int n, uint64_t seed, bool tcp) {
     Random random(seed), own(seed * 31 + rank);
-    const auto require_success = [](const std::optional<Failure>& failure) { require(!failure, failure ? failure->what() : ""); };
+    const auto require_success = [](const std::optional<Failure>& failure) {
+        require(!failure, failure ? failure->what() : "");
+    };
     Operation connect;
     connect.kind = Kind::connect;
     require_success(self.operate(std::move(connect)));
@@ -119,7 +126,9 @@ void run_rank(Rank& self, int rank, int n, uint64_t seed, bool tcp) {
         exchange.kind = Kind::all_to_all;
         std::vector<std::vector<float>> leaving(n), arriving(n);
         const uint64_t sizes = below(random, 1000);
-        const auto length_of = [&](int from, int to) { return lengths[(sizes + 7 * from + 3 * to * (1 + sizes % 5)) % 8]; };
+        const auto length_of = [&](int from, int to) {
+            return lengths[(sizes + 7 * from + 3 * to * (1 + sizes % 5)) % 8];
+        };
         for (int peer = 0; peer < n; peer++) {
             leaving[peer].assign(length_of(rank, peer), static_cast<float>(100 * rank + peer));
             arriving[peer].resize(length_of(peer, rank));
@@ -139,13 +148,16 @@ void run_rank(Rank& self, int rank, int n, uint64_t seed, bool tcp) {
         receive.kind = Kind::recv;
         receive.peer = before;
         receive.parts = {view_of(z)};
-        std::vector<uint64_t> ids = {self.submit(std::move(sum)), self.submit(std::move(exchange)), self.submit(std::move(broadcast)), self.submit(std::move(send)), self.submit(std::move(receive))};
+        std::vector<uint64_t> ids = {self.submit(std::move(sum)), self.submit(std::move(exchange)),
+                                     self.submit(std::move(broadcast)), self.submit(std::move(send)),
+                                     self.submit(std::move(receive))};
         for (const uint64_t id : ids) require_success(self.wait(id));
         for (const float each : x) require(each == n * (n + 1) / 2, "a sum is wrong");
         for (const float each : y) require(each == 5.f, "a broadcast is wrong");
         for (const float each : z) require(each == before, "a message is wrong");
         for (int peer = 0; peer < n; peer++)
-            for (const float each : arriving[peer]) require(each == static_cast<float>(100 * peer + rank), "an all-to-all is wrong");
+            for (const float each : arriving[peer])
+                require(each == static_cast<float>(100 * peer + rank), "an all-to-all is wrong");
     }
 
     // A receive that no rank sends to can be cancelled, from another thread.
@@ -154,8 +166,11 @@ void run_rank(Rank& self, int rank, int n, uint64_t seed, bool tcp) {
     idle.kind = Kind::recv;
     idle.peer = (rank + 1) % n;
     idle.parts = {view_of(never)};
-    const auto cancelled = self.operate(std::move(idle), [&](uint64_t id) { require(self.communicator().cancel(id) == CancelOutcome::cancelled, "an idle receive cannot be cancelled"); });
-    require(cancelled && cancelled->reason == Reason::cancelled, "a cancelled receive did not fail with Reason::cancelled");
+    const auto cancelled = self.operate(std::move(idle), [&](uint64_t id) {
+        require(self.communicator().cancel(id) == CancelOutcome::cancelled, "an idle receive cannot be cancelled");
+    });
+    require(cancelled && cancelled->reason == Reason::cancelled,
+            "a cancelled receive did not fail with Reason::cancelled");
 
     // No rank may leave before this barrier: the others would see a broken connection.
     Operation meet;
@@ -201,15 +216,20 @@ void run_rank(Rank& self, int rank, int n, uint64_t seed, bool tcp) {
 // Says of some pairs of ranks that a switch is between them, and of some peers that they are far away.
 class Placed final : public Engine {
 public:
-    Placed(std::unique_ptr<Engine> engine, uint64_t seed) : Engine(engine->rank, engine->size), engine_(std::move(engine)), seed_(seed) {}
+    Placed(std::unique_ptr<Engine> engine, uint64_t seed)
+        : Engine(engine->rank, engine->size), engine_(std::move(engine)), seed_(seed) {}
 
     bool is_behind_switch(int peer) const override { return drawn(std::min(rank, peer), std::max(rank, peer), 0); }
     bool is_far(int peer) const override { return drawn(rank, peer, 1); }
 
     bool connect(Clock::time_point deadline) override { return engine_->connect(deadline); }
     void established() override { engine_->established(); }
-    std::unique_ptr<Transfer> send(int peer, uint32_t slot, const void* data, size_t bytes) override { return engine_->send(peer, slot, data, bytes); }
-    std::unique_ptr<Transfer> recv(int peer, uint32_t slot, void* data, size_t room) override { return engine_->recv(peer, slot, data, room); }
+    std::unique_ptr<Transfer> send(int peer, uint32_t slot, const void* data, size_t bytes) override {
+        return engine_->send(peer, slot, data, bytes);
+    }
+    std::unique_ptr<Transfer> recv(int peer, uint32_t slot, void* data, size_t room) override {
+        return engine_->recv(peer, slot, data, room);
+    }
     bool waits_for_room() const override { return engine_->waits_for_room(); }
     void abort() noexcept override { engine_->abort(); }
     void disconnect() noexcept override { engine_->disconnect(); }
@@ -218,7 +238,8 @@ public:
 
 private:
     bool drawn(int one, int other, int what) const {
-        Random random(seed_ * 64 + static_cast<uint64_t>(one) * 16 + static_cast<uint64_t>(other) * 2 + static_cast<uint64_t>(what));
+        Random random(seed_ * 64 + static_cast<uint64_t>(one) * 16 + static_cast<uint64_t>(other) * 2 +
+                      static_cast<uint64_t>(what));
         return below(random, 2) > 0;
     }
 
@@ -241,7 +262,8 @@ void check_world(uint64_t seed) {
         ranks.push_back(std::make_unique<Rank>(std::move(engine)));
     }
     std::vector<std::thread> threads;
-    for (int rank = 0; rank < n; rank++) threads.emplace_back([&, rank] { run_rank(*ranks[rank], rank, n, seed, tcp); });
+    for (int rank = 0; rank < n; rank++)
+        threads.emplace_back([&, rank] { run_rank(*ranks[rank], rank, n, seed, tcp); });
     for (std::thread& each : threads) each.join();
 }
 

@@ -39,13 +39,15 @@ inline void require(bool holds, const std::string& what) {
 // A communicator, and blocking calls of its operations.
 class Group {
 public:
-    Group(std::shared_ptr<Device> device, int rank, int size, const UniqueId& id, double timeout = 60, double connect_timeout = 60)
+    Group(std::shared_ptr<Device> device, int rank, int size, const UniqueId& id, double timeout = 60,
+          double connect_timeout = 60)
         : device(std::move(device)),
-          communicator(this->device, rank, size, id, std::make_unique<Configuration>(this->device->nccl.version), seconds(timeout), seconds(connect_timeout), [this] {
-              std::lock_guard lock(mutex_);
-              completed_ = true;
-              changed_.notify_all();
-          }) {}
+          communicator(this->device, rank, size, id, std::make_unique<Configuration>(this->device->nccl.version),
+                       seconds(timeout), seconds(connect_timeout), [this] {
+                           std::lock_guard lock(mutex_);
+                           completed_ = true;
+                           changed_.notify_all();
+                       }) {}
 
     const std::shared_ptr<Device> device;
     NcclCommunicator communicator;
@@ -91,7 +93,8 @@ public:
     }
     uint64_t next_id() { return ++last_id_; }
 
-    Operation collective(Kind kind, std::vector<BufferView> parts, std::vector<BufferView> incoming = {}, int peer = -1) const {
+    Operation collective(Kind kind, std::vector<BufferView> parts, std::vector<BufferView> incoming = {},
+                         int peer = -1) const {
         Operation operation;
         operation.kind = kind;
         operation.parts = std::move(parts);
@@ -104,7 +107,9 @@ public:
     }
 
 private:
-    static Clock::duration seconds(double count) { return std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(count)); }
+    static Clock::duration seconds(double count) {
+        return std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(count));
+    }
     std::mutex mutex_;
     std::condition_variable changed_;
     bool completed_ = false;
@@ -116,7 +121,8 @@ private:
 template <typename T>
 class Buffer {
 public:
-    Buffer(Group& group, const std::vector<T>& values, bool on_device) : group_(group), host_(values), on_device_(on_device) {
+    Buffer(Group& group, const std::vector<T>& values, bool on_device)
+        : group_(group), host_(values), on_device_(on_device) {
         if (!on_device) return;
         device_ = static_cast<T*>(group.device->allocate_buffer(std::max<size_t>(1, values.size() * sizeof(T))));
         if (!values.empty()) group.run(group.collective(Kind::copy, {here()}, {whole()}));
@@ -135,7 +141,9 @@ public:
     void expect(const std::vector<T>& wanted, const std::string& what) {
         const std::vector<T> got = read();
         for (size_t i = 0; i < wanted.size(); i++)
-            require(got[i] == wanted[i], what + ": element " + std::to_string(i) + " of " + std::to_string(wanted.size()) + " is " + std::to_string(got[i]) + " and not " + std::to_string(wanted[i]));
+            require(got[i] == wanted[i], what + ": element " + std::to_string(i) + " of " +
+                                             std::to_string(wanted.size()) + " is " + std::to_string(got[i]) +
+                                             " and not " + std::to_string(wanted[i]));
     }
 
 private:
@@ -163,7 +171,8 @@ inline std::shared_ptr<Device> device_of(int device) {
 inline UniqueId unique_id(const Library& nccl) {
     UniqueId id;
     const Result result = nccl.GetUniqueId(&id);
-    require(result == success, std::string("ncclGetUniqueId: ") + nccl.GetErrorString(result) + " (" + nccl.GetLastError(nullptr) + ")");
+    require(result == success,
+            std::string("ncclGetUniqueId: ") + nccl.GetErrorString(result) + " (" + nccl.GetLastError(nullptr) + ")");
     return id;
 }
 

@@ -34,7 +34,11 @@ bool run_threads(int size) {
 
 int run(int count, char** arguments) {
     const auto argument = [&](int i) { return std::string(i < count ? arguments[i] : ""); };
-    if (argument(1) == "rank") return run_rank(argument(2), std::stoi(argument(3)), std::stoi(argument(4)), std::stoi(argument(5)), argument(6)) ? 0 : 1;
+    if (argument(1) == "rank")
+        return run_rank(argument(2), std::stoi(argument(3)), std::stoi(argument(4)), std::stoi(argument(5)),
+                        argument(6))
+                   ? 0
+                   : 1;
     const auto library = open_library("");
     const auto driver = open_driver("");
     if (!library.library || !driver.library) {
@@ -43,8 +47,11 @@ int run(int count, char** arguments) {
     }
     std::string absent;
     for (const std::string& symbol : library.library->absent) absent += " " + symbol;
-    print("NCCL " + version_text(library.library->version) + " (" + library.library->path + (absent.empty() ? ", which lacks nothing)" : ", which lacks" + absent + ")"));
-    print("driver for CUDA " + std::to_string(driver.library->version / 1000) + "." + std::to_string(driver.library->version % 1000 / 10) + " (" + driver.library->path + "), " + std::to_string(driver.library->devices) + " GPU");
+    print("NCCL " + version_text(library.library->version) + " (" + library.library->path +
+          (absent.empty() ? ", which lacks nothing)" : ", which lacks" + absent + ")"));
+    print("driver for CUDA " + std::to_string(driver.library->version / 1000) + "." +
+          std::to_string(driver.library->version % 1000 / 10) + " (" + driver.library->path + "), " +
+          std::to_string(driver.library->devices) + " GPU");
     if (argument(1) == "threads") return run_threads(std::stoi(argument(2))) ? 0 : 1;
     bool well = run_processes(arguments[0], "checks", 1);
     well &= run_processes(arguments[0], "checks", 2);

@@ -66,7 +66,9 @@ void packed(Group& group, bool on_device) {
 void rounded(Group& group, bool on_device) {
     const int n = group.size();
     const size_t length = 20'011;
-    const auto give = [](int rank, size_t i) { return static_cast<float>(std::sin(i * 12.9898 + rank * 78.233) * std::ldexp(1, (i + rank) % 20)); };
+    const auto give = [](int rank, size_t i) {
+        return static_cast<float>(std::sin(i * 12.9898 + rank * 78.233) * std::ldexp(1, (i + rank) % 20));
+    };
     for (const Reduction reduction : {Reduction::sum, Reduction::mean}) {
         Buffer<float> x(group, fill<float>(length, [&](size_t i) { return give(group.rank(), i); }), on_device);
         Operation operation = group.collective(Kind::all_reduce, {x.whole()});
@@ -77,7 +79,8 @@ void rounded(Group& group, bool on_device) {
             double exact = 0, magnitude = 0;
             for (int r = 0; r < n; r++) exact += give(r, i), magnitude += std::fabs(give(r, i));
             if (reduction == Reduction::mean) exact /= n, magnitude /= n;
-            require(std::fabs(mine[i] - exact) <= 2.0 * n * std::ldexp(magnitude, -24), std::string(name_of(reduction)) + " that rounds: element " + std::to_string(i));
+            require(std::fabs(mine[i] - exact) <= 2.0 * n * std::ldexp(magnitude, -24),
+                    std::string(name_of(reduction)) + " that rounds: element " + std::to_string(i));
         }
         std::vector<float> all(length * n);
         std::copy(mine.begin(), mine.end(), all.begin() + static_cast<ptrdiff_t>(length * group.rank()));
@@ -86,7 +89,9 @@ void rounded(Group& group, bool on_device) {
         for (int r = 0; r < n; r++) parts.push_back(everywhere.part(r * length, (r + 1) * length));
         group.run(group.collective(Kind::all_gather, parts));
         all = everywhere.read();
-        for (int r = 0; r < n; r++) require(std::memcmp(all.data() + r * length, mine.data(), length * sizeof(float)) == 0, "rank " + std::to_string(r) + " has another result");
+        for (int r = 0; r < n; r++)
+            require(std::memcmp(all.data() + r * length, mine.data(), length * sizeof(float)) == 0,
+                    "rank " + std::to_string(r) + " has another result");
     }
 }
 
@@ -102,25 +107,33 @@ void parts(Group& group, bool on_device) {
             for (int r = 0; r < n; r++) memories.push_back(x.part(3 * place(r), 3 * place(r) + 3));
             return memories;
         };
-        const auto each = [&](const std::function<double(int, size_t)>& f) { return fill<int32_t>(3 * n, [&](size_t at) { return f(place(static_cast<int>(at / 3)), at % 3); }); };
+        const auto each = [&](const std::function<double(int, size_t)>& f) {
+            return fill<int32_t>(3 * n, [&](size_t at) { return f(place(static_cast<int>(at / 3)), at % 3); });
+        };
 
         Buffer<int32_t> scattered(group, each([&](int r, size_t i) { return 100 * r + 10 * rank + i; }), on_device);
         group.run(group.collective(Kind::reduce_scatter, list(scattered)));
         const auto own = scattered.read();
-        for (size_t i = 0; i < 3; i++) require(own[3 * place(rank) + i] == n * (100 * rank + static_cast<int>(i)) + 10 * n * (n - 1) / 2, "reduce-scatter");
+        for (size_t i = 0; i < 3; i++)
+            require(own[3 * place(rank) + i] == n * (100 * rank + static_cast<int>(i)) + 10 * n * (n - 1) / 2,
+                    "reduce-scatter");
 
-        Buffer<int32_t> gathered(group, each([&](int r, size_t i) { return r == rank ? 10.0 * rank + i : -1; }), on_device);
+        Buffer<int32_t> gathered(group, each([&](int r, size_t i) { return r == rank ? 10.0 * rank + i : -1; }),
+                                 on_device);
         group.run(group.collective(Kind::all_gather, list(gathered)));
         gathered.expect(each([](int r, size_t i) { return 10.0 * r + i; }), "all-gather");
 
         for (const bool even : {false, true}) {
-            Buffer<int32_t> out(group, each([&](int r, size_t i) { return 100.0 * rank + 10 * r + i; }), on_device), in(group, each([](int, size_t) { return -1; }), on_device);
+            Buffer<int32_t> out(group, each([&](int r, size_t i) { return 100.0 * rank + 10 * r + i; }), on_device),
+                in(group, each([](int, size_t) { return -1; }), on_device);
             Operation operation = group.collective(Kind::all_to_all, list(out), list(in));
             operation.even = even;
             operation.note = static_cast<uint8_t>(rank + 1);
             const auto notes = group.run(operation);
-            for (int r = 0; r < n; r++) require(notes.size() == static_cast<size_t>(n) && notes[r] == r + 1, "notes of an all-to-all");
-            in.expect(each([&](int r, size_t i) { return 100.0 * r + 10 * rank + i; }), even ? "even all-to-all" : "all-to-all");
+            for (int r = 0; r < n; r++)
+                require(notes.size() == static_cast<size_t>(n) && notes[r] == r + 1, "notes of an all-to-all");
+            in.expect(each([&](int r, size_t i) { return 100.0 * r + 10 * rank + i; }),
+                      even ? "even all-to-all" : "all-to-all");
         }
     }
 }
@@ -146,7 +159,8 @@ void rooted(Group& group, bool on_device) {
     group.run(group.collective(Kind::broadcast, {told.whole()}, {}, last));
     told.expect({last, 7}, "broadcast");
 
-    Buffer<int32_t> spread(group, fill<int32_t>(2 * n, [](size_t i) { return 5 * i; }), on_device), mine(group, {-1, -1}, on_device), back(group, std::vector<int32_t>(2 * n, -1), on_device);
+    Buffer<int32_t> spread(group, fill<int32_t>(2 * n, [](size_t i) { return 5 * i; }), on_device),
+        mine(group, {-1, -1}, on_device), back(group, std::vector<int32_t>(2 * n, -1), on_device);
     const auto list = [&](Buffer<int32_t>& x) {
         std::vector<BufferView> memories;
         for (int r = 0; r < n; r++) memories.push_back(x.part(2 * r, 2 * r + 2));
@@ -154,7 +168,8 @@ void rooted(Group& group, bool on_device) {
     };
     group.run(group.collective(Kind::scatter, rank == 0 ? list(spread) : std::vector<BufferView>{}, {mine.whole()}, 0));
     mine.expect({10 * rank, 10 * rank + 5}, "scatter");
-    group.run(group.collective(Kind::gather, {mine.whole()}, rank == last ? list(back) : std::vector<BufferView>{}, last));
+    group.run(
+        group.collective(Kind::gather, {mine.whole()}, rank == last ? list(back) : std::vector<BufferView>{}, last));
     if (rank == last) back.expect(fill<int32_t>(2 * n, [](size_t i) { return 5 * i; }), "gather");
 }
 
@@ -188,7 +203,8 @@ void streams(Group& group, bool) {
     const Driver& cuda = group.device->cuda;
     const size_t bytes = is_large ? size_t{1} << 28 : size_t{1} << 20;
     const int n = group.size(), rank = group.rank();
-    Buffer<uint8_t> out(group, std::vector<uint8_t>(n, 99), true), in(group, std::vector<uint8_t>(n, 99), true), delay(group, std::vector<uint8_t>(bytes), true);
+    Buffer<uint8_t> out(group, std::vector<uint8_t>(n, 99), true), in(group, std::vector<uint8_t>(n, 99), true),
+        delay(group, std::vector<uint8_t>(bytes), true);
     CUstream stream = nullptr;
     CUcontext context = nullptr;
     CUdevice device = 0;
@@ -198,8 +214,10 @@ void streams(Group& group, bool) {
     check(cuda.context_push(context));
     check(cuda.stream_create(&stream, stream_non_blocking));
     for (uint8_t round = 0; round < 5; round++) {
-        for (int i = 0; i < 50; i++) check(cuda.set_bytes(reinterpret_cast<CUdeviceptr>(delay.data()), round, bytes, stream));
-        check(cuda.set_bytes(reinterpret_cast<CUdeviceptr>(out.data()), static_cast<uint8_t>(10 * round + rank), n, stream));
+        for (int i = 0; i < 50; i++)
+            check(cuda.set_bytes(reinterpret_cast<CUdeviceptr>(delay.data()), round, bytes, stream));
+        check(cuda.set_bytes(reinterpret_cast<CUdeviceptr>(out.data()), static_cast<uint8_t>(10 * round + rank), n,
+                             stream));
         std::vector<BufferView> from, to;
         for (int r = 0; r < n; r++) from.push_back(out.part(r, r + 1)), to.push_back(in.part(r, r + 1));
         Operation operation = group.collective(Kind::all_to_all, from, to);
@@ -213,14 +231,16 @@ void streams(Group& group, bool) {
 }
 
 void registered(Group& group, bool) {
-    if (!group.device->nccl.CommRegister || !group.device->nccl.CommDeregister) throw Skipped("this version of NCCL cannot register memory");
+    if (!group.device->nccl.CommRegister || !group.device->nccl.CommDeregister)
+        throw Skipped("this version of NCCL cannot register memory");
     const size_t length = is_large ? 1 << 24 : 1 << 14;
     for (int round = 0; round < 3; round++) {
         Buffer<float> x(group, fill<float>(length, [&](size_t i) { return group.rank() + i % 7; }), true);
         group.run(group.collective(Kind::register_buffer, {x.whole()}));
         const int n = group.size();
         group.run(group.collective(Kind::all_reduce, {x.whole()}));
-        x.expect(fill<float>(length, [&](size_t i) { return n * (n - 1) / 2 + n * (i % 7); }), "sum of registered memory");
+        x.expect(fill<float>(length, [&](size_t i) { return n * (n - 1) / 2 + n * (i % 7); }),
+                 "sum of registered memory");
     }  // freed while it is registered
 }
 
@@ -242,7 +262,8 @@ void large(Group& group, bool) {
     const int n = group.size();
     for (const size_t at : {size_t{0}, length - 64}) {
         group.run(group.collective(Kind::copy, {part(at, 64)}, {here}));
-        for (int i = 0; i < 64; i++) require(ends[i] == static_cast<uint8_t>(n * (n * i + n * (n - 1) / 2)), "sum of more than 2³¹ elements");
+        for (int i = 0; i < 64; i++)
+            require(ends[i] == static_cast<uint8_t>(n * (n * i + n * (n - 1) / 2)), "sum of more than 2³¹ elements");
     }
     group.device->free_buffer(memory);
 }

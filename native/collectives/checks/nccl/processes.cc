@@ -46,17 +46,21 @@ struct Ended {
 // on a host of its own, and the ranks use sockets: slow, and good only to check correctness. NVLS cannot be shared.
 std::vector<std::string> environment_of(const Library& nccl, const Driver& cuda, int rank, int size) {
     if (size == 1) return {"NCCL_RAS_ENABLE=0", "NCCL_SOCKET_IFNAME=lo"};
-    std::vector<std::string> words{"NCCL_RAS_ENABLE=0", "NCCL_NVLS_ENABLE=0", "NCCL_MAX_CTAS=2", "NCCL_SOCKET_IFNAME=lo"};
+    std::vector<std::string> words{"NCCL_RAS_ENABLE=0", "NCCL_NVLS_ENABLE=0", "NCCL_MAX_CTAS=2",
+                                   "NCCL_SOCKET_IFNAME=lo"};
     if (cuda.devices >= size) return words;
     if (nccl.version >= 23000) return words.emplace_back("NCCL_MULTI_RANK_GPU_ENABLE=1"), words;
-    for (const std::string& word : {"NCCL_HOSTID=rank-" + std::to_string(rank), std::string("NCCL_NET=Socket"), std::string("NCCL_IB_DISABLE=1")}) words.push_back(word);
+    for (const std::string& word :
+         {"NCCL_HOSTID=rank-" + std::to_string(rank), std::string("NCCL_NET=Socket"), std::string("NCCL_IB_DISABLE=1")})
+        words.push_back(word);
     return words;
 }
 
 Ended start(const char* program, std::vector<std::string> arguments, std::vector<std::string> variables, int seconds) {
     for (char** each = environ; *each; each++) {
         const std::string name = std::string(*each).substr(0, std::string(*each).find('=') + 1);
-        if (std::ranges::none_of(variables, [&](const std::string& variable) { return variable.starts_with(name); })) variables.emplace_back(*each);
+        if (std::ranges::none_of(variables, [&](const std::string& variable) { return variable.starts_with(name); }))
+            variables.emplace_back(*each);
     }
     std::vector<char*> argv{const_cast<char*>(program)}, envp;
     for (std::string& each : arguments) argv.push_back(each.data());
@@ -101,17 +105,24 @@ Ended start(const char* program, std::vector<std::string> arguments, std::vector
 bool run_processes(const char* program, const std::string& what, int size) {
     const auto library = open_library("");
     const auto driver = open_driver("");
-    const std::string file = "/tmp/terse-nccl-check-" + std::to_string(getpid()) + "-" + what + "-" + std::to_string(size);
+    const std::string file = "/tmp/terse-nccl-check-" + std::to_string(getpid()) + "-" + what + "-" +
+                             std::to_string(size);
     std::vector<Ended> ended(size);
     std::vector<std::thread> threads;
     for (int rank = 0; rank < size; rank++)
         threads.emplace_back([&, rank] {
             const int device = driver.library->devices >= size ? rank : 0;
-            ended[rank] = start(program, {"rank", what, std::to_string(rank), std::to_string(size), std::to_string(device), file}, environment_of(*library.library, *driver.library, rank, size), 120);
+            ended[rank] = start(
+                program, {"rank", what, std::to_string(rank), std::to_string(size), std::to_string(device), file},
+                environment_of(*library.library, *driver.library, rank, size), 120);
         });
     for (auto& thread : threads) thread.join();
     std::remove(file.c_str());
-    const std::string name = std::to_string(size) + (size == 1 ? " rank" : driver.library->devices >= size ? " ranks" : " ranks on one device") + ", " + what;
+    const std::string name = std::to_string(size) +
+                             (size == 1                         ? " rank"
+                              : driver.library->devices >= size ? " ranks"
+                                                                : " ranks on one device") +
+                             ", " + what;
     for (const auto& [status, output] : ended)
         for (const char* refusal : {"Duplicate GPU", "Multiple Ranks", "Multiple ranks"})
             if (output.find(refusal) != std::string::npos) {
@@ -123,7 +134,9 @@ bool run_processes(const char* program, const std::string& what, int size) {
         std::fputs(ended[rank].output.c_str(), stdout);
         if (ended[rank].status == 0) continue;
         well = false;
-        print("FAILED " + name + ": rank " + std::to_string(rank) + " ended with " + (WIFSIGNALED(ended[rank].status) ? "signal " + std::to_string(WTERMSIG(ended[rank].status)) : "status " + std::to_string(WEXITSTATUS(ended[rank].status))));
+        print("FAILED " + name + ": rank " + std::to_string(rank) + " ended with " +
+              (WIFSIGNALED(ended[rank].status) ? "signal " + std::to_string(WTERMSIG(ended[rank].status))
+                                               : "status " + std::to_string(WEXITSTATUS(ended[rank].status))));
     }
     if (well) print("ok " + name);
     return well;

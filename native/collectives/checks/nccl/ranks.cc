@@ -68,7 +68,8 @@ bool run_hang(Group& group) {
     if (inner) {
         std::this_thread::sleep_for(std::chrono::seconds(1));
         inner->communicator.abort("enough");
-        if (!is_failure("abort of one group while another hangs", failure_of([&] { inner->wait(second); }), "enough")) return false;
+        if (!is_failure("abort of one group while another hangs", failure_of([&] { inner->wait(second); }), "enough"))
+            return false;
     }
     return is_failure("deadline", failure_of([&] { group.wait(first); }), "NCCL has not finished it after");
 }

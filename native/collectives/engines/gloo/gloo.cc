@@ -46,7 +46,7 @@
 namespace terse::collectives {
 namespace {
 
-constexpr uint64_t slot_prefix = 0x54ull << 56;  // Gloo's own collectives use 0x01 to 0x08
+constexpr uint64_t slot_prefix = 0x54ull << 56;      // Gloo's own collectives use 0x01 to 0x08
 constexpr uint64_t watch_slot = slot_prefix | 0xff;  // no rank sends on it
 
 // After a connection breaks: time to take what arrived before, and for the rendezvous to name the peer that died.
@@ -69,8 +69,11 @@ std::string without_source_line(const std::string& what) {
 std::terminate_handler previous_terminate_handler;
 [[noreturn]] void terminate_with_message() {
     const auto end = [](const char* cause) {
-        const std::string message = "terse: a data connection received bytes that no rank sends, or was reset before it began (" + without_source_line(cause) +
-                                    "), and Gloo cannot continue: this process ends. Check whether another program can reach the ports of this rank (SECURITY.md).\n";
+        const std::string message =
+            "terse: a data connection received bytes that no rank sends, or was reset before it began (" +
+            without_source_line(cause) +
+            "), and Gloo cannot continue: this process ends. Check whether another program can reach the ports of this "
+            "rank (SECURITY.md).\n";
         [[maybe_unused]] const auto written = ::write(STDERR_FILENO, message.data(), message.size());
         _exit(70);  // EX_SOFTWARE
     };
@@ -91,10 +94,12 @@ std::terminate_handler previous_terminate_handler;
 std::string place_of(const sockaddr_storage& at) {
     if (at.ss_family == AF_INET) {
         const auto& in = reinterpret_cast<const sockaddr_in&>(at);
-        return std::string(reinterpret_cast<const char*>(&in.sin_addr), sizeof in.sin_addr) + std::to_string(in.sin_port);
+        return std::string(reinterpret_cast<const char*>(&in.sin_addr), sizeof in.sin_addr) +
+               std::to_string(in.sin_port);
     }
     const auto& in = reinterpret_cast<const sockaddr_in6&>(at);
-    return std::string(reinterpret_cast<const char*>(&in.sin6_addr), sizeof in.sin6_addr) + std::to_string(in.sin6_port);
+    return std::string(reinterpret_cast<const char*>(&in.sin6_addr), sizeof in.sin6_addr) +
+           std::to_string(in.sin6_port);
 }
 std::string place_of(const std::string& address) {
     sockaddr_storage at{};
@@ -120,7 +125,8 @@ void limit_silence(int fd, Clock::duration outage) {
 class BatchScheduling {
 public:
     BatchScheduling() {
-        if (pthread_getschedparam(pthread_self(), &policy_, &priority_) == 0 && policy_ == SCHED_OTHER) set(SCHED_BATCH);
+        if (pthread_getschedparam(pthread_self(), &policy_, &priority_) == 0 && policy_ == SCHED_OTHER)
+            set(SCHED_BATCH);
     }
     ~BatchScheduling() {
         if (policy_ == SCHED_OTHER) set(SCHED_OTHER);
@@ -141,9 +147,7 @@ public:
     ~GlooTransfer() override;
     void wait(Clock::time_point deadline) override;
     void interrupt() noexcept override { buffer_->abortWaitRecv(); }
-    void abort() {
-        sends_ ? buffer_->abortWaitSend() : buffer_->abortWaitRecv();
-    }
+    void abort() { sends_ ? buffer_->abortWaitSend() : buffer_->abortWaitRecv(); }
     int peer() const { return peer_; }
 
 private:
@@ -166,7 +170,8 @@ public:
         device_ = gloo::transport::tcp::CreateDevice(attr);
         context_ = device_->createContext(rank, size);
         // A pair waits for its connection five times as long as the context's timeout.
-        context_->setTimeout(std::max(std::chrono::duration_cast<std::chrono::milliseconds>(connect_timeout) / 5, std::chrono::milliseconds(1)));
+        context_->setTimeout(std::max(std::chrono::duration_cast<std::chrono::milliseconds>(connect_timeout) / 5,
+                                      std::chrono::milliseconds(1)));
         for (int peer = 0; peer < size; peer++) {
             const auto bytes = peer == rank ? std::vector<char>() : context_->createPair(peer)->address().bytes();
             addresses_.emplace_back(bytes.begin(), bytes.end());
@@ -193,7 +198,11 @@ public:
                 }
                 cause = connect_to(peer);
             }
-            if (!cause.empty()) throw Failure(Reason::transport, peer, "no connection to rank " + std::to_string(peer) + " (" + cause + "); check that this machine can reach the address of rank " + std::to_string(peer) + " (TERSE_ADDRESS on that rank)");
+            if (!cause.empty())
+                throw Failure(Reason::transport, peer,
+                              "no connection to rank " + std::to_string(peer) + " (" + cause +
+                                  "); check that this machine can reach the address of rank " + std::to_string(peer) +
+                                  " (TERSE_ADDRESS on that rank)");
         }
         configure_sockets();
         return true;
@@ -325,11 +334,16 @@ private:
             const int fd = std::atoi(entry.path().filename().c_str());
             sockaddr_storage local{}, remote{};
             socklen_t local_size = sizeof local, remote_size = sizeof remote;
-            if (getsockname(fd, reinterpret_cast<sockaddr*>(&local), &local_size) != 0 || (local.ss_family != AF_INET && local.ss_family != AF_INET6)) continue;
+            if (getsockname(fd, reinterpret_cast<sockaddr*>(&local), &local_size) != 0 ||
+                (local.ss_family != AF_INET && local.ss_family != AF_INET6))
+                continue;
             if (getpeername(fd, reinterpret_cast<sockaddr*>(&remote), &remote_size) != 0) continue;
             if (!here.contains(place_of(local)) && !there.contains(place_of(remote))) continue;
             limit_silence(fd, outage_);
-            set_congestion_control(fd, congestion_control_for(fd, congestion_control_of(fd)));  // the connection already exists; bbr then starts with reno's rate
+            set_congestion_control(fd, congestion_control_for(fd, congestion_control_of(fd)));  // the connection
+                                                                                                // already exists; bbr
+                                                                                                // then starts with
+                                                                                                // reno's rate
         }
     }
 
@@ -348,7 +362,8 @@ private:
         sockaddr_storage here{};
         std::memcpy(&here, addresses_[peer].data(), std::min(sizeof here, addresses_[peer].size()));
         const int fd = socket(here.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-        const bool listens = fd >= 0 && (::connect(fd, reinterpret_cast<sockaddr*>(&here), sizeof here) == 0 || errno == EINPROGRESS);
+        const bool listens = fd >= 0 && (::connect(fd, reinterpret_cast<sockaddr*>(&here), sizeof here) == 0 ||
+                                         errno == EINPROGRESS);
         if (fd >= 0) wake_fds_.push_back(fd);
         if (!listens) close(peer);
     }
@@ -402,12 +417,14 @@ void GlooTransfer::wait(Clock::time_point deadline) {
     if (aborted && !engine_.aborted()) cause = engine_.broken(peer_);
     if (cause.empty() || engine_.aborted()) throw Failure(Reason::aborted, -1, "aborted");
     if (Clock::now() >= deadline) throw timed_out(peer_);
-    throw Failure(Reason::transport, peer_, "the connection to rank " + std::to_string(peer_) + " ended (" + cause + ")");
+    throw Failure(Reason::transport, peer_,
+                  "the connection to rank " + std::to_string(peer_) + " ended (" + cause + ")");
 }
 
 }  // namespace
 
-std::unique_ptr<RendezvousEngine> make_gloo(int rank, int size, const std::string& address, Clock::duration connect_timeout, Clock::duration outage) {
+std::unique_ptr<RendezvousEngine> make_gloo(int rank, int size, const std::string& address,
+                                            Clock::duration connect_timeout, Clock::duration outage) {
     return std::make_unique<Gloo>(rank, size, address, connect_timeout, outage);
 }
 bool has_gloo() { return true; }

@@ -9,7 +9,8 @@ namespace terse::collectives {
 
 // Listens on `address` (numeric). A connection whose other side acknowledges nothing for longer than an outage may take
 // (outage.h) counts as broken. nullptr in a build without Gloo.
-std::unique_ptr<RendezvousEngine> make_gloo(int rank, int size, const std::string& address, Clock::duration connect_timeout, Clock::duration outage);
+std::unique_ptr<RendezvousEngine> make_gloo(int rank, int size, const std::string& address,
+                                            Clock::duration connect_timeout, Clock::duration outage);
 bool has_gloo();
 
 }  // namespace terse::collectives

@@ -2,7 +2,9 @@
 
 namespace terse::collectives {
 
-std::unique_ptr<RendezvousEngine> make_gloo(int, int, const std::string&, Clock::duration, Clock::duration) { return nullptr; }
+std::unique_ptr<RendezvousEngine> make_gloo(int, int, const std::string&, Clock::duration, Clock::duration) {
+    return nullptr;
+}
 bool has_gloo() { return false; }
 
 }  // namespace terse::collectives

@@ -44,8 +44,7 @@ public:
     void wait(Clock::time_point deadline) override {
         std::unique_lock lock(hub_->mutex);
         const auto over = [&] { return post_->state == Post::done || hub_->aborted[rank_] || interrupted_; };
-        if (!hub_->changed.wait_until(lock, deadline, over))
-            throw timed_out(peer_);
+        if (!hub_->changed.wait_until(lock, deadline, over)) throw timed_out(peer_);
         if (post_->state == Post::done) return;
         interrupted_ = false;
         throw Failure(Reason::aborted, -1, "aborted");
@@ -83,7 +82,8 @@ public:
     }
 
 private:
-    std::unique_ptr<Transfer> post(std::tuple<int, int, uint32_t> key, std::shared_ptr<Post> mine, int peer, bool sends) {
+    std::unique_ptr<Transfer> post(std::tuple<int, int, uint32_t> key, std::shared_ptr<Post> mine, int peer,
+                                   bool sends) {
         std::unique_lock lock(hub_->mutex);
         Queue& queue = hub_->queues[key];  // std::map never moves it
         auto& others = sends ? queue.recvs : queue.sends;
@@ -93,7 +93,10 @@ private:
             const auto other = others.front();
             others.pop_front();
             const Post &from = sends ? *mine : *other, &into = sends ? *other : *mine;
-            if (from.bytes > into.bytes) throw Failure(Reason::mismatch, peer, sends ? "rank " + std::to_string(peer) + " receives less than this rank sends" : "rank " + std::to_string(peer) + " sends more than this rank receives");
+            if (from.bytes > into.bytes)
+                throw Failure(Reason::mismatch, peer,
+                              sends ? "rank " + std::to_string(peer) + " receives less than this rank sends"
+                                    : "rank " + std::to_string(peer) + " sends more than this rank receives");
             other->state = mine->state = Post::copying;
             lock.unlock();
             std::memcpy(into.into, from.from, from.bytes);

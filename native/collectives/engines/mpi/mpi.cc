@@ -42,7 +42,9 @@ public:
 
     std::vector<std::string> addresses() const override {
         std::vector<std::string> blobs;
-        for (int peer = 0; peer < size; peer++) blobs.push_back(peer == rank ? "" : std::string(reinterpret_cast<const char*>(&mine_[peer]), sizeof(Address)));
+        for (int peer = 0; peer < size; peer++)
+            blobs.push_back(peer == rank ? ""
+                                         : std::string(reinterpret_cast<const char*>(&mine_[peer]), sizeof(Address)));
         return blobs;
     }
     void set_peers(std::vector<std::string> blobs) override {
@@ -54,11 +56,14 @@ public:
     bool connect(Clock::time_point) override {
         for (int peer = 0; peer < size; peer++) {
             if (peer == rank) continue;
-            const auto refuse = [&](const std::string& why) { throw Failure(Reason::argument, peer, "rank " + std::to_string(peer) + " " + why); };
+            const auto refuse = [&](const std::string& why) {
+                throw Failure(Reason::argument, peer, "rank " + std::to_string(peer) + " " + why);
+            };
             if (peers_[peer].job != process.job) refuse("belongs to another MPI job; start all ranks with one mpirun");
             for (int other = 0; other < peer; other++)
                 if (other != rank && mine_[other].tag == mine_[peer].tag && peers_[other].rank == peers_[peer].rank)
-                    refuse("is in the same process as rank " + std::to_string(other) + "; either all ranks are in one process, or each has its own");
+                    refuse("is in the same process as rank " + std::to_string(other) +
+                           "; either all ranks are in one process, or each has its own");
         }
         return true;
     }
@@ -102,7 +107,8 @@ private:
     bool released_ = false;
 };
 
-MpiTransfer::MpiTransfer(MpiEngine& engine, int peer, int mpi_rank, int tag, void* memory, size_t bytes, bool sends) : engine_(engine), peer_(peer) {
+MpiTransfer::MpiTransfer(MpiEngine& engine, int peer, int mpi_rank, int tag, void* memory, size_t bytes, bool sends)
+    : engine_(engine), peer_(peer) {
     post_->data = static_cast<uint8_t*>(memory);
     post_->bytes = bytes;
     std::lock_guard lock(engine_.process.mutex);
@@ -120,7 +126,8 @@ MpiTransfer::~MpiTransfer() {
 void MpiTransfer::wait(Clock::time_point deadline) {
     std::unique_lock lock(engine_.process.mutex);
     if (engine_.process.waiting++ == 0) engine_.process.wake();
-    const bool in_time = post_->changed.wait_until(lock, deadline, [&] { return post_->state == Post::done || engine_.aborted || post_->interrupted; });
+    const bool in_time = post_->changed.wait_until(
+        lock, deadline, [&] { return post_->state == Post::done || engine_.aborted || post_->interrupted; });
     engine_.process.waiting--;
     if (!in_time) throw timed_out(peer_);
     if (post_->state == Post::done && post_->failure.empty()) return;
@@ -128,7 +135,9 @@ void MpiTransfer::wait(Clock::time_point deadline) {
         post_->interrupted = false;
         throw Failure(Reason::aborted, -1, "aborted");
     }
-    throw Failure(post_->reason, peer_, (post_->queue->sends ? "the send to rank " : "the receive from rank ") + std::to_string(peer_) + " failed (" + post_->failure + ")");
+    throw Failure(post_->reason, peer_,
+                  (post_->queue->sends ? "the send to rank " : "the receive from rank ") + std::to_string(peer_) +
+                      " failed (" + post_->failure + ")");
 }
 
 void MpiTransfer::interrupt() noexcept {
@@ -151,7 +160,9 @@ std::unique_ptr<RendezvousEngine> Process::make(int group_rank, int group_size) 
 
 std::unique_ptr<Engine> Process::make_bootstrap(int round) {
     std::lock_guard lock(mutex);
-    if (round > highest_tag_ / 8 - 1) throw Failure(Reason::argument, -1, "MPI has no tags left for another world: this process has joined too many worlds");
+    if (round > highest_tag_ / 8 - 1)
+        throw Failure(Reason::argument, -1,
+                      "MPI has no tags left for another world: this process has joined too many worlds");
     std::vector<Address> mine(size), peers(size);
     for (int peer = 0; peer < size; peer++) {
         mine[peer] = {job, rank, 8 * round};
@@ -165,6 +176,7 @@ std::unique_ptr<Engine> Process::make_bootstrap(int round) {
 extern "C" __attribute__((visibility("default"))) const char* terse_mpi_interface() { return TERSE_MPI_INTERFACE; }
 
 extern "C" __attribute__((visibility("default"))) terse::collectives::Mpi* terse_mpi() {
-    static auto* process = new terse::collectives::mpi::Process;  // never destroyed: its thread may outlive every static object
+    static auto* process = new terse::collectives::mpi::Process;  // never destroyed: its thread may outlive every
+                                                                  // static object
     return process;
 }

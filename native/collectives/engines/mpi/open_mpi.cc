@@ -37,7 +37,9 @@ Mpi* open_mpi(std::string& why) {
     if (interface && std::strcmp(interface(), TERSE_MPI_INTERFACE) == 0) {
         opened = entry();
     } else if (entry) {
-        why = "MPI does not open: its module is not from the same build as the addon; build both again with `./terse setup`";
+        why =
+            "MPI does not open: its module is not from the same build as the addon; build both again with `./terse "
+            "setup`";
     } else {
         const char* cause = dlerror();
         why = std::string("MPI does not open: ") + (cause ? cause : "its module is not the one of this addon");

@@ -11,8 +11,8 @@
 namespace terse::collectives::mpi {
 namespace {
 
-constexpr size_t segment = 1 << 20;        // the size of most transfers
-constexpr size_t most_in_flight = 4;       // transfers of one tag queue
+constexpr size_t segment = 1 << 20;   // the size of most transfers
+constexpr size_t most_in_flight = 4;  // transfers of one tag queue
 // Of all transfers in flight. Beyond it each tag queue has one: with none, ranks could deadlock.
 constexpr size_t most_memory = 128 << 20;
 constexpr auto exit_timeout = std::chrono::seconds(30);
@@ -20,7 +20,8 @@ constexpr auto exit_timeout = std::chrono::seconds(30);
 std::string words_of(int error) {
     char text[MPI_MAX_ERROR_STRING + 1] = {};
     int length = 0;
-    return MPI_Error_string(error, text, &length) == MPI_SUCCESS ? std::string(text, length) : "error " + std::to_string(error);
+    return MPI_Error_string(error, text, &length) == MPI_SUCCESS ? std::string(text, length)
+                                                                 : "error " + std::to_string(error);
 }
 
 }  // namespace
@@ -29,8 +30,10 @@ MpiWorld Process::start(Clock::time_point deadline) {
     std::unique_lock lock(mutex);
     if (!thread_.joinable()) thread_ = std::thread([this] { run(); });
     if (!changed_.wait_until(lock, deadline, [&] { return state_ != State::starting; }))
-        throw Failure(Reason::timeout, -1, "MPI did not start in time: every process of the job must call it, and one has not");
-    if (state_ != State::running) throw Failure(Reason::transport, -1, why_.empty() ? "MPI has ended in this process" : why_);
+        throw Failure(Reason::timeout, -1,
+                      "MPI did not start in time: every process of the job must call it, and one has not");
+    if (state_ != State::running)
+        throw Failure(Reason::transport, -1, why_.empty() ? "MPI has ended in this process" : why_);
     return {rank, size, library_};
 }
 
@@ -40,7 +43,8 @@ void Process::finish() noexcept {
     ending_ = true;
     news_.notify_all();
     // MPI_Init or MPI_Finalize may wait for ever for another process. This process ends all the same.
-    if (changed_.wait_for(lock, state_ == State::starting ? Clock::duration(0) : exit_timeout, [&] { return state_ == State::ended; })) {
+    if (changed_.wait_for(lock, state_ == State::starting ? Clock::duration(0) : exit_timeout,
+                          [&] { return state_ == State::ended; })) {
         lock.unlock();
         thread_.join();
     } else {
@@ -75,7 +79,9 @@ void Process::leave(int peer, int tag, bool sends) {
 }
 
 int Process::take_tags(int blocks) {
-    if (blocks > highest_tag_ / 8 - next_tags_) throw Failure(Reason::argument, -1, "MPI has no tags left for another group: this process has made too many groups");
+    if (blocks > highest_tag_ / 8 - next_tags_)
+        throw Failure(Reason::argument, -1,
+                      "MPI has no tags left for another group: this process has made too many groups");
     const int first = next_tags_ * 8 + 4;
     next_tags_ += blocks;
     return first;
@@ -86,7 +92,8 @@ void Process::begin_mpi() {
     MPI_Initialized(&already);
     MPI_Finalized(&over);
     if (already || over) throw std::runtime_error("other code has already started MPI in this process");
-    if (const int error = MPI_Init_thread(nullptr, nullptr, MPI_THREAD_FUNNELED, &given); error != MPI_SUCCESS) throw std::runtime_error("MPI does not start: " + words_of(error));
+    if (const int error = MPI_Init_thread(nullptr, nullptr, MPI_THREAD_FUNNELED, &given); error != MPI_SUCCESS)
+        throw std::runtime_error("MPI does not start: " + words_of(error));
     const auto check = [](int error) {
         if (error != MPI_SUCCESS) throw std::runtime_error("MPI: " + words_of(error));
     };
@@ -138,7 +145,9 @@ void Process::run() {
     }
     while (step(lock)) {
     }
-    const bool orderly = !failed && engines == 0 && std::ranges::all_of(active_, [](const auto& post) { return post->unwanted && !post->queue->sends; });
+    const bool orderly = !failed && engines == 0 && std::ranges::all_of(active_, [](const auto& post) {
+        return post->unwanted && !post->queue->sends;
+    });
     lock.unlock();
     if (orderly) {
         MPI_Comm_free(&comm_);
@@ -155,7 +164,8 @@ bool Process::step(std::unique_lock<std::mutex>& lock) {
         TagQueue* queue = *ready_.begin();
         ready_.erase(ready_.begin());
         // The rest follows when a transfer of this tag queue has ended.
-        while (!queue->waiting.empty() && queue->active < most_in_flight && (queue->active == 0 || memory_ < most_memory)) {
+        while (!queue->waiting.empty() && queue->active < most_in_flight &&
+               (queue->active == 0 || memory_ < most_memory)) {
             const auto post = queue->waiting.front();
             queue->waiting.pop_front();
             begin_transfer(lock, post);

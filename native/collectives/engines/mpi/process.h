@@ -64,9 +64,9 @@ public:
     std::mutex mutex;
     int rank = 0, size = 1;
     uint64_t job = 0;
-    size_t engines = 0;    // not released yet
-    size_t waiting = 0;    // threads that wait for a transfer
-    bool failed = false;   // an engine was aborted before its release, or an MPI call failed
+    size_t engines = 0;   // not released yet
+    size_t waiting = 0;   // threads that wait for a transfer
+    bool failed = false;  // an engine was aborted before its release, or an MPI call failed
     void wake() { news_.notify_one(); }
 
 private:

@@ -49,8 +49,10 @@ std::string Configuration::set(const std::string& name, const std::variant<int, 
         return "NCCL's configuration has no field " + name + "; its fields are " + known;
     }
     if (field->since > library_version_)
-        return name + " needs NCCL " + version_text(field->since) + " or newer; this library is " + version_text(library_version_) + " and would ignore it";
-    if (field->is_text != std::holds_alternative<std::string>(value)) return name + " is a " + (field->is_text ? "text" : "whole number");
+        return name + " needs NCCL " + version_text(field->since) + " or newer; this library is " +
+               version_text(library_version_) + " and would ignore it";
+    if (field->is_text != std::holds_alternative<std::string>(value))
+        return name + " is a " + (field->is_text ? "text" : "whole number");
     char* at = reinterpret_cast<char*>(&config_) + field->offset;
     if (field->is_text) {
         const char* text = texts_.emplace_back(std::get<std::string>(value)).c_str();

@@ -10,7 +10,8 @@ namespace terse::nccl {
 
 Device::Device(const Library& nccl, const Driver& cuda, int ordinal) : nccl(nccl), cuda(cuda), ordinal(ordinal) {
     if (ordinal < 0 || ordinal >= cuda.devices)
-        throw std::runtime_error("there is no cuda:" + std::to_string(ordinal) + "; this process sees " + std::to_string(cuda.devices) + " (CUDA_VISIBLE_DEVICES chooses among them)");
+        throw std::runtime_error("there is no cuda:" + std::to_string(ordinal) + "; this process sees " +
+                                 std::to_string(cuda.devices) + " (CUDA_VISIBLE_DEVICES chooses among them)");
     check(cuda.device_get(&cuda_device_, ordinal), "cuDeviceGet");
     // libtorch and NCCL use the primary context too.
     check(cuda.context_retain(&context_, cuda_device_), "cuDevicePrimaryCtxRetain");
@@ -33,7 +34,9 @@ void Device::check(CUresult result, const char* what) const {
     if (result == cuda_success) return;
     const char* name = nullptr;
     cuda.error_name(result, &name);
-    throw Failure(Reason::device, -1, std::string(what) + " on cuda:" + std::to_string(ordinal) + ": " + (name ? name : "CUDA error " + std::to_string(result)));
+    throw Failure(Reason::device, -1,
+                  std::string(what) + " on cuda:" + std::to_string(ordinal) + ": " +
+                      (name ? name : "CUDA error " + std::to_string(result)));
 }
 
 CUevent Device::take_event() {

@@ -36,7 +36,7 @@ struct Split {
     bool settled = false;                     // color and key are known
     int color = no_color, key = 0;
     std::shared_ptr<NcclComm> child;  // null for no_color
-    Comm made = nullptr;              // written by a thread of NCCL until the parent communicator is done with the split
+    Comm made = nullptr;  // written by a thread of NCCL until the parent communicator is done with the split
 };
 
 // What goes to NCCL as one group call: one operation, or several sends and receives.

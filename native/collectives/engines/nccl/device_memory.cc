@@ -17,7 +17,8 @@ void* Device::allocate(size_t bytes) {
     with_context([&] {
         if (nccl.MemAlloc && nccl.MemFree) {
             const Result result = nccl.MemAlloc(&memory, bytes);
-            if (result != success) throw Failure(Reason::device, -1, std::string("ncclMemAlloc: ") + nccl.GetErrorString(result));
+            if (result != success)
+                throw Failure(Reason::device, -1, std::string("ncclMemAlloc: ") + nccl.GetErrorString(result));
         } else {
             CUdeviceptr address = 0;
             check(cuda.allocate(&address, bytes), "cuMemAlloc");
@@ -28,10 +29,8 @@ void* Device::allocate(size_t bytes) {
 }
 
 void release(const Library& nccl, const Driver& cuda, void* memory) {
-    if (nccl.MemAlloc && nccl.MemFree)
-        nccl.MemFree(memory);
-    else
-        cuda.free(reinterpret_cast<CUdeviceptr>(memory));
+    if (nccl.MemAlloc && nccl.MemFree) nccl.MemFree(memory);
+    else cuda.free(reinterpret_cast<CUdeviceptr>(memory));
 }
 
 void* Device::allocate_buffer(size_t bytes) {
@@ -44,7 +43,9 @@ void* Device::allocate_buffer(size_t bytes) {
 void Device::free_buffer(void* memory) {
     std::lock_guard lock(mutex);
     const auto buffer = buffers_.find(memory);
-    if (buffer == buffers_.end()) throw Failure(Reason::argument, -1, "cuda:" + std::to_string(ordinal) + " did not allocate this memory, or it is already freed");
+    if (buffer == buffers_.end())
+        throw Failure(Reason::argument, -1,
+                      "cuda:" + std::to_string(ordinal) + " did not allocate this memory, or it is already freed");
     for (const auto& comm : comms) comm->deregister_later(comm, memory, buffer->second);
     freed_.insert(buffers_.extract(buffer));
     changed.notify_all();
@@ -55,7 +56,8 @@ void Device::free_buffer(void* memory) {
 bool Device::reclaim() {
     std::erase_if(freed_, [&](const auto& freed) {
         const auto& [memory, bytes] = freed;
-        if (std::ranges::any_of(comms, [&](const auto& comm) { return comm->has_registered(memory, bytes); })) return false;
+        if (std::ranges::any_of(comms, [&](const auto& comm) { return comm->has_registered(memory, bytes); }))
+            return false;
         std::lock_guard lock(reclaimer_->mutex);
         reclaimer_->memory.push_back(memory);
         reclaimer_->changed.notify_all();

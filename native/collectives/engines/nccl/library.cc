@@ -36,7 +36,8 @@ std::vector<std::string> beside_libtorch() {
     dl_iterate_phdr(
         [](dl_phdr_info* info, size_t, void* found) {
             const std::string file = info->dlpi_name ? info->dlpi_name : "";
-            if (file.ends_with("/libtorch_cpu.so")) static_cast<std::vector<std::string>*>(found)->push_back(folder_of(folder_of(file)));
+            if (file.ends_with("/libtorch_cpu.so"))
+                static_cast<std::vector<std::string>*>(found)->push_back(folder_of(folder_of(file)));
             return 0;
         },
         &roots);
@@ -82,13 +83,17 @@ Opened<Library> open_library_at(const std::string& path) {
         if (!found.handle) found = try_all(files, reason);
     }
     if (!found.handle)
-        return {nullptr, "NCCL does not open (" + reason + "): install it by `pip install nvidia-nccl-cu13` or `apt-get install libnccl2`, or set TERSE_NCCL to its file"};
+        return {nullptr, "NCCL does not open (" + reason +
+                             "): install it by `pip install nvidia-nccl-cu13` or `apt-get install libnccl2`, or set "
+                             "TERSE_NCCL to its file"};
 
     auto library = std::make_unique<Library>();
     library->path = file_of(dlsym(found.handle, "ncclGetVersion"), found.path);
-#define TERSE_REQUIRE(name, result, ...)                                                                        \
-    library->name = reinterpret_cast<result (*)(__VA_ARGS__)>(dlsym(found.handle, "nccl" #name));               \
-    if (!library->name) return {nullptr, library->path + " lacks nccl" #name ", which NCCL " + version_text(oldest_version) + " and newer have"};
+#define TERSE_REQUIRE(name, result, ...)                                                                      \
+    library->name = reinterpret_cast<result (*)(__VA_ARGS__)>(dlsym(found.handle, "nccl" #name));             \
+    if (!library->name)                                                                                       \
+        return {nullptr, library->path + " lacks nccl" #name ", which NCCL " + version_text(oldest_version) + \
+                             " and newer have"};
     TERSE_NCCL_REQUIRED(TERSE_REQUIRE)
 #undef TERSE_REQUIRE
 #define TERSE_TRY(name, result, ...)                                                              \
@@ -97,9 +102,11 @@ Opened<Library> open_library_at(const std::string& path) {
     TERSE_NCCL_OPTIONAL(TERSE_TRY)
 #undef TERSE_TRY
     const Result result = library->GetVersion(&library->version);
-    if (result != success) return {nullptr, library->path + " does not report its version: " + library->GetErrorString(result)};
+    if (result != success)
+        return {nullptr, library->path + " does not report its version: " + library->GetErrorString(result)};
     if (library->version < oldest_version)
-        return {nullptr, library->path + " is NCCL " + version_text(library->version) + ", and " + version_text(oldest_version) + " or newer is needed"};
+        return {nullptr, library->path + " is NCCL " + version_text(library->version) + ", and " +
+                             version_text(oldest_version) + " or newer is needed"};
     return {library.release(), ""};
 }
 
@@ -109,8 +116,8 @@ Opened<Driver> open_driver_at(const std::string& path) {
     if (!found.handle) return {nullptr, "the NVIDIA driver does not open (" + reason + ")"};
     auto driver = std::make_unique<Driver>();
     driver->path = file_of(dlsym(found.handle, "cuInit"), found.path);
-#define TERSE_REQUIRE(name, symbol, ...)                                                          \
-    driver->name = reinterpret_cast<CUresult (*)(__VA_ARGS__)>(dlsym(found.handle, symbol));      \
+#define TERSE_REQUIRE(name, symbol, ...)                                                     \
+    driver->name = reinterpret_cast<CUresult (*)(__VA_ARGS__)>(dlsym(found.handle, symbol)); \
     if (!driver->name) return {nullptr, driver->path + " lacks " + symbol};
     TERSE_CUDA_DRIVER(TERSE_REQUIRE)
 #undef TERSE_REQUIRE
@@ -126,10 +133,15 @@ Opened<Driver> open_driver_at(const std::string& path) {
 }  // namespace
 
 std::string version_text(int version) {
-    return std::to_string(version / 10000) + "." + std::to_string(version / 100 % 100) + "." + std::to_string(version % 100);
+    return std::to_string(version / 10000) + "." + std::to_string(version / 100 % 100) + "." +
+           std::to_string(version % 100);
 }
 
-Opened<Library> open_library(const std::string& path) { return once<Library>(path.empty() ? environment("TERSE_NCCL") : path, open_library_at); }
-Opened<Driver> open_driver(const std::string& path) { return once<Driver>(path.empty() ? environment("TERSE_CUDA_DRIVER") : path, open_driver_at); }
+Opened<Library> open_library(const std::string& path) {
+    return once<Library>(path.empty() ? environment("TERSE_NCCL") : path, open_library_at);
+}
+Opened<Driver> open_driver(const std::string& path) {
+    return once<Driver>(path.empty() ? environment("TERSE_CUDA_DRIVER") : path, open_driver_at);
+}
 
 }  // namespace terse::nccl

@@ -14,7 +14,9 @@ namespace {
 
 bool uses_cpu_memory(const GroupCall& group_call) {
     return std::ranges::any_of(group_call.calls, [](const Call& call) {
-        const auto on_cpu = [](const std::vector<BufferView>& list) { return std::ranges::any_of(list, &BufferView::on_cpu); };
+        const auto on_cpu = [](const std::vector<BufferView>& list) {
+            return std::ranges::any_of(list, &BufferView::on_cpu);
+        };
         return on_cpu(call.operation.parts) || on_cpu(call.operation.incoming);
     });
 }
@@ -28,9 +30,16 @@ std::string seconds_of(Clock::duration duration) {
 
 }  // namespace
 
-NcclComm::NcclComm(Device& device, int rank, int size, UniqueId id, std::unique_ptr<Configuration> configuration, Clock::duration timeout, Clock::duration connect_timeout,
-               std::function<void()> completed)
-    : rank(rank), size(size), device_(device), id_(id), configuration_(std::move(configuration)), timeout_(timeout), connect_timeout_(connect_timeout), completed_(std::move(completed)) {}
+NcclComm::NcclComm(Device& device, int rank, int size, UniqueId id, std::unique_ptr<Configuration> configuration,
+                   Clock::duration timeout, Clock::duration connect_timeout, std::function<void()> completed)
+    : rank(rank),
+      size(size),
+      device_(device),
+      id_(id),
+      configuration_(std::move(configuration)),
+      timeout_(timeout),
+      connect_timeout_(connect_timeout),
+      completed_(std::move(completed)) {}
 
 // --- Any thread that holds the mutex ---
 
@@ -102,7 +111,8 @@ Result NcclComm::state() {
 void NcclComm::fail_operation(const Operation& operation, Reason reason, const std::string& cause) {
     const std::string number = operation.sequence ? " number " + std::to_string(operation.sequence) : "";
     std::lock_guard lock(device_.mutex);
-    fail(Failure(reason, -1, name_of(operation.kind) + number + " failed on rank " + std::to_string(rank) + ": " + cause));
+    fail(Failure(reason, -1,
+                 name_of(operation.kind) + number + " failed on rank " + std::to_string(rank) + ": " + cause));
 }
 
 void NcclComm::connect(const Operation& operation) {
@@ -117,12 +127,18 @@ bool NcclComm::poll_connection() {
     accept(result, "ncclCommInitRankConfig");
     if (result == in_progress) {
         if (Clock::now() > connect_deadline_)
-            throw Failure(Reason::timeout, -1, "NCCL has not connected all " + std::to_string(size) + " ranks after " + seconds_of(connect_timeout_) + "; NCCL_DEBUG=INFO shows what it tries, NCCL_SOCKET_IFNAME chooses the network interface");
+            throw Failure(
+                Reason::timeout, -1,
+                "NCCL has not connected all " + std::to_string(size) + " ranks after " + seconds_of(connect_timeout_) +
+                    "; NCCL_DEBUG=INFO shows what it tries, NCCL_SOCKET_IFNAME chooses the network interface");
         return false;
     }
     int device = -1;
     accept(device_.nccl.CommCuDevice(handle_, &device), "ncclCommCuDevice");
-    if (device != device_.ordinal) throw Failure(Reason::device, -1, "NCCL took cuda:" + std::to_string(device) + " instead of cuda:" + std::to_string(device_.ordinal));
+    if (device != device_.ordinal)
+        throw Failure(
+            Reason::device, -1,
+            "NCCL took cuda:" + std::to_string(device) + " instead of cuda:" + std::to_string(device_.ordinal));
     allocate_notes();
     std::lock_guard lock(device_.mutex);
     ready_ = true;
@@ -135,7 +151,9 @@ void NcclComm::split(const GroupCall& group_call) {
     splitting_ = group_call;
     connect_deadline_ = Clock::now() + connect_timeout_;
     Split& split = *group_call.split;
-    accept(device_.nccl.CommSplit(handle_, split.color, split.key, &split.made, split.child ? split.child->configuration_->get() : nullptr), "ncclCommSplit");
+    accept(device_.nccl.CommSplit(handle_, split.color, split.key, &split.made,
+                                  split.child ? split.child->configuration_->get() : nullptr),
+           "ncclCommSplit");
 }
 
 // ncclCommSplit reports its progress and its errors on the parent communicator.
@@ -143,7 +161,8 @@ bool NcclComm::poll_split() {
     const Result result = state();
     accept(result, "ncclCommSplit");
     if (result == in_progress) {
-        if (Clock::now() > connect_deadline_) throw Failure(Reason::timeout, -1, "NCCL has not split the group after " + seconds_of(connect_timeout_));
+        if (Clock::now() > connect_deadline_)
+            throw Failure(Reason::timeout, -1, "NCCL has not split the group after " + seconds_of(connect_timeout_));
         return false;
     }
     const auto split = splitting_->split;
@@ -224,17 +243,21 @@ bool NcclComm::poll_work() {
         device_.check(result, "cuEventQuery");
         progress = true;
         if (!work.copies.empty()) {
-            for (const CopyToCpu& copy : work.copies) device_.check(device_.cuda.copy_out(copy.to, copy.from, copy.bytes, stream_), "cuMemcpyDtoHAsync");
+            for (const CopyToCpu& copy : work.copies)
+                device_.check(device_.cuda.copy_out(copy.to, copy.from, copy.bytes, stream_), "cuMemcpyDtoHAsync");
             work.copies.clear();
             device_.check(device_.cuda.event_record(work.done, stream_), "cuEventRecord");
             continue;
         }
         finish(work);
         in_flight_.pop_front();
-        if (!in_flight_.empty()) in_flight_.front().deadline = Clock::now() + timeout_;  // until now it waited for the one before it
+        if (!in_flight_.empty())
+            in_flight_.front().deadline = Clock::now() + timeout_;  // until now it waited for the one before it
     }
     if (!in_flight_.empty() && Clock::now() > in_flight_.front().deadline)
-        throw Failure(Reason::timeout, -1, "NCCL has not finished it after " + seconds_of(timeout_) + "; check that every rank calls the same operations in the same order with the same sizes");
+        throw Failure(Reason::timeout, -1,
+                      "NCCL has not finished it after " + seconds_of(timeout_) +
+                          "; check that every rank calls the same operations in the same order with the same sizes");
     return progress;
 }
 
@@ -253,17 +276,23 @@ void NcclComm::finish(Work& work) {
 // A split that waits at the head of the queue holds up everything behind it, so it has a deadline like an operation.
 void NcclComm::check_split_deadline(const GroupCall& group_call) {
     if (!group_call.split || group_call.split->settled || Clock::now() <= group_call.split->deadline) return;
-    fail(Failure(Reason::timeout, -1, "split failed on rank " + std::to_string(rank) + ": not all ranks have called it after " + seconds_of(timeout_)));
+    fail(Failure(Reason::timeout, -1,
+                 "split failed on rank " + std::to_string(rank) + ": not all ranks have called it after " +
+                     seconds_of(timeout_)));
 }
 
 bool NcclComm::advance() {
     bool failed, closes, hurry;
     {
         std::lock_guard lock(device_.mutex);
-        if (!device_.queue.empty() && device_.queue.front().comm.get() == this) check_split_deadline(device_.queue.front());
+        if (!device_.queue.empty() && device_.queue.front().comm.get() == this)
+            check_split_deadline(device_.queue.front());
         failed = failure.has_value();
         hurry = abandoned_;
-        const bool queued = !coalescing.empty() || std::ranges::any_of(device_.queue, [this](const GroupCall& group_call) { return group_call.comm.get() == this; });
+        const bool queued = !coalescing.empty() ||
+                            std::ranges::any_of(device_.queue, [this](const GroupCall& group_call) {
+                                return group_call.comm.get() == this;
+                            });
         closes = closing && !queued && in_flight_.empty() && !connecting_ && !splitting_;
     }
     if (gone_) return false;
@@ -275,7 +304,10 @@ bool NcclComm::advance() {
         shut_down(false);
         return true;
     }
-    const Operation* current = connecting_ ? &*connecting_ : splitting_ ? &splitting_->calls[0].operation : !in_flight_.empty() ? &in_flight_.front().group_call.calls[0].operation : nullptr;
+    const Operation* current = connecting_           ? &*connecting_
+                               : splitting_          ? &splitting_->calls[0].operation
+                               : !in_flight_.empty() ? &in_flight_.front().group_call.calls[0].operation
+                                                     : nullptr;
     if (!current) {
         if (closes) shut_down(true);
         return closes;

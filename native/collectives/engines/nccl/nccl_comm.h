@@ -56,20 +56,22 @@ struct Shutdown {
 
 class NcclComm {
 public:
-    NcclComm(Device& device, int rank, int size, UniqueId id, std::unique_ptr<Configuration> configuration, Clock::duration timeout, Clock::duration connect_timeout,
-             std::function<void()> completed);
+    NcclComm(Device& device, int rank, int size, UniqueId id, std::unique_ptr<Configuration> configuration,
+             Clock::duration timeout, Clock::duration connect_timeout, std::function<void()> completed);
 
     const int rank, size;
     collectives::Counters counters;
 
     // Any thread that holds the device's mutex.
-    void complete(uint64_t id, std::optional<Failure> failure, std::vector<uint8_t> notes = {}, bool memory_in_use = false);
-    void fail(const Failure& failure);                    // the first failure is kept
-    void flush(const std::shared_ptr<NcclComm>& self);    // queues the coalesced sends and receives as one group call
+    void complete(uint64_t id, std::optional<Failure> failure, std::vector<uint8_t> notes = {},
+                  bool memory_in_use = false);
+    void fail(const Failure& failure);                  // the first failure is kept
+    void flush(const std::shared_ptr<NcclComm>& self);  // queues the coalesced sends and receives as one group call
     Clock::time_point operation_deadline() const { return Clock::now() + timeout_; }
-    void abandon();                                       // nobody waits for its promises any more
+    void abandon();                                               // nobody waits for its promises any more
     bool has_registered(const void* memory, size_t bytes) const;  // some of it
-    void deregister_later(const std::shared_ptr<NcclComm>& self, void* memory, size_t bytes);  // queues the deregistration
+    void deregister_later(const std::shared_ptr<NcclComm>& self, void* memory, size_t bytes);  // queues the
+                                                                                               // deregistration
 
     std::optional<Failure> failure;
     std::optional<uint64_t> closing;
@@ -84,7 +86,10 @@ public:
     bool is_launching() const { return splitting_ || (is_busy() && !in_flight_.back().recorded); }
     void mark_started(const GroupCall& group_call);
     bool is_gone() const { return gone_; }
-    bool needs_polling() const { return !gone_ && (connecting_ || splitting_ || !in_flight_.empty() || (failure && !settled_) || closing || abandoned_); }
+    bool needs_polling() const {
+        return !gone_ &&
+               (connecting_ || splitting_ || !in_flight_.empty() || (failure && !settled_) || closing || abandoned_);
+    }
 
     // The device's thread, not holding the mutex.
     void start(GroupCall group_call);
@@ -128,7 +133,8 @@ private:
     std::optional<GroupCall> splitting_;
     Clock::time_point connect_deadline_;
     std::shared_ptr<Shutdown> shutdown_;
-    bool ready_ = false, settled_ = false, abandoned_ = false, gone_ = false;  // settled: every pending promise has its result
+    bool ready_ = false, settled_ = false, abandoned_ = false, gone_ = false;  // settled: every pending promise has its
+                                                                               // result
     std::deque<Work> in_flight_;
     bool launching_ = false;  // NCCL has not taken the last step yet
 

@@ -14,7 +14,9 @@ constexpr int most_notes = 16;  // all-to-alls in flight at once
 
 bool NcclComm::has_registered(const void* memory, size_t bytes) const {
     const auto begin = reinterpret_cast<uintptr_t>(memory);
-    return std::ranges::any_of(registrations_, [&](const Registration& each) { return each.begin < begin + bytes && begin < each.begin + each.bytes; });
+    return std::ranges::any_of(registrations_, [&](const Registration& each) {
+        return each.begin < begin + bytes && begin < each.begin + each.bytes;
+    });
 }
 
 void NcclComm::deregister_later(const std::shared_ptr<NcclComm>& self, void* memory, size_t bytes) {
@@ -56,7 +58,8 @@ void NcclComm::allocate_notes() {
     device_.check(device_.cuda.allocate_host(&received, most_notes * size, 0), "cuMemHostAlloc");
     host_allocations_.push_back(received);
     const CUdeviceptr memory = allocate(most_notes * (1 + size));
-    for (int i = 0; i < most_notes; i++) notes_.push_back({memory + i * (1 + size), static_cast<uint8_t*>(received) + i * size});
+    for (int i = 0; i < most_notes; i++)
+        notes_.push_back({memory + i * (1 + size), static_cast<uint8_t*>(received) + i * size});
 }
 
 Notes NcclComm::take_notes() {

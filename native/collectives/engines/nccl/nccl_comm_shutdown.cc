@@ -12,7 +12,8 @@ constexpr auto abort_timeout = std::chrono::seconds(30);  // then pending promis
 
 // All ranks finalize, then each destroys its communicator. False: another rank did not take part, and only an abort is
 // left.
-bool finalize(const Library& nccl, Comm comm, const std::vector<void*>& handles, Clock::time_point deadline, const Shutdown& shutdown) {
+bool finalize(const Library& nccl, Comm comm, const std::vector<void*>& handles, Clock::time_point deadline,
+              const Shutdown& shutdown) {
     for (void* handle : handles) nccl.CommDeregister(comm, handle);
     Result result = nccl.CommFinalize(comm);
     if (result != success && result != in_progress) return false;
@@ -55,23 +56,26 @@ void NcclComm::shut_down(bool in_order) {
     std::vector<void*> handles;
     for (const Registration& each : registrations_)
         if (each.handle) handles.push_back(each.handle);
-    device_.run_detached("terse-nccl-end", [&nccl = device_.nccl, &cuda = device_.cuda, shutdown = shutdown_, comm = std::exchange(handle_, nullptr), stream = std::exchange(stream_, nullptr), in_order, split, handles,
-                                            finalize_deadline = Clock::now() + time_to_finalize, memory = std::move(allocations_), host_memory = std::move(host_allocations_)] {
-        const bool finalized = comm && in_order && finalize(nccl, comm, handles, finalize_deadline, *shutdown);
-        if (finalized)
-            nccl.CommDestroy(comm);
-        else if (comm)
-            nccl.CommAbort(comm);
-        if (split && split->made) nccl.CommAbort(split->made);  // after the abort above NCCL no longer writes it, and no child has adopted it
-        shutdown->drained = !stream || drain(cuda, stream);
-        shutdown->quiet = true;
-        if (shutdown->drained) {  // otherwise a kernel may still write there
-            for (void* each : memory) release(nccl, cuda, each);
-            for (void* each : host_memory) cuda.free_host(each);
-            if (stream) cuda.stream_destroy(stream);
-        }
-        shutdown->over = true;
-    });
+    device_.run_detached(
+        "terse-nccl-end", [&nccl = device_.nccl, &cuda = device_.cuda, shutdown = shutdown_,
+                           comm = std::exchange(handle_, nullptr), stream = std::exchange(stream_, nullptr), in_order,
+                           split, handles, finalize_deadline = Clock::now() + time_to_finalize,
+                           memory = std::move(allocations_), host_memory = std::move(host_allocations_)] {
+            const bool finalized = comm && in_order && finalize(nccl, comm, handles, finalize_deadline, *shutdown);
+            if (finalized) nccl.CommDestroy(comm);
+            else if (comm) nccl.CommAbort(comm);
+            if (split && split->made)
+                nccl.CommAbort(split->made);  // after the abort above NCCL no longer writes it, and no child has
+                                              // adopted it
+            shutdown->drained = !stream || drain(cuda, stream);
+            shutdown->quiet = true;
+            if (shutdown->drained) {  // otherwise a kernel may still write there
+                for (void* each : memory) release(nccl, cuda, each);
+                for (void* each : host_memory) cuda.free_host(each);
+                if (stream) cuda.stream_destroy(stream);
+            }
+            shutdown->over = true;
+        });
 }
 
 bool NcclComm::poll_shutdown(bool closes) {

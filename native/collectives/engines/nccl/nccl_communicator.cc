@@ -10,16 +10,17 @@ using collectives::Operation;
 
 namespace {
 
-
 constexpr auto stop_timeout = std::chrono::seconds(10);  // the process ends, even if a kernel hangs
 
 }  // namespace
 
-NcclCommunicator::NcclCommunicator(std::shared_ptr<Device> device, int rank, int size, UniqueId id, std::unique_ptr<Configuration> configuration, Clock::duration timeout,
+NcclCommunicator::NcclCommunicator(std::shared_ptr<Device> device, int rank, int size, UniqueId id,
+                                   std::unique_ptr<Configuration> configuration, Clock::duration timeout,
                                    Clock::duration connect_timeout, std::function<void()> completed)
     : Communicator(rank, size),
       device_(std::move(device)),
-      comm_(std::make_shared<NcclComm>(*device_, rank, size, id, std::move(configuration), timeout, connect_timeout, std::move(completed))) {
+      comm_(std::make_shared<NcclComm>(*device_, rank, size, id, std::move(configuration), timeout, connect_timeout,
+                                       std::move(completed))) {
     std::lock_guard lock(device_->mutex);
     device_->comms.push_back(comm_);
 }
@@ -27,16 +28,23 @@ NcclCommunicator::NcclCommunicator(std::shared_ptr<Device> device, int rank, int
 NcclCommunicator::~NcclCommunicator() { stop(); }
 
 const char* NcclCommunicator::refusal(const Operation& operation) const {
-    if (operation.device >= 0 && operation.device != device_->ordinal) return "the memory is on another device than this rank's group";
-    const auto any_on_cpu = [](const std::vector<BufferView>& list) { return std::ranges::any_of(list, &BufferView::on_cpu); };
-    if (operation.kind == Kind::register_buffer && any_on_cpu(operation.parts)) return "only memory of the device can be registered";
-    if (operation.kind == Kind::register_buffer && (!device_->nccl.CommRegister || !device_->nccl.CommDeregister)) return "this version of NCCL cannot register memory";
+    if (operation.device >= 0 && operation.device != device_->ordinal)
+        return "the memory is on another device than this rank's group";
+    const auto any_on_cpu = [](const std::vector<BufferView>& list) {
+        return std::ranges::any_of(list, &BufferView::on_cpu);
+    };
+    if (operation.kind == Kind::register_buffer && any_on_cpu(operation.parts))
+        return "only memory of the device can be registered";
+    if (operation.kind == Kind::register_buffer && (!device_->nccl.CommRegister || !device_->nccl.CommDeregister))
+        return "this version of NCCL cannot register memory";
     if (operation.kind != Kind::all_reduce && operation.kind != Kind::reduce_scatter) return nullptr;
     const DType dtype = operation.parts[0].dtype;
     if (dtype == DType::i16) return "NCCL cannot reduce i16; convert them to i32";
     if (dtype == DType::boolean) return "this type cannot be reduced";
-    if (operation.packed && (dtype != DType::u8 || operation.reduction != collectives::Reduction::sum)) return "only sums of u8 can be packed";
-    if (operation.packed && operation.device >= 0 && reinterpret_cast<uintptr_t>(operation.parts[0].data) % 8) return "packed fields must begin at an address that is a multiple of 8 bytes";
+    if (operation.packed && (dtype != DType::u8 || operation.reduction != collectives::Reduction::sum))
+        return "only sums of u8 can be packed";
+    if (operation.packed && operation.device >= 0 && reinterpret_cast<uintptr_t>(operation.parts[0].data) % 8)
+        return "packed fields must begin at an address that is a multiple of 8 bytes";
     return nullptr;
 }
 
@@ -44,7 +52,8 @@ void NcclCommunicator::submit(Operation operation) {
     Call call{std::move(operation)};
     std::optional<Failure> record_failure;
     try {
-        if (call.operation.device >= 0) call.ready = device_->record_event(reinterpret_cast<CUstream>(call.operation.stream));
+        if (call.operation.device >= 0)
+            call.ready = device_->record_event(reinterpret_cast<CUstream>(call.operation.stream));
     } catch (const Failure& failure) {
         record_failure = failure;
     }
@@ -55,7 +64,8 @@ void NcclCommunicator::submit(Operation operation) {
     if (comm_->failure) return comm_->complete(id, comm_->failure);
     const bool point_to_point = collectives::is_point_to_point(call.operation.kind);
     if (collectives::is_counted(call.operation.kind)) {
-        const auto order = point_to_point ? std::pair(call.operation.peer, call.operation.kind) : std::pair(-1, Kind::connect);
+        const auto order = point_to_point ? std::pair(call.operation.peer, call.operation.kind)
+                                          : std::pair(-1, Kind::connect);
         call.operation.sequence = ++comm_->sequences[order];
     }
     if (point_to_point) return comm_->coalescing.push_back(std::move(call));
@@ -121,7 +131,8 @@ CancelOutcome NcclCommunicator::cancel(uint64_t id) {
         if (group_call.comm != comm_) continue;
         const auto found = cancel_in(group_call.calls);
         if (!found) continue;
-        if (group_call.calls.empty()) std::erase_if(device_->queue, [](const GroupCall& each) { return each.calls.empty(); });
+        if (group_call.calls.empty())
+            std::erase_if(device_->queue, [](const GroupCall& each) { return each.calls.empty(); });
         return *found;
     }
     return CancelOutcome::finished;

@@ -7,8 +7,9 @@ namespace terse::nccl {
 
 class NcclCommunicator : public collectives::Communicator {
 public:
-    NcclCommunicator(std::shared_ptr<Device> device, int rank, int size, UniqueId id, std::unique_ptr<Configuration> configuration, Clock::duration timeout, Clock::duration connect_timeout,
-                     std::function<void()> completed);
+    NcclCommunicator(std::shared_ptr<Device> device, int rank, int size, UniqueId id,
+                     std::unique_ptr<Configuration> configuration, Clock::duration timeout,
+                     Clock::duration connect_timeout, std::function<void()> completed);
     ~NcclCommunicator() override;
 
     const char* refusal(const collectives::Operation& operation) const override;

@@ -63,7 +63,9 @@ void Plan::add_group(std::vector<Step> calls) {
 
 void Plan::copy(CUdeviceptr to, CUdeviceptr from, size_t bytes) {
     if (!bytes || to == from) return;
-    add_step([&comm = comm_, to, from, bytes] { comm.device_.check(comm.device_.cuda.copy(to, from, bytes, comm.stream_), "cuMemcpyDtoDAsync"); });
+    add_step([&comm = comm_, to, from, bytes] {
+        comm.device_.check(comm.device_.cuda.copy(to, from, bytes, comm.stream_), "cuMemcpyDtoDAsync");
+    });
 }
 
 // The buffers' memory on the device. CPU buffers get scratch: copied there first (`in`), and copied back afterwards
@@ -81,7 +83,9 @@ std::vector<Plan::Span> Plan::stage(const std::vector<BufferView>& list, bool in
         }
         spans.push_back({next, memory.length, bytes});
         if (in && bytes)
-            add_step([&comm = comm_, next, from = memory.data, bytes] { comm.device_.check(comm.device_.cuda.copy_in(next, from, bytes, comm.stream_), "cuMemcpyHtoDAsync"); });
+            add_step([&comm = comm_, next, from = memory.data, bytes] {
+                comm.device_.check(comm.device_.cuda.copy_in(next, from, bytes, comm.stream_), "cuMemcpyHtoDAsync");
+            });
         if (out && bytes) work_.copies.push_back({memory.data, next, bytes});
         next += bytes;
     }
@@ -117,7 +121,10 @@ void Plan::unpack(CUdeviceptr whole, const std::vector<Span>& spans, size_t skip
 
 void Plan::make() {
     for (const Call& call : work_.group_call.calls)
-        if (call.ready) add_step([&comm = comm_, ready = call.ready] { comm.device_.check(comm.device_.cuda.stream_wait(comm.stream_, ready, 0), "cuStreamWaitEvent"); });
+        if (call.ready)
+            add_step([&comm = comm_, ready = call.ready] {
+                comm.device_.check(comm.device_.cuda.stream_wait(comm.stream_, ready, 0), "cuStreamWaitEvent");
+            });
     for (const Call& call : work_.group_call.calls) operation(call.operation);
     add_group(std::move(point_to_point_));
 }
@@ -127,16 +134,23 @@ void Plan::operation(const Operation& operation) {
     const Kind kind = operation.kind;
     if (kind == Kind::copy) return copy_between_devices(operation);
     const bool arrives = kind == Kind::recv || (kind == Kind::broadcast && comm_.rank != operation.peer);
-    const bool results = kind == Kind::all_reduce || kind == Kind::reduce_scatter || kind == Kind::all_gather || arrives;
+    const bool results = kind == Kind::all_reduce || kind == Kind::reduce_scatter || kind == Kind::all_gather ||
+                         arrives;
     parts_ = stage(operation.parts, !arrives, results, on_host);
     incoming_ = stage(operation.incoming, false, true, on_host);
     const Library& nccl = comm_.device_.nccl;
     const int rank = comm_.rank, n = comm_.size, peer = operation.peer;
     const auto send = [&](const Span& span, int to) {
-        if (span.bytes) point_to_point_.push_back([&nccl, &comm = comm_, span, to] { return nccl.Send(in(span.memory), span.bytes, Type::u8, to, comm.handle_, comm.stream_); });
+        if (span.bytes)
+            point_to_point_.push_back([&nccl, &comm = comm_, span, to] {
+                return nccl.Send(in(span.memory), span.bytes, Type::u8, to, comm.handle_, comm.stream_);
+            });
     };
     const auto recv = [&](const Span& span, int from) {
-        if (span.bytes) point_to_point_.push_back([&nccl, &comm = comm_, span, from] { return nccl.Recv(out(span.memory), span.bytes, Type::u8, from, comm.handle_, comm.stream_); });
+        if (span.bytes)
+            point_to_point_.push_back([&nccl, &comm = comm_, span, from] {
+                return nccl.Recv(out(span.memory), span.bytes, Type::u8, from, comm.handle_, comm.stream_);
+            });
     };
     switch (kind) {
         case Kind::all_reduce: return all_reduce(operation);
@@ -145,28 +159,39 @@ void Plan::operation(const Operation& operation) {
         case Kind::all_to_all: return all_to_all(operation);
         case Kind::broadcast: {
             const Span span = parts_[0];
-            if (span.bytes) add_group({[&nccl, &comm = comm_, span, peer] { return nccl.Broadcast(in(span.memory), out(span.memory), span.bytes, Type::u8, peer, comm.handle_, comm.stream_); }});
+            if (span.bytes)
+                add_group({[&nccl, &comm = comm_, span, peer] {
+                    return nccl.Broadcast(in(span.memory), out(span.memory), span.bytes, Type::u8, peer, comm.handle_,
+                                          comm.stream_);
+                }});
             return;
         }
         case Kind::gather:
             if (rank != peer) return send(parts_[0], peer);
-            for (int r = 0; r < n; r++) r == rank ? copy(incoming_[r].memory, parts_[0].memory, parts_[0].bytes) : recv(incoming_[r], r);
+            for (int r = 0; r < n; r++)
+                r == rank ? copy(incoming_[r].memory, parts_[0].memory, parts_[0].bytes) : recv(incoming_[r], r);
             return;
         case Kind::scatter:
             if (rank != peer) return recv(incoming_[0], peer);
-            for (int r = 0; r < n; r++) r == rank ? copy(incoming_[0].memory, parts_[r].memory, parts_[r].bytes) : send(parts_[r], r);
+            for (int r = 0; r < n; r++)
+                r == rank ? copy(incoming_[0].memory, parts_[r].memory, parts_[r].bytes) : send(parts_[r], r);
             return;
         case Kind::send: return send(parts_[0], peer);
         case Kind::recv: return recv(parts_[0], peer);
         case Kind::barrier: {
             const CUdeviceptr byte = comm_.scratch(1);
-            add_group({[&nccl, &comm = comm_, byte] { return nccl.AllReduce(in(byte), out(byte), 1, Type::u8, Reduce::sum, comm.handle_, comm.stream_); }});
+            add_group({[&nccl, &comm = comm_, byte] {
+                return nccl.AllReduce(in(byte), out(byte), 1, Type::u8, Reduce::sum, comm.handle_, comm.stream_);
+            }});
             return;
         }
         case Kind::copy: return;
         case Kind::register_buffer:
-            return add_step([&comm = comm_, memory = operation.parts[0].data, bytes = operation.parts[0].bytes()] { comm.register_buffer(memory, bytes); });
-        case Kind::deregister_buffer: return add_step([&comm = comm_, memory = operation.parts[0].data] { comm.deregister_buffer(memory); });
+            return add_step([&comm = comm_, memory = operation.parts[0].data, bytes = operation.parts[0].bytes()] {
+                comm.register_buffer(memory, bytes);
+            });
+        case Kind::deregister_buffer:
+            return add_step([&comm = comm_, memory = operation.parts[0].data] { comm.deregister_buffer(memory); });
         case Kind::split:
         case Kind::connect: return;
     }
@@ -178,11 +203,11 @@ void Plan::copy_between_devices(const Operation& operation) {
     const auto address = [](const BufferView& memory) { return reinterpret_cast<CUdeviceptr>(memory.data); };
     if (!bytes) return;
     if (from.on_cpu && !to.on_cpu)
-        add_step([&comm = comm_, to = address(to), from = from.data, bytes] { comm.device_.check(comm.device_.cuda.copy_in(to, from, bytes, comm.stream_), "cuMemcpyHtoDAsync"); });
-    else if (!from.on_cpu && to.on_cpu)
-        work_.copies.push_back({to.data, address(from), bytes});
-    else
-        copy(address(to), address(from), bytes);
+        add_step([&comm = comm_, to = address(to), from = from.data, bytes] {
+            comm.device_.check(comm.device_.cuda.copy_in(to, from, bytes, comm.stream_), "cuMemcpyHtoDAsync");
+        });
+    else if (!from.on_cpu && to.on_cpu) work_.copies.push_back({to.data, address(from), bytes});
+    else copy(address(to), address(from), bytes);
 }
 
 // NCCL sums words of 8 bytes faster than bytes. So packed fields are summed as u64, and the last 0 to 7 bytes as u8.
@@ -193,7 +218,9 @@ void Plan::all_reduce(const Operation& operation) {
     std::vector<Step> calls;
     const auto add = [&](size_t from, size_t count, Type type) {
         if (count)
-            calls.push_back([&nccl, &comm = comm_, at = span.memory + from, count, type, reduce] { return nccl.AllReduce(in(at), out(at), count, type, reduce, comm.handle_, comm.stream_); });
+            calls.push_back([&nccl, &comm = comm_, at = span.memory + from, count, type, reduce] {
+                return nccl.AllReduce(in(at), out(at), count, type, reduce, comm.handle_, comm.stream_);
+            });
     };
     if (operation.packed) {
         add(0, span.bytes / 8, Type::u64);
@@ -213,13 +240,18 @@ void Plan::reduce_scatter(const Operation& operation) {
     if (are_equal(parts_)) {
         if (!bytes) return;
         const CUdeviceptr whole = make_contiguous(parts_, true), mine = whole + rank * bytes;
-        add_group({[&nccl, &comm = comm_, whole, mine, length, type, reduce] { return nccl.ReduceScatter(in(whole), out(mine), length, type, reduce, comm.handle_, comm.stream_); }});
+        add_group({[&nccl, &comm = comm_, whole, mine, length, type, reduce] {
+            return nccl.ReduceScatter(in(whole), out(mine), length, type, reduce, comm.handle_, comm.stream_);
+        }});
         return copy(parts_[rank].memory, mine, bytes);
     }
     std::vector<Step> calls;
     for (int root = 0; root < comm_.size; root++)
         if (const Span span = parts_[root]; span.bytes)
-            calls.push_back([&nccl, &comm = comm_, span, type, reduce, root] { return nccl.Reduce(in(span.memory), out(span.memory), span.length, type, reduce, root, comm.handle_, comm.stream_); });
+            calls.push_back([&nccl, &comm = comm_, span, type, reduce, root] {
+                return nccl.Reduce(in(span.memory), out(span.memory), span.length, type, reduce, root, comm.handle_,
+                                   comm.stream_);
+            });
     add_group(std::move(calls));
 }
 
@@ -231,13 +263,18 @@ void Plan::all_gather(const Operation&) {
         if (!bytes) return;
         const CUdeviceptr whole = make_contiguous(parts_, false), mine = whole + rank * bytes;
         copy(mine, parts_[rank].memory, bytes);
-        add_group({[&nccl, &comm = comm_, whole, mine, bytes] { return nccl.AllGather(in(mine), out(whole), bytes, Type::u8, comm.handle_, comm.stream_); }});
+        add_group({[&nccl, &comm = comm_, whole, mine, bytes] {
+            return nccl.AllGather(in(mine), out(whole), bytes, Type::u8, comm.handle_, comm.stream_);
+        }});
         return unpack(whole, parts_, rank);
     }
     std::vector<Step> calls;
     for (int root = 0; root < comm_.size; root++)
         if (const Span span = parts_[root]; span.bytes)
-            calls.push_back([&nccl, &comm = comm_, span, root] { return nccl.Broadcast(in(span.memory), out(span.memory), span.bytes, Type::u8, root, comm.handle_, comm.stream_); });
+            calls.push_back([&nccl, &comm = comm_, span, root] {
+                return nccl.Broadcast(in(span.memory), out(span.memory), span.bytes, Type::u8, root, comm.handle_,
+                                      comm.stream_);
+            });
     add_group(std::move(calls));
 }
 
@@ -249,7 +286,9 @@ void Plan::all_to_all(const Operation& operation) {
         const size_t bytes = parts_[0].bytes;
         if (bytes) {
             const CUdeviceptr from = make_contiguous(parts_, true), to = make_contiguous(incoming_, false);
-            add_group({[&nccl, &comm = comm_, from, to, bytes] { return nccl.AlltoAll(in(from), out(to), bytes, Type::u8, comm.handle_, comm.stream_); }});
+            add_group({[&nccl, &comm = comm_, from, to, bytes] {
+                return nccl.AlltoAll(in(from), out(to), bytes, Type::u8, comm.handle_, comm.stream_);
+            }});
             unpack(to, incoming_, parts_.size());
         }
         return notes(operation.note);
@@ -259,9 +298,13 @@ void Plan::all_to_all(const Operation& operation) {
     for (int peer = 0; peer < comm_.size; peer++) {
         if (peer == rank) continue;
         if (const Span span = parts_[peer]; span.bytes)
-            calls.push_back([&nccl, &comm = comm_, span, peer] { return nccl.Send(in(span.memory), span.bytes, Type::u8, peer, comm.handle_, comm.stream_); });
+            calls.push_back([&nccl, &comm = comm_, span, peer] {
+                return nccl.Send(in(span.memory), span.bytes, Type::u8, peer, comm.handle_, comm.stream_);
+            });
         if (const Span span = incoming_[peer]; span.bytes)
-            calls.push_back([&nccl, &comm = comm_, span, peer] { return nccl.Recv(out(span.memory), span.bytes, Type::u8, peer, comm.handle_, comm.stream_); });
+            calls.push_back([&nccl, &comm = comm_, span, peer] {
+                return nccl.Recv(out(span.memory), span.bytes, Type::u8, peer, comm.handle_, comm.stream_);
+            });
     }
     add_group(std::move(calls));
     notes(operation.note);
@@ -273,9 +316,15 @@ void Plan::notes(uint8_t note) {
     work_.notes = taken;
     Device& device = comm_.device_;
     const size_t n = comm_.size;
-    add_step([&device, &comm = comm_, taken, note] { device.check(device.cuda.set_bytes(taken.memory, note, 1, comm.stream_), "cuMemsetD8Async"); });
-    add_group({[&device, &comm = comm_, taken] { return device.nccl.AllGather(in(taken.memory), out(taken.memory + 1), 1, Type::u8, comm.handle_, comm.stream_); }});
-    add_step([&device, &comm = comm_, taken, n] { device.check(device.cuda.copy_out(taken.received, taken.memory + 1, n, comm.stream_), "cuMemcpyDtoHAsync"); });
+    add_step([&device, &comm = comm_, taken, note] {
+        device.check(device.cuda.set_bytes(taken.memory, note, 1, comm.stream_), "cuMemsetD8Async");
+    });
+    add_group({[&device, &comm = comm_, taken] {
+        return device.nccl.AllGather(in(taken.memory), out(taken.memory + 1), 1, Type::u8, comm.handle_, comm.stream_);
+    }});
+    add_step([&device, &comm = comm_, taken, n] {
+        device.check(device.cuda.copy_out(taken.received, taken.memory + 1, n, comm.stream_), "cuMemcpyDtoHAsync");
+    });
 }
 
 }  // namespace terse::nccl

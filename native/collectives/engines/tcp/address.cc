@@ -19,7 +19,8 @@ Address parse_address(const std::string& numeric) {
     addrinfo hints{}, *found = nullptr;
     hints.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV;
     hints.ai_socktype = SOCK_STREAM;
-    if (const int error = getaddrinfo(numeric.c_str(), "0", &hints, &found)) throw std::runtime_error(gai_strerror(error));
+    if (const int error = getaddrinfo(numeric.c_str(), "0", &hints, &found))
+        throw std::runtime_error(gai_strerror(error));
     Address address;
     std::memcpy(&address.place, found->ai_addr, found->ai_addrlen);
     freeaddrinfo(found);
@@ -37,6 +38,8 @@ bool same_secret(const uint8_t* a, const uint8_t* b) {
     return difference == 0;
 }
 
-std::string describe_errno(int error) { return error == EADDRINUSE ? "no port is free; see net.ipv4.ip_local_port_range" : std::strerror(error); }
+std::string describe_errno(int error) {
+    return error == EADDRINUSE ? "no port is free; see net.ipv4.ip_local_port_range" : std::strerror(error);
+}
 
 }  // namespace terse::collectives::tcp

@@ -17,7 +17,10 @@ struct Address {
     socklen_t length() const { return place.ss_family == AF_INET6 ? sizeof(sockaddr_in6) : sizeof(sockaddr_in); }
     const sockaddr* name() const { return reinterpret_cast<const sockaddr*>(&place); }
     sockaddr* name() { return reinterpret_cast<sockaddr*>(&place); }
-    in_port_t& port() { return place.ss_family == AF_INET6 ? reinterpret_cast<sockaddr_in6&>(place).sin6_port : reinterpret_cast<sockaddr_in&>(place).sin_port; }
+    in_port_t& port() {
+        return place.ss_family == AF_INET6 ? reinterpret_cast<sockaddr_in6&>(place).sin6_port
+                                           : reinterpret_cast<sockaddr_in&>(place).sin_port;
+    }
 
     // As the rendezvous carries it.
     std::string bytes() const { return {reinterpret_cast<const char*>(this), sizeof *this}; }

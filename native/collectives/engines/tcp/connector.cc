@@ -16,25 +16,28 @@
 namespace terse::collectives::tcp {
 namespace {
 
-constexpr uint32_t hello_magic = 0x48535254;  // "TRSH"
-constexpr size_t most_unknown_callers = 256;  // that have not proved who they are
-constexpr int accepts_per_round = 64;         // before the connections that exist have their turn
+constexpr uint32_t hello_magic = 0x48535254;                  // "TRSH"
+constexpr size_t most_unknown_callers = 256;                  // that have not proved who they are
+constexpr int accepts_per_round = 64;                         // before the connections that exist have their turn
 constexpr auto descriptor_timeout = std::chrono::seconds(2);  // if this process has no descriptor left
 
 bool is_outage(int error) { return std::ranges::find(outage_errors, error) != std::end(outage_errors); }
 
 }  // namespace
 
-Connector::Connector(int rank, int size, const std::string& address, Clock::duration outage) : rank_(rank), size_(size), outage_(outage), here_(parse_address(address)) {
+Connector::Connector(int rank, int size, const std::string& address, Clock::duration outage)
+    : rank_(rank), size_(size), outage_(outage), here_(parse_address(address)) {
     listener_ = Descriptor(socket(here_.place.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
     socklen_t length = here_.length();
     if (listener_) machine_default_ = congestion_control_of(listener_.get());
     if (listener_) set_congestion_control(listener_.get(), unpaced);  // accepted sockets inherit it
-    if (!listener_ || bind(listener_.get(), here_.name(), length) != 0 || listen(listener_.get(), SOMAXCONN) != 0 || getsockname(listener_.get(), here_.name(), &length) != 0)
+    if (!listener_ || bind(listener_.get(), here_.name(), length) != 0 || listen(listener_.get(), SOMAXCONN) != 0 ||
+        getsockname(listener_.get(), here_.name(), &length) != 0)
         throw std::runtime_error(describe_errno(errno));
     mine_.resize(size, here_);
     for (Address& each : mine_)
-        if (getrandom(each.secret, sizeof each.secret, 0) != sizeof each.secret) throw std::runtime_error(describe_errno(errno));
+        if (getrandom(each.secret, sizeof each.secret, 0) != sizeof each.secret)
+            throw std::runtime_error(describe_errno(errno));
 }
 
 std::vector<std::string> Connector::addresses() const {
@@ -51,7 +54,8 @@ void Connector::fail(int peer, const std::string& why) const {
     throw Failure(Reason::transport, peer, "no connection to rank " + std::to_string(peer) + " (" + why + ")");
 }
 
-void Connector::connect(Clock::time_point deadline, const WakeEvent& wake, const std::atomic<bool>& aborted, const Connected& connected) {
+void Connector::connect(Clock::time_point deadline, const WakeEvent& wake, const std::atomic<bool>& aborted,
+                        const Connected& connected) {
     outage_ends_ = Clock::now() + outage_;
     std::deque<Attempt> attempts;
     std::vector<std::array<bool, channels>> done(size_);
@@ -77,7 +81,8 @@ void Connector::connect(Clock::time_point deadline, const WakeEvent& wake, const
     const auto unknown_callers = [&] { return std::ranges::count_if(attempts, is_unknown); };
     // Drops the oldest unknown callers.
     const auto keep_unknown = [&](ptrdiff_t most) {
-        for (auto excess = unknown_callers() - most; excess > 0; excess--) attempts.erase(std::ranges::find_if(attempts, is_unknown));
+        for (auto excess = unknown_callers() - most; excess > 0; excess--)
+            attempts.erase(std::ranges::find_if(attempts, is_unknown));
     };
 
     std::vector<pollfd> polled;
@@ -89,7 +94,8 @@ void Connector::connect(Clock::time_point deadline, const WakeEvent& wake, const
         for (Attempt& attempt : attempts) {
             if (!attempt.socket && attempt.retry_at <= Clock::now()) dial(attempt);
             if (!attempt.socket) until = std::min(until, attempt.retry_at);
-            polled.push_back({attempt.socket.get(), static_cast<short>(attempt.peer >= 0 && !attempt.hello_sent ? POLLOUT : POLLIN), 0});
+            polled.push_back({attempt.socket.get(),
+                              static_cast<short>(attempt.peer >= 0 && !attempt.hello_sent ? POLLOUT : POLLIN), 0});
         }
         poll(polled.data(), polled.size(), poll_timeout(until));
         if (aborted) throw Failure(Reason::aborted, -1, "aborted");
@@ -106,7 +112,8 @@ void Connector::connect(Clock::time_point deadline, const WakeEvent& wake, const
                 keep_unknown(unknown_callers() / 2);
             }
             if (!socket) break;
-            if (!same_machine(from, here_)) set_congestion_control(socket.get(), congestion_control_for(socket.get(), machine_default_));
+            if (!same_machine(from, here_))
+                set_congestion_control(socket.get(), congestion_control_for(socket.get(), machine_default_));
             attempts.emplace_back();
             attempts.back().socket = std::move(socket);
             if (!advance(attempts.back())) attempts.pop_back();
@@ -131,7 +138,8 @@ void Connector::dial(Attempt& attempt) const {
     from.port() = 0;
     // The scope of a link-local address is this machine's own number of the link.
     if (there.place.ss_family == AF_INET6 && here_.place.ss_family == AF_INET6)
-        reinterpret_cast<sockaddr_in6&>(there.place).sin6_scope_id = reinterpret_cast<const sockaddr_in6&>(here_.place).sin6_scope_id;
+        reinterpret_cast<sockaddr_in6&>(there.place).sin6_scope_id = reinterpret_cast<const sockaddr_in6&>(here_.place)
+                                                                         .sin6_scope_id;
     Descriptor called(socket(there.place.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
     if (called) set_congestion_control(called.get(), unpaced);
     // The kernel chooses the port when it knows the destination, so one port serves connections to several of them.
@@ -143,7 +151,8 @@ void Connector::dial(Attempt& attempt) const {
         attempt.socket = std::move(called);
         return;
     }
-    if (!is_outage(errno) || Clock::now() >= outage_ends_) fail(attempt.peer, describe_errno(errno == EADDRNOTAVAIL ? EADDRINUSE : errno));
+    if (!is_outage(errno) || Clock::now() >= outage_ends_)
+        fail(attempt.peer, describe_errno(errno == EADDRNOTAVAIL ? EADDRINUSE : errno));
     attempt.error = describe_errno(errno);
     attempt.retry_at = Clock::now() + retry_interval;
 }
@@ -164,14 +173,16 @@ bool Connector::continue_dialing(Attempt& attempt) const {
         getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &length);
         // A listener that accepted one call and refuses the next has failed; the rendezvous will say why.
         if (is_outage(error) && Clock::now() >= outage_ends_) fail(attempt.peer, describe_errno(error));
-        if (error == ECONNRESET || is_outage(error) || (error != 0 && !attempt.error.empty())) return retry(describe_errno(error));
+        if (error == ECONNRESET || is_outage(error) || (error != 0 && !attempt.error.empty()))
+            return retry(describe_errno(error));
         if (error != 0) fail(attempt.peer, describe_errno(error));
         if (!is_on_this_machine(attempt.peer)) set_congestion_control(fd, congestion_control_for(fd, machine_default_));
         const uint32_t words[3] = {hello_magic, static_cast<uint32_t>(rank_), static_cast<uint32_t>(attempt.channel)};
         uint8_t hello[hello_bytes];
         std::memcpy(hello, words, sizeof words);
         std::memcpy(hello + sizeof words, peers_[attempt.peer].secret, secret_bytes);
-        if (::send(fd, hello, sizeof hello, MSG_NOSIGNAL) != static_cast<ssize_t>(sizeof hello)) return retry(describe_errno(errno));
+        if (::send(fd, hello, sizeof hello, MSG_NOSIGNAL) != static_cast<ssize_t>(sizeof hello))
+            return retry(describe_errno(errno));
         attempt.hello_sent = true;
         return true;
     }
@@ -183,13 +194,15 @@ bool Connector::continue_dialing(Attempt& attempt) const {
 
 // Reads an unknown caller's hello. False when the caller is known, or dropped and then without a socket.
 bool Connector::read_hello(Attempt& attempt) const {
-    const ssize_t got = ::recv(attempt.socket.get(), attempt.hello + attempt.received, hello_bytes - attempt.received, 0);
+    const ssize_t got = ::recv(attempt.socket.get(), attempt.hello + attempt.received, hello_bytes - attempt.received,
+                               0);
     if (got < 0 && (errno == EAGAIN || errno == EINTR)) return true;
     if (got > 0 && (attempt.received += got) < hello_bytes) return true;
     uint32_t words[3];
     std::memcpy(words, attempt.hello, sizeof words);
     const auto [magic, caller, channel] = std::to_array(words);
-    const bool known = got > 0 && magic == hello_magic && caller < static_cast<uint32_t>(size_) && static_cast<int>(caller) > rank_ && channel < channels &&
+    const bool known = got > 0 && magic == hello_magic && caller < static_cast<uint32_t>(size_) &&
+                       static_cast<int>(caller) > rank_ && channel < channels &&
                        same_secret(attempt.hello + sizeof words, mine_[caller].secret);
     const uint8_t welcome = 1;
     if (!known || ::send(attempt.socket.get(), &welcome, 1, MSG_NOSIGNAL) != 1) {

@@ -35,7 +35,8 @@ public:
     using Connected = std::function<void(Descriptor socket, int peer, int channel)>;
     // Calls `connected` for every peer and channel; a second call for the same one replaces the socket. Throws Failure
     // at the deadline, when `aborted` is set (after `wake`), or when a connection cannot be made.
-    void connect(Clock::time_point deadline, const WakeEvent& wake, const std::atomic<bool>& aborted, const Connected& connected);
+    void connect(Clock::time_point deadline, const WakeEvent& wake, const std::atomic<bool>& aborted,
+                 const Connected& connected);
     void stop_listening() { listener_ = Descriptor(); }
     bool is_on_this_machine(int peer) const { return same_machine(peers_[peer], here_); }
 
@@ -47,7 +48,7 @@ private:
         Descriptor socket;
         int peer = -1, channel = 0;  // −1: an unknown caller
         bool hello_sent = false;
-        std::string error;           // of the last call
+        std::string error;  // of the last call
         Clock::time_point retry_at;
         size_t received = 0;
         uint8_t hello[hello_bytes] = {};

@@ -34,7 +34,8 @@ void Stream::check_keepalive() {
 
 // Checks that are far apart belong to different waits, and what the earlier one saw does not count.
 bool Stream::check_liveness(Clock::time_point now, Clock::duration silence_limit) {
-    if (fd < 0 || !broken.empty()) return true;  // a peer that has closed its group breaks its stream; that does not end this wait
+    if (fd < 0 || !broken.empty())
+        return true;  // a peer that has closed its group breaks its stream; that does not end this wait
     if (now - checked_ > 3 * check_interval) {
         unacknowledged_since_.reset();
         stalled_since_.reset();
@@ -51,7 +52,8 @@ void Stream::check_acknowledgements(Clock::time_point now, Clock::duration silen
     if (getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &length) != 0) return;
     if (info.tcpi_unacked == 0 && info.tcpi_probes == 0) return unacknowledged_since_.reset();
     if (!unacknowledged_since_) unacknowledged_since_ = now;
-    if (now - std::max(*unacknowledged_since_, now - std::chrono::milliseconds(info.tcpi_last_ack_recv)) >= silence_limit)
+    if (now - std::max(*unacknowledged_since_, now - std::chrono::milliseconds(info.tcpi_last_ack_recv)) >=
+        silence_limit)
         broken = "data sent over it is no longer acknowledged";
 }
 

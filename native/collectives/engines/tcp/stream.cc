@@ -32,7 +32,8 @@ bool Stream::advance() {
         budget -= std::min(budget, static_cast<size_t>(count));
         transfer.moved += count;
         moved_ += count;
-        if (!sends && transfer.has_length && transfer.moved == sizeof transfer.length && !accept_length(transfer)) break;
+        if (!sends && transfer.has_length && transfer.moved == sizeof transfer.length && !accept_length(transfer))
+            break;
         if (transfer.moved == transfer.length_bytes() + transfer.bytes) {
             transfer.done = true;
             queue.pop_front();
@@ -61,7 +62,8 @@ ssize_t Stream::move(QueuedTransfer& transfer) {
     if (transfer.moved < before) vectors[count++] = {transfer.length + transfer.moved, before - transfer.moved};
     const bool has_data = sends || transfer.moved >= before;  // a receive first reads the length
     const size_t at = transfer.moved > before ? transfer.moved - before : 0;
-    if (has_data && transfer.bytes > at) vectors[count++] = {transfer.data + at, std::min(transfer.bytes - at, turn_bytes)};
+    if (has_data && transfer.bytes > at)
+        vectors[count++] = {transfer.data + at, std::min(transfer.bytes - at, turn_bytes)};
     msghdr message{};
     message.msg_iov = vectors;
     message.msg_iovlen = count;
@@ -73,7 +75,8 @@ ssize_t Stream::move(QueuedTransfer& transfer) {
         }
     }
     for (;;) {
-        const ssize_t moved = sends ? sendmsg(fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT) : recvmsg(fd, &message, MSG_DONTWAIT);
+        const ssize_t moved = sends ? sendmsg(fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT)
+                                    : recvmsg(fd, &message, MSG_DONTWAIT);
         if (moved > 0) return moved;
         if (moved == 0) return -2;
         if (errno == EINTR) continue;

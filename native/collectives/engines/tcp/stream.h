@@ -62,6 +62,7 @@ struct StreamGroup {
     bool polling = false;  // a transfer that is added now must wake the thread
 };
 
-constexpr auto check_interval = std::chrono::milliseconds(500);  // a thread that waits checks so often whether the other machines are alive
+constexpr auto check_interval = std::chrono::milliseconds(500);  // a thread that waits checks so often whether the
+                                                                 // other machines are alive
 
 }  // namespace terse::collectives::tcp

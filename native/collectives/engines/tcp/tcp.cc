@@ -21,7 +21,10 @@ namespace {
 class Tcp final : public RendezvousEngine {
 public:
     Tcp(int rank, int size, const std::string& address, Clock::duration connect_timeout, Clock::duration outage)
-        : RendezvousEngine(rank, size), outage_(outage), connect_timeout_(connect_timeout), connector_(rank, size, address, outage) {
+        : RendezvousEngine(rank, size),
+          outage_(outage),
+          connect_timeout_(connect_timeout),
+          connector_(rank, size, address, outage) {
         state_.silence_limit = silence_limit_of(outage);
         connections_.resize(size);
         is_far_.resize(size);
@@ -32,7 +35,8 @@ public:
                     Stream& stream = connections_[peer][channel].streams[sends];
                     stream.peer = peer;
                     stream.sends = sends;
-                    if (channel == point_to_point_channel) point_to_point_.emplace_back();  // each direction has a thread of its own
+                    if (channel == point_to_point_channel)
+                        point_to_point_.emplace_back();  // each direction has a thread of its own
                     stream.group = channel == point_to_point_channel ? &point_to_point_.back() : &collectives_;
                     stream.group->streams.push_back(&stream);
                 }
@@ -44,14 +48,17 @@ public:
     void set_peers(std::vector<std::string> addresses) override { connector_.set_peers(addresses); }
 
     bool connect(Clock::time_point deadline) override {
-        connector_.connect(std::min(deadline, Clock::now() + connect_timeout_), collectives_.wake, state_.aborted,
-                           [this](Descriptor socket, int peer, int channel) { add_connection(std::move(socket), peer, channel); });
+        connector_.connect(
+            std::min(deadline, Clock::now() + connect_timeout_), collectives_.wake, state_.aborted,
+            [this](Descriptor socket, int peer, int channel) { add_connection(std::move(socket), peer, channel); });
         std::lock_guard lock(mutex_);
         for (auto& peer : connections_)
             for (Connection& connection : peer)
                 for (Stream& stream : connection.streams) stream.keepalive_fd = peer[keepalive_channel].socket.get();
         for (int peer = 0; peer < size; peer++)
-            if (peer != rank) is_far_[peer] = !connector_.is_on_this_machine(peer) && !is_near(connections_[peer][collectives_channel].socket.get());
+            if (peer != rank)
+                is_far_[peer] = !connector_.is_on_this_machine(peer) &&
+                                !is_near(connections_[peer][collectives_channel].socket.get());
         return false;
     }
 
@@ -59,7 +66,8 @@ public:
     bool is_far(int peer) const override { return is_far_[peer]; }
 
     std::unique_ptr<Transfer> send(int peer, uint32_t slot, const void* data, size_t bytes) override {
-        return std::make_unique<TcpTransfer>(state_, stream(peer, slot, true), const_cast<void*>(data), bytes, !is_payload(slot));
+        return std::make_unique<TcpTransfer>(state_, stream(peer, slot, true), const_cast<void*>(data), bytes,
+                                             !is_payload(slot));
     }
     std::unique_ptr<Transfer> recv(int peer, uint32_t slot, void* data, size_t room) override {
         return std::make_unique<TcpTransfer>(state_, stream(peer, slot, false), data, room, !is_payload(slot));
@@ -94,7 +102,10 @@ private:
         std::array<Stream, 2> streams;  // [sends]; unused on the keepalive channel
     };
 
-    Stream& stream(int peer, uint32_t slot, bool sends) { return connections_[peer][is_point_to_point(slot) ? point_to_point_channel : collectives_channel].streams[sends]; }
+    Stream& stream(int peer, uint32_t slot, bool sends) {
+        return connections_[peer][is_point_to_point(slot) ? point_to_point_channel : collectives_channel]
+            .streams[sends];
+    }
 
     void add_connection(Descriptor socket, int peer, int channel) {
         const int on = 1;
@@ -123,7 +134,8 @@ private:
 }  // namespace
 }  // namespace tcp
 
-std::unique_ptr<RendezvousEngine> make_tcp(int rank, int size, const std::string& address, Clock::duration connect_timeout, Clock::duration outage) {
+std::unique_ptr<RendezvousEngine> make_tcp(int rank, int size, const std::string& address,
+                                           Clock::duration connect_timeout, Clock::duration outage) {
     return std::make_unique<tcp::Tcp>(rank, size, address, connect_timeout, outage);
 }
 

@@ -22,6 +22,7 @@ namespace terse::collectives {
 
 // Listens on `address` (numeric) until all ranks are connected. A connection on which nothing is acknowledged for
 // longer than an outage may take (outage.h) counts as broken. Throws std::runtime_error if it cannot listen.
-std::unique_ptr<RendezvousEngine> make_tcp(int rank, int size, const std::string& address, Clock::duration connect_timeout, Clock::duration outage);
+std::unique_ptr<RendezvousEngine> make_tcp(int rank, int size, const std::string& address,
+                                           Clock::duration connect_timeout, Clock::duration outage);
 
 }  // namespace terse::collectives

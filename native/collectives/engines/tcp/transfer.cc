@@ -35,7 +35,8 @@ void TcpTransfer::wait(Clock::time_point deadline) {
     StreamGroup& group = *stream_.group;
     const auto fail = [](const Stream& stream) {
         const std::string rank = std::to_string(stream.peer);
-        throw Failure(Reason::transport, stream.peer, "the connection to rank " + rank + " ended (" + stream.broken + ")");
+        throw Failure(Reason::transport, stream.peer,
+                      "the connection to rank " + rank + " ended (" + stream.broken + ")");
     };
     std::vector<pollfd> polled;
     std::unique_lock lock(group.mutex);
@@ -63,7 +64,8 @@ void TcpTransfer::wait(Clock::time_point deadline) {
             if (each->is_active()) polled.push_back({each->fd, static_cast<short>(each->sends ? POLLOUT : POLLIN), 0});
         group.polling = true;
         lock.unlock();
-        const int ready = poll(polled.data(), polled.size(), std::min<int>(poll_timeout(deadline), check_interval.count()));
+        const int ready = poll(polled.data(), polled.size(),
+                               std::min<int>(poll_timeout(deadline), check_interval.count()));
         lock.lock();
         group.polling = false;
         if (polled[0].revents != 0) group.wake.clear();

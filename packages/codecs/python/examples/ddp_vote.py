@@ -7,6 +7,7 @@ signSGD with majority vote (Bernstein et al. 2018, https://arxiv.org/abs/1810.05
 every other, where an all-reduce of floats sends about 8n; the vote is counted in the packed bytes, and gradients become
 +1 and -1.
 """
+
 import torch
 import torch.distributed as dist
 from torch.nn.parallel import DistributedDataParallel
@@ -48,7 +49,9 @@ def vote_hook(vote, bucket):
         if broken:
             raise ValueError(f"vote_hook: a gradient is not finite, on rank {', '.join(map(str, broken))}.")
         if any(theirs[-1] != mine[-1] for theirs in everyones):
-            raise ValueError("vote_hook: ranks disagree on what zeros and ties become: give all the same policy, and start them at the same step.")
+            raise ValueError(
+                "vote_hook: ranks disagree on what zeros and ties become: give all the same policy, and start them at the same step."
+            )
         elected = terse_codecs.majority([theirs[:-1] for theirs in everyones], gradient.numel(), tie=zero_or_tie)
         return sign.decode_add(gradient.zero_(), elected)
 

@@ -11,6 +11,7 @@ Arrays are NumPy's, PyTorch's on the CPU, or anything's with Python's buffer or 
 without parameters is an attribute: `terse_codecs.sign`. Every wire has the bytes that @terse/codecs and the C library
 write.
 """
+
 from __future__ import annotations
 
 from typing import List

@@ -2,6 +2,7 @@
 
 A `Lent` array keeps its owner alive and its memory in place until it is given back: use it in a `with`.
 """
+
 from __future__ import annotations
 
 import ctypes
@@ -29,7 +30,13 @@ class Lent:
     __slots__ = ("pointer", "length", "bytes", "_owner", "_buffer", "_written")
 
     def __init__(
-        self, pointer: int, length: int, item: int, owner: object, buffer: "Optional[Buffer]" = None, written: Any = None
+        self,
+        pointer: int,
+        length: int,
+        item: int,
+        owner: object,
+        buffer: "Optional[Buffer]" = None,
+        written: Any = None,
     ) -> None:
         # An empty array may have the address 0, which C would take for no array at all, or an odd one, as array.array
         # does.
@@ -39,7 +46,9 @@ class Lent:
     def __enter__(self) -> "Lent":
         return self
 
-    def __exit__(self, kind: Optional[Type[BaseException]], error: Optional[BaseException], trace: Optional[TracebackType]) -> None:
+    def __exit__(
+        self, kind: Optional[Type[BaseException]], error: Optional[BaseException], trace: Optional[TracebackType]
+    ) -> None:
         if self._buffer is not None:
             release(ctypes.byref(self._buffer))
             self._buffer = None
@@ -49,7 +58,12 @@ class Lent:
         self._owner = self._written = None
 
     def overlaps(self, other: "Lent") -> bool:
-        return bool(self.bytes and other.bytes and self.pointer < other.pointer + other.bytes and other.pointer < self.pointer + self.bytes)
+        return bool(
+            self.bytes
+            and other.bytes
+            and self.pointer < other.pointer + other.bytes
+            and other.pointer < self.pointer + self.bytes
+        )
 
 
 def lend(array: Any, what: str, dtype: str, writable: bool = False) -> Lent:
@@ -181,7 +195,9 @@ capsule_pointer.argtypes, capsule_pointer.restype = [ctypes.py_object, ctypes.c_
 def lend_dlpack(array: Any, what: str, dtype: str, writable: bool) -> Lent:
     device = array.__dlpack_device__()[0] if hasattr(array, "__dlpack_device__") else 1
     if device not in ON_CPU:
-        raise ValueError(f"{what} is on another device (DLPack's {int(device)}), and codecs run on the CPU: copy it there.")
+        raise ValueError(
+            f"{what} is on another device (DLPack's {int(device)}), and codecs run on the CPU: copy it there."
+        )
     try:
         capsule = array.__dlpack__(max_version=(1, 0))
     except TypeError:  # from before DLPack 1.0
@@ -204,7 +220,9 @@ def lend_dlpack(array: Any, what: str, dtype: str, writable: bool) -> Lent:
     if tensor.strides and not is_contiguous(shape, tensor.strides[: tensor.dimensions]):
         raise ValueError(f"{what} is not contiguous: copy it first.")
     if writable and flags & (READ_ONLY | COPIED):
-        raise ValueError(f"{what} is written to, and its DLPack does not say that it may be: pass a NumPy array or a tensor.")
+        raise ValueError(
+            f"{what} is written to, and its DLPack does not say that it may be: pass a NumPy array or a tensor."
+        )
     length = 1
     for extent in shape:
         length *= extent

@@ -1,4 +1,5 @@
 """A codec: a wire format for vectors of floats."""
+
 from __future__ import annotations
 
 import contextlib
@@ -16,9 +17,25 @@ from ._arrays import BYTES, FLOATS, Lent, lend, new_bytes, new_zeros, refuse_ove
 from ._errors import BadWireError, CodecError, DoesNotFitError, NotFiniteError
 
 MOST = 2**48  # floats of a vector
-COUNTS = {"bits": 2**32, "side": 2**32, "width": 2**32, "ranks": 2**32, "dimensions": 2**32, "block": MOST + 1, "k": MOST + 1}
+COUNTS = {
+    "bits": 2**32,
+    "side": 2**32,
+    "width": 2**32,
+    "ranks": 2**32,
+    "dimensions": 2**32,
+    "block": MOST + 1,
+    "k": MOST + 1,
+}
 # Wrong whatever the number of floats; the other statuses depend on it.
-WRONG_FOR_EVERY_LENGTH = {c.NOT_TAKEN, c.BAD_BITS, c.BAD_WIDTH, c.TOO_MANY_RANKS, c.BAD_SCALE_GROUPS, c.BAD_K, c.BAD_CHOICE}
+WRONG_FOR_EVERY_LENGTH = {
+    c.NOT_TAKEN,
+    c.BAD_BITS,
+    c.BAD_WIDTH,
+    c.TOO_MANY_RANKS,
+    c.BAD_SCALE_GROUPS,
+    c.BAD_K,
+    c.BAD_CHOICE,
+}
 WORDS = {"levels": c.LEVELS, "indices": c.INDICES, "values": c.VALUES}
 PARAMETERS = (*COUNTS, *WORDS, "unscaled", "segments", "clip")
 
@@ -40,7 +57,9 @@ class Codec:
         if status == c.UNKNOWN:
             raise ValueError(f"there is no codec {name!r}{nearest(name, c.names())}; there are {', '.join(c.names())}.")
         if status != c.OK:
-            raise CodecError(f"{name}: {c.sentence(status)} This machine runs {', '.join(c.implementations())}.", status)
+            raise CodecError(
+                f"{name}: {c.sentence(status)} This machine runs {', '.join(c.implementations())}.", status
+            )
         self._table: Any = table
         self._parameters = {key: value for key, value in parameters.items() if value is not None}
         if self._parameters.get("segments") is not None:
@@ -55,9 +74,13 @@ class Codec:
 
     def _status(self) -> int:
         """The library's status of the parameters, for the floats of the segments, or the most that fit whole chunks."""
-        square = max(1, self._options.block ** 2) if self._options.dimensions == 2 else 1
+        square = max(1, self._options.block**2) if self._options.dimensions == 2 else 1
         length = self._segmented() if self._segments else MOST // square * square
-        return int(c.LIBRARY.terse_codec_wire_bytes(self._table, length, ctypes.byref(self._options), ctypes.byref(ctypes.c_size_t())))
+        return int(
+            c.LIBRARY.terse_codec_wire_bytes(
+                self._table, length, ctypes.byref(self._options), ctypes.byref(ctypes.c_size_t())
+            )
+        )
 
     def _choose_width(self) -> None:
         """The narrowest fields that have room for the sum of all ranks."""
@@ -107,7 +130,9 @@ class Codec:
         return int(self._table.contents.takes)
 
     def __repr__(self) -> str:
-        return f"codec({', '.join([repr(self.name), *(f'{key}={value!r}' for key, value in self._parameters.items())])})"
+        return (
+            f"codec({', '.join([repr(self.name), *(f'{key}={value!r}' for key, value in self._parameters.items())])})"
+        )
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Codec) and (self.name, self._parameters) == (other.name, other._parameters)
@@ -155,7 +180,13 @@ class Codec:
             refuse_overlap(where, "out", wire, read)
             bad = ctypes.c_size_t()
             status = c.LIBRARY.terse_codec_encode(
-                self._table, wire.pointer, wire.length, floats.pointer, floats.length, ctypes.byref(options), ctypes.byref(bad)
+                self._table,
+                wire.pointer,
+                wire.length,
+                floats.pointer,
+                floats.length,
+                ctypes.byref(options),
+                ctypes.byref(bad),
             )
             self._accept(where, status, bad.value, floats)
         return out
@@ -176,7 +207,9 @@ class Codec:
             floats = loans.enter_context(lend(x, f"{where}: x", FLOATS))
             errors = loans.enter_context(lend(error, f"{where}: error", FLOATS, writable=True))
             if errors.length != floats.length:
-                raise ValueError(f"{where}: error has {errors.length} floats, and x has {floats.length}; give it as many, zeros at first.")
+                raise ValueError(
+                    f"{where}: error has {errors.length} floats, and x has {floats.length}; give it as many, zeros at first."
+                )
             read = {"x": floats}
             options = self._call(loans, where, zero, hold, seed, step, index, units, floats.length, read)
             options.decay = decay_of(where, decay)
@@ -239,7 +272,13 @@ class Codec:
             room = loans.enter_context(lend(scales, f"{where}: scales", FLOATS, writable=True))
             bad = ctypes.c_size_t()
             status = c.LIBRARY.terse_codec_scales(
-                self._table, room.pointer, room.length, floats.pointer, floats.length, ctypes.byref(self._options), ctypes.byref(bad)
+                self._table,
+                room.pointer,
+                room.length,
+                floats.pointer,
+                floats.length,
+                ctypes.byref(self._options),
+                ctypes.byref(bad),
             )
             if status == c.NOT_TAKEN:
                 raise CodecError(f"{where}: this codec computes no scales apart from encoding; call encode.", status)
@@ -264,7 +303,9 @@ class Codec:
         options = c.Options.from_buffer_copy(self._options)
         if encoding and self.takes_zero:
             if zero not in c.ZERO:
-                raise ValueError(f'{where}: zero is {zero!r}, and must be "plus" or "minus"; for "alternate" use sign_at(policy, step), for "hold" a mask.')
+                raise ValueError(
+                    f'{where}: zero is {zero!r}, and must be "plus" or "minus"; for "alternate" use sign_at(policy, step), for "hold" a mask.'
+                )
             options.zero = c.ZERO[zero]
         elif zero is not None:
             raise TypeError(f"{where}: {self.name} has a code for zero; leave `zero` out.")
@@ -272,7 +313,9 @@ class Codec:
             given: Dict[str, Any] = {"seed": seed, "step": step, "index": index}
             for what, value in given.items():
                 if not is_whole(value, 2**64):
-                    raise ValueError(f"{where}: {what} is {value!r}, and must be a whole number, 0 or more: the same draws come from the same seed and step.")
+                    raise ValueError(
+                        f"{where}: {what} is {value!r}, and must be a whole number, 0 or more: the same draws come from the same seed and step."
+                    )
                 setattr(options, what, operator.index(value))
             if index % 64:
                 raise ValueError(f"{where}: index is {index}, and must be a multiple of 64.")
@@ -280,10 +323,14 @@ class Codec:
             raise TypeError(f"{where}: {self.name} draws nothing; leave seed, step and index out.")
         if units is not None:
             if not (self._takes & c.TAKES_UNSCALED and self._options.unscaled):
-                raise TypeError(f"{where}: only codecs with unscaled wires (l1, linf) take units, in place of the scales.")
+                raise TypeError(
+                    f"{where}: only codecs with unscaled wires (l1, linf) take units, in place of the scales."
+                )
             given_units = loans.enter_context(lend(units, f"{where}: units", FLOATS))
             if given_units.length != self._scale_groups(n):
-                raise ValueError(f"{where}: there are {given_units.length} units, and {n} floats have {self._scale_groups(n)} scale groups: one each.")
+                raise ValueError(
+                    f"{where}: there are {given_units.length} units, and {n} floats have {self._scale_groups(n)} scale groups: one each."
+                )
             options.units, options.unit_count = given_units.pointer, given_units.length
             read["units"] = given_units
         if hold is not None:
@@ -309,11 +356,16 @@ class Codec:
         if wire.length != expected:
             raise ValueError(f"{where}: {what} has {wire.length} bytes, and {n} floats take {expected}.")
 
-    def _accept(self, where: str, status: int, bad: int, x: Lent, error: Optional[Lent] = None, decay: float = 1.0) -> None:
+    def _accept(
+        self, where: str, status: int, bad: int, x: Lent, error: Optional[Lent] = None, decay: float = 1.0
+    ) -> None:
         if status == c.OK:
             return
         if status == c.BAD_WIRE:
-            raise BadWireError(f"{where}: no encoder writes such a wire: it was damaged, or written with other parameters than those of {self!r}.", status)
+            raise BadWireError(
+                f"{where}: no encoder writes such a wire: it was damaged, or written with other parameters than those of {self!r}.",
+                status,
+            )
         if status in (c.NOT_FINITE, c.DOES_NOT_FIT):
             what, value = f"x[{bad}]", float_at(x, bad)
             if error is not None and math.isfinite(value):  # each alone may well be a number that can be written
@@ -321,8 +373,18 @@ class Codec:
                 added = ctypes.c_float(decay * float_at(error, bad)).value
                 what, value = f"{times}error[{bad}] + x[{bad}]", ctypes.c_float(added + value).value
             if status == c.NOT_FINITE:
-                raise NotFiniteError(f"{where}: {what} is {value}: look for the step at which the loss or a gradient stopped being finite.", status, bad, value)
-            raise DoesNotFitError(f"{where}: {what} is {value}, which {self!r} cannot write; scale or clamp x, or take another codec.", status, bad, value)
+                raise NotFiniteError(
+                    f"{where}: {what} is {value}: look for the step at which the loss or a gradient stopped being finite.",
+                    status,
+                    bad,
+                    value,
+                )
+            raise DoesNotFitError(
+                f"{where}: {what} is {value}, which {self!r} cannot write; scale or clamp x, or take another codec.",
+                status,
+                bad,
+                value,
+            )
         raise CodecError(f"{where}: {c.sentence(status)}", status)
 
 
@@ -350,7 +412,9 @@ def options_of(name: str, parameters: Dict[str, Any]) -> Tuple[c.Options, Any]:
                 raise ValueError(f"{name}: {key} is {value!r}, and must be a whole number from 0 to {COUNTS[key] - 1}.")
             setattr(options, key, operator.index(value))
         elif key not in PARAMETERS:
-            raise TypeError(f"{name}: there is no parameter {key!r}{nearest(key, PARAMETERS)}; there are {', '.join(PARAMETERS)}.")
+            raise TypeError(
+                f"{name}: there is no parameter {key!r}{nearest(key, PARAMETERS)}; there are {', '.join(PARAMETERS)}."
+            )
     unscaled = parameters.get("unscaled", False)
     if not isinstance(unscaled, (bool, int)) or unscaled not in (0, 1):
         raise TypeError(f"{name}: unscaled is {unscaled!r}, and must be True or False.")

@@ -1,4 +1,5 @@
 """What can go wrong, each with a sentence that says where and what to do."""
+
 from __future__ import annotations
 
 from typing import Optional

@@ -1,4 +1,5 @@
 """Frames: a wire with a header that names its codec and parameters, and a checksum: see docs/wire-formats.md."""
+
 from __future__ import annotations
 
 import contextlib
@@ -45,7 +46,9 @@ def write_frame(codec: Codec, wire: Any, n: int) -> Any:
         accept(where, codec, c.LIBRARY.terse_frame_bytes(codec._table, n, options, ctypes.byref(size), None))
         frame = new_bytes(size.value, wire)
         room = loans.enter_context(lend(frame, f"{where}: frame", BYTES, writable=True))
-        status = c.LIBRARY.terse_frame_write(codec._table, room.pointer, room.length, given.pointer, given.length, n, options)
+        status = c.LIBRARY.terse_frame_write(
+            codec._table, room.pointer, room.length, given.pointer, given.length, n, options
+        )
         accept(where, codec, status)
     return frame
 
@@ -64,9 +67,18 @@ def read_frame(data: Any) -> Frame:
             segments = (ctypes.c_size_t * read.options.segment_count)()
             status = c.LIBRARY.terse_frame_read(ctypes.byref(read), lent.pointer, lent.length, segments, len(segments))
         if status != c.OK:
-            raise BadFrameError(f"read_frame: {why(status, lent.pointer, lent.length)}", status, REASONS.get(status, "refused parameters"))
+            raise BadFrameError(
+                f"read_frame: {why(status, lent.pointer, lent.length)}",
+                status,
+                REASONS.get(status, "refused parameters"),
+            )
         codec = Codec(read.codec.contents.name.decode("ascii"), parameters_of(read.options))
-        return Frame(codec, read.n, part_of(data, lent, read.wire - lent.pointer if read.wire_bytes else 0, read.wire_bytes), read.bytes)
+        return Frame(
+            codec,
+            read.n,
+            part_of(data, lent, read.wire - lent.pointer if read.wire_bytes else 0, read.wire_bytes),
+            read.bytes,
+        )
 
 
 def accept(where: str, codec: Codec, status: int) -> None:
@@ -82,7 +94,9 @@ def why(status: int, pointer: int, length: int) -> str:
         return f"the frame is cut short: it has more bytes than the {length} that are here."
     head = ctypes.string_at(pointer, 8 if status == c.OTHER_VERSION else 32)
     if status == c.OTHER_VERSION:
-        return f"the frame is of version {int.from_bytes(head[4:8], 'little')}, and this library reads {c.FRAME_VERSION}."
+        return (
+            f"the frame is of version {int.from_bytes(head[4:8], 'little')}, and this library reads {c.FRAME_VERSION}."
+        )
     name, n = head[8:24].rstrip(b"\0").decode("ascii", "backslashreplace"), int.from_bytes(head[24:32], "little")
     if status == c.UNKNOWN:
         return f"there is no codec {name!r}; there are {', '.join(c.names())}."
@@ -93,7 +107,9 @@ def why(status: int, pointer: int, length: int) -> str:
 
 def parameters_of(options: c.Options) -> Dict[str, Any]:
     """The parameters of a header: those that are not 0."""
-    given: Dict[str, Any] = {key: getattr(options, key) for key in ("bits", "side", "width", "ranks", "dimensions", "block", "k", "clip")}
+    given: Dict[str, Any] = {
+        key: getattr(options, key) for key in ("bits", "side", "width", "ranks", "dimensions", "block", "k", "clip")
+    }
     given["unscaled"] = bool(options.unscaled)
     for key, words in WORDS.items():
         given[key] = getattr(options, key) and list(words)[getattr(options, key)]

@@ -1,4 +1,5 @@
 """Finds, loads and checks libterse_codecs; the structs and statuses of native/include/terse/codecs.h."""
+
 from __future__ import annotations
 
 import ctypes
@@ -68,7 +69,12 @@ def new_options() -> Options:
 class Table(ctypes.Structure):
     """The head of terse_codec: what a caller may read. terse_codec_encode and the others call its functions."""
 
-    _fields_ = [("name", ctypes.c_char_p), ("implementation", ctypes.c_char_p), ("takes", ctypes.c_uint32), ("whole", ctypes.c_uint32)]
+    _fields_ = [
+        ("name", ctypes.c_char_p),
+        ("implementation", ctypes.c_char_p),
+        ("takes", ctypes.c_uint32),
+        ("whole", ctypes.c_uint32),
+    ]
 
 
 class Frame(ctypes.Structure):
@@ -92,8 +98,16 @@ class Vote(ctypes.Structure):
 
     _fields_ = [
         ("implementation", ctypes.c_char_p),
-        ("majority", ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, Pointers, ctypes.c_size_t, ctypes.c_size_t, ctypes.c_int)),
-        ("majority_or_zero", ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, Pointers, ctypes.c_size_t, ctypes.c_size_t)),
+        (
+            "majority",
+            ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, Pointers, ctypes.c_size_t, ctypes.c_size_t, ctypes.c_int),
+        ),
+        (
+            "majority_or_zero",
+            ctypes.CFUNCTYPE(
+                ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, Pointers, ctypes.c_size_t, ctypes.c_size_t
+            ),
+        ),
         ("tally", ctypes.CFUNCTYPE(ctypes.c_int, Pointers, Pointers, ctypes.c_size_t, ctypes.c_size_t)),
     ]
 
@@ -107,7 +121,9 @@ def find() -> str:
     if named:
         if os.path.exists(named):
             return named
-        raise LibraryError(f"TERSE_CODECS_LIBRARY={named}: there is no such file; unset it, or name {FILE} with its whole path.")
+        raise LibraryError(
+            f"TERSE_CODECS_LIBRARY={named}: there is no such file; unset it, or name {FILE} with its whole path."
+        )
     bundled = os.path.join(os.path.dirname(os.path.abspath(__file__)), FILE)
     if os.path.exists(bundled):
         return bundled
@@ -127,14 +143,19 @@ def load(path: str) -> Any:
         library.terse_codecs_abi.restype = ctypes.c_uint32
         abi = library.terse_codecs_abi()
         if abi != ABI:
-            raise LibraryError(f"{path} has ABI {abi}, and this terse_codecs speaks ABI {ABI}: install the two from the same release.")
+            raise LibraryError(
+                f"{path} has ABI {abi}, and this terse_codecs speaks ABI {ABI}: install the two from the same release."
+            )
         declare(library)
     except (OSError, AttributeError) as error:
         raise LibraryError(f"{path} does not load as libterse_codecs: {error}.") from error
     # The struct's size is its version: the library looks at it before anything else.
     bytes_needed = ctypes.c_size_t()
     options = new_options()
-    if library.terse_codec_wire_bytes(library.terse_codec_at(0), 0, ctypes.byref(options), ctypes.byref(bytes_needed)) == BAD_ABI:
+    if (
+        library.terse_codec_wire_bytes(library.terse_codec_at(0), 0, ctypes.byref(options), ctypes.byref(bytes_needed))
+        == BAD_ABI
+    ):
         raise LibraryError(
             f"terse_codec_options has {ctypes.sizeof(Options)} bytes in this terse_codecs and another size in {path}, "
             f"though both speak ABI {ABI}: install the two from the same release."
@@ -152,7 +173,10 @@ def declare(library: Any) -> None:
         "terse_implementation_at": (ctypes.c_char_p, [size]),
         "terse_codec_wire_bytes": (ctypes.c_int, [table, size, options, sizes]),
         "terse_codec_encode": (ctypes.c_int, [table, pointer, size, pointer, size, options, sizes]),
-        "terse_codec_encode_with_feedback": (ctypes.c_int, [table, pointer, size, pointer, pointer, size, options, sizes]),
+        "terse_codec_encode_with_feedback": (
+            ctypes.c_int,
+            [table, pointer, size, pointer, pointer, size, options, sizes],
+        ),
         "terse_codec_decode_add": (ctypes.c_int, [table, pointer, size, pointer, size, options]),
         "terse_codec_scales": (ctypes.c_int, [table, pointer, size, pointer, size, options, sizes]),
         "terse_codecs_use_threads": (None, [ctypes.c_uint]),

@@ -1,4 +1,5 @@
 """Majority votes over packed signs, per element. The signs stay packed."""
+
 from __future__ import annotations
 
 import contextlib
@@ -37,7 +38,9 @@ def majority(votes: Sequence[Any], n: int, *, tie: str, out: Any = None) -> Any:
     may be absent. `out` may be one of the votes; without it the result is a new array of the votes' family.
     """
     if tie not in c.ZERO:
-        raise ValueError(f'majority: tie is {tie!r}, and must be "plus" or "minus"; for "zero" use majority_or_zero, for "alternate" pass sign_at(policy, step).')
+        raise ValueError(
+            f'majority: tie is {tie!r}, and must be "plus" or "minus"; for "zero" use majority_or_zero, for "alternate" pass sign_at(policy, step).'
+        )
     with contextlib.ExitStack() as loans:
         given = lend_votes(loans, "majority", votes, n)
         out = new_result(votes, n) if out is None else out
@@ -51,9 +54,15 @@ def majority_or_zero(votes: Sequence[Any], n: int, *, out: Optional[Tuple[Any, A
     with contextlib.ExitStack() as loans:
         given = lend_votes(loans, "majority_or_zero", votes, n)
         plus, nonzero = (new_result(votes, n), new_result(votes, n)) if out is None else out
-        results = [lend_result(loans, "majority_or_zero: plus", plus, n, given), lend_result(loans, "majority_or_zero: nonzero", nonzero, n, given)]
+        results = [
+            lend_result(loans, "majority_or_zero: plus", plus, n, given),
+            lend_result(loans, "majority_or_zero: nonzero", nonzero, n, given),
+        ]
         apart("majority_or_zero", results)
-        accept("majority_or_zero", vote().majority_or_zero(results[0].pointer, results[1].pointer, pointers(given), len(given), n))
+        accept(
+            "majority_or_zero",
+            vote().majority_or_zero(results[0].pointer, results[1].pointer, pointers(given), len(given), n),
+        )
     return plus, nonzero
 
 
@@ -106,10 +115,15 @@ def lend_votes(loans: "contextlib.ExitStack[Any]", where: str, votes: Sequence[A
     # Not a set, which has no order, and takes equal votes for one.
     one = isinstance(votes, (bytes, bytearray, memoryview, str))
     if one or isinstance(votes, Mapping) or not (hasattr(votes, "__len__") and hasattr(votes, "__getitem__")):
-        raise TypeError(f"{where}: votes is {'one' if one else 'a'} {type(votes).__name__}, and must be a list of wires, one per rank.")
+        raise TypeError(
+            f"{where}: votes is {'one' if one else 'a'} {type(votes).__name__}, and must be a list of wires, one per rank."
+        )
     if not 1 <= len(votes) <= MAX_VOTES:
         raise ValueError(f"{where}: there are {len(votes)} votes, and 1 to {MAX_VOTES} are possible.")
-    given = [None if wire is None else loans.enter_context(lend(wire, f"{where}: votes[{rank}]", BYTES)) for rank, wire in enumerate(votes)]
+    given = [
+        None if wire is None else loans.enter_context(lend(wire, f"{where}: votes[{rank}]", BYTES))
+        for rank, wire in enumerate(votes)
+    ]
     for rank, lent in enumerate(given):
         if lent is not None:
             check_length(f"{where}: votes[{rank}]", lent, n)
@@ -118,7 +132,9 @@ def lend_votes(loans: "contextlib.ExitStack[Any]", where: str, votes: Sequence[A
     return given
 
 
-def lend_result(loans: "contextlib.ExitStack[Any]", what: str, out: Any, n: int, votes: Sequence[Optional[Lent]]) -> Lent:
+def lend_result(
+    loans: "contextlib.ExitStack[Any]", what: str, out: Any, n: int, votes: Sequence[Optional[Lent]]
+) -> Lent:
     result = loans.enter_context(lend(out, what, BYTES, writable=True))
     check_length(what, result, n)
     for rank, wire in enumerate(votes):

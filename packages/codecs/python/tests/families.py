@@ -1,4 +1,5 @@
 """The arrays that this Python can make: what a family is not installed for is left out, and said."""
+
 import importlib.util
 from array import array
 

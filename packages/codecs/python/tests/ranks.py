@@ -1,4 +1,5 @@
 """Runs a function on several ranks, each a process, over Gloo."""
+
 import contextlib
 import multiprocessing
 import os

@@ -90,7 +90,11 @@ class Arrays(unittest.TestCase):
             (x[::-1], ValueError, "not contiguous"),
             (numpy.asfortranarray(x[:8].reshape(2, 4)), ValueError, "not contiguous"),
             (x.astype("datetime64[s]"), TypeError, "datetime64"),
-            (numpy.frombuffer(bytes(41), numpy.uint8)[1:37].view(numpy.float32), ValueError, "x begins at an address that is no multiple of 4"),
+            (
+                numpy.frombuffer(bytes(41), numpy.uint8)[1:37].view(numpy.float32),
+                ValueError,
+                "x begins at an address that is no multiple of 4",
+            ),
             (numpy.ma.masked_array(x, mask=[True] + 8 * [False]), TypeError, "x is a masked array"),
         ]:
             with self.subTest(words=words), self.assertRaisesRegex(kind, words):
@@ -136,7 +140,10 @@ class Arrays(unittest.TestCase):
 
     @unittest.skipUnless(HAS_TORCH, NEEDS_TORCH)
     def test_of_torch_that_a_backward_still_needs_are_not_written_unnoticed(self):
-        for write in [lambda saved: sign.decode_add(saved, b"\xff\x01"), lambda saved: sign.encode_with_feedback(torch.tensor(X), saved, zero="plus")]:
+        for write in [
+            lambda saved: sign.decode_add(saved, b"\xff\x01"),
+            lambda saved: sign.encode_with_feedback(torch.tensor(X), saved, zero="plus"),
+        ]:
             weight, saved = torch.ones(9, requires_grad=True), torch.ones(9)
             loss = (weight * saved).sum()
             write(saved)

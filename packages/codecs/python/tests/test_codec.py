@@ -64,7 +64,11 @@ class ACodec(unittest.TestCase):
             (lambda: codec("l1", bits=4, segments=[2**48, 1]), ValueError, "add up to 281474976710657 floats"),
             (lambda: codec("terngrad", clip=1e-50), ValueError, "clip is 1e-50, which fp32 does not hold"),
             (lambda: codec("terngrad", clip=1e39), ValueError, r"clip is 1e\+39, which fp32 does not hold"),
-            (lambda: codec("count", width=4, ranks=16), CodecError, r"codec.'count', width=4, ranks=16.: So many ranks .* do not fit the field"),
+            (
+                lambda: codec("count", width=4, ranks=16),
+                CodecError,
+                r"codec.'count', width=4, ranks=16.: So many ranks .* do not fit the field",
+            ),
             # 18 * 15 > 255
             (lambda: codec("l1", bits=4, width=8, unscaled=True, ranks=18), CodecError, "So many ranks"),
             (lambda: codec("count", width=5), CodecError, "fields of that width"),
@@ -88,14 +92,30 @@ class ACodec(unittest.TestCase):
             (lambda: sign.encode(x, out=wire, zero="alternate"), ValueError, "sign_at"),
             (lambda: sign.encode(x, out=bytearray(2), zero="plus"), ValueError, "out has 2 bytes, and 3 floats take 1"),
             (lambda: sign.encode(x, out=wire, zero="plus", seed=1), TypeError, "draws nothing"),
-            (lambda: sign.encode(x, out=wire, zero="plus", hold=bytes(2)), ValueError, "hold has 2 bytes, and 3 elements take 1"),
-            (lambda: sign.encode(x, out=memoryview(x).cast("B")[:1], zero="plus"), ValueError, "sign.encode: out overlaps x"),
+            (
+                lambda: sign.encode(x, out=wire, zero="plus", hold=bytes(2)),
+                ValueError,
+                "hold has 2 bytes, and 3 elements take 1",
+            ),
+            (
+                lambda: sign.encode(x, out=memoryview(x).cast("B")[:1], zero="plus"),
+                ValueError,
+                "sign.encode: out overlaps x",
+            ),
             (lambda: sign.encode(x, out=wire, zero="plus", hold=wire), ValueError, "out overlaps hold"),
             (lambda: sign.encode_with_feedback(x, x, out=wire, zero="plus"), ValueError, "error overlaps x"),
-            (lambda: sign.encode_with_feedback(floats(1, 1, 1), x, out=memoryview(x).cast("B")[:1], zero="plus"), ValueError, "error overlaps out"),
+            (
+                lambda: sign.encode_with_feedback(floats(1, 1, 1), x, out=memoryview(x).cast("B")[:1], zero="plus"),
+                ValueError,
+                "error overlaps out",
+            ),
             (lambda: sign.decode_add(x, memoryview(x).cast("B")[11:]), ValueError, "sum overlaps wire"),
             (lambda: sign.decode_add(x, wire, hold=memoryview(x).cast("B")[:1]), ValueError, "sum overlaps hold"),
-            (lambda: sign.encode_with_feedback(x, floats(0, 0), out=wire, zero="plus"), ValueError, "error has 2 floats, and x has 3"),
+            (
+                lambda: sign.encode_with_feedback(x, floats(0, 0), out=wire, zero="plus"),
+                ValueError,
+                "error has 2 floats, and x has 3",
+            ),
             (lambda: sign.decode_add(x, bytes(2)), ValueError, "wire has 2 bytes, and 3 floats take 1"),
             (lambda: sign.decode_add(x, bytes(1), math.inf), ValueError, "scale is inf"),
             (lambda: sign.decode_add(x, bytes(1), 1e39), ValueError, r"scale is 1e\+39, and must be finite in fp32"),
@@ -140,7 +160,9 @@ class ACodec(unittest.TestCase):
     def test_computes_scales_that_it_would_write(self):
         linf = codec("linf", bits=4, block=2, unscaled=True)
         self.assertEqual(list(linf.scales(floats(0.5, -2, 1, 0, -0.25))), [2, 1, 0.25])
-        self.assertEqual(list(codec("linf", bits=4, segments=[3, 0, 2]).scales(floats(0.5, -2, 1, 0, -0.25))), [2, 0, 0.25])
+        self.assertEqual(
+            list(codec("linf", bits=4, segments=[3, 0, 2]).scales(floats(0.5, -2, 1, 0, -0.25))), [2, 0, 0.25]
+        )
         self.assertEqual(list(codec("linf", bits=4).scales(floats())), [])
         with self.assertRaises(NotFiniteError) as caught:
             linf.scales(floats(1, 2, 3, math.nan))
@@ -148,9 +170,17 @@ class ACodec(unittest.TestCase):
         x, wire = floats(1, 2, 3), bytearray(linf.wire_bytes(3))
         for wrong, kind, words in [
             (lambda: sign.scales(x), CodecError, "this codec computes no scales"),
-            (lambda: sign.encode(x, zero="plus", units=floats(1)), TypeError, r"only codecs with unscaled wires \(l1, linf\) take units"),
+            (
+                lambda: sign.encode(x, zero="plus", units=floats(1)),
+                TypeError,
+                r"only codecs with unscaled wires \(l1, linf\) take units",
+            ),
             (lambda: codec("l1", bits=4).encode(x, units=floats(1)), TypeError, "only codecs with unscaled"),
-            (lambda: linf.decode_add(x, wire, units=floats(1)), ValueError, "there are 1 units, and 3 floats have 2 scale groups"),
+            (
+                lambda: linf.decode_add(x, wire, units=floats(1)),
+                ValueError,
+                "there are 1 units, and 3 floats have 2 scale groups",
+            ),
             (lambda: linf.decode_add(x, wire, units=floats(1, -1)), CodecError, "units not negative"),
             (lambda: linf.decode_add(x, wire, units=memoryview(x)[1:]), ValueError, "sum overlaps units"),
         ]:
@@ -206,8 +236,9 @@ class ACodec(unittest.TestCase):
             thread.start()
         for thread in threads:
             thread.join()
-        self.assertEqual([[wire == expected for wire in wires] for wires, expected in zip(results, alone)], [[True] * 20] * 4)
-
+        self.assertEqual(
+            [[wire == expected for wire in wires] for wires, expected in zip(results, alone)], [[True] * 20] * 4
+        )
 
     def test_writes_the_same_bytes_with_several_threads(self):
         draw = random.Random(5)
@@ -224,7 +255,9 @@ class ACodec(unittest.TestCase):
 
 class Policies(unittest.TestCase):
     def test_alternate_from_plus(self):
-        self.assertEqual([terse_codecs.sign_at("alternate", step) for step in range(4)], ["plus", "minus", "plus", "minus"])
+        self.assertEqual(
+            [terse_codecs.sign_at("alternate", step) for step in range(4)], ["plus", "minus", "plus", "minus"]
+        )
         self.assertEqual([terse_codecs.sign_at(policy, 7) for policy in ["plus", "minus"]], ["plus", "minus"])
         with self.assertRaisesRegex(ValueError, "policy is 'hold'"):
             terse_codecs.sign_at("hold", 0)

@@ -1,4 +1,5 @@
 """The DDP hook of examples/ddp_vote.py against plain floats, on two processes over Gloo."""
+
 import os
 import sys
 import unittest
@@ -48,7 +49,10 @@ def trained(rank, ranks, policy, fault=""):
     policies = policy.split(",")
     policy = policies[rank % len(policies)]
     results = {}
-    for name, state, hook in [("vote", ddp_vote.Vote(policy), ddp_vote.vote_hook), ("reference", Reference(policy), reference_hook)]:
+    for name, state, hook in [
+        ("vote", ddp_vote.Vote(policy), ddp_vote.vote_hook),
+        ("reference", Reference(policy), reference_hook),
+    ]:
         gradients = []
 
         def keep(state, bucket, hook=hook, gradients=gradients):
@@ -102,7 +106,9 @@ class VotedGradients(unittest.TestCase):
     def test_end_on_every_rank_when_one_has_a_gradient_that_is_not_finite(self):
         with self.assertRaises(RuntimeError) as caught:
             on_ranks(RANKS, trained, "alternate", "nan")
-        self.assertEqual(str(caught.exception).count("ValueError: vote_hook: a gradient is not finite, on rank 1."), RANKS)
+        self.assertEqual(
+            str(caught.exception).count("ValueError: vote_hook: a gradient is not finite, on rank 1."), RANKS
+        )
 
     def test_are_those_of_nobody_when_a_rank_is_gone(self):
         with self.assertRaisesRegex(RuntimeError, "RuntimeError: .*(by peer|[Bb]roken pipe)"):

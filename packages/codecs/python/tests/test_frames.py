@@ -1,4 +1,5 @@
 """The golden frames, which frames.py wrote with struct, through this package; and bytes that are none."""
+
 import gc
 import importlib.util
 import json
@@ -16,7 +17,11 @@ from terse_codecs import BadFrameError, Frame, codec, read_frame, sign, write_fr
 HERE = os.path.dirname(os.path.abspath(__file__))
 SOURCES = os.environ.get("TERSE_CODECS_SOURCES", os.path.join(HERE, "../../src"))
 
-GOLDEN = [frame for path in sorted(Path(SOURCES).glob("codecs/*/frames.json")) for frame in json.loads(path.read_text("utf-8"))["frames"]]
+GOLDEN = [
+    frame
+    for path in sorted(Path(SOURCES).glob("codecs/*/frames.json"))
+    for frame in json.loads(path.read_text("utf-8"))["frames"]
+]
 FRAMES = [bytes.fromhex(golden["frame"]) for golden in GOLDEN]
 GOOD = next(frame for golden, frame in zip(GOLDEN, FRAMES) if golden["codec"] == "sign" and golden["n"] == 33)
 
@@ -84,7 +89,10 @@ class AFrame(unittest.TestCase):
                 expected = memoryview if family in ("bytes", "bytearray") else type(data)
                 self.assertIs(type(read.wire), expected)
                 self.assertEqual(list(read.codec.decode(read.wire, read.n)), list(x))
-                with terse_codecs._arrays.lend(data, "data", "uint8") as whole, terse_codecs._arrays.lend(read.wire, "wire", "uint8") as part:
+                with (
+                    terse_codecs._arrays.lend(data, "data", "uint8") as whole,
+                    terse_codecs._arrays.lend(read.wire, "wire", "uint8") as part,
+                ):
                     self.assertEqual(part.pointer - whole.pointer, 88)
 
     @unittest.skipUnless(HAS_NUMPY, NEEDS_NUMPY)
@@ -123,11 +131,19 @@ class AFrame(unittest.TestCase):
 
     def test_is_not_written_around_a_wire_of_another_length_or_without_a_codec(self):
         for wrong, kind, words in [
-            (lambda: write_frame(sign, bytes(2), 17), ValueError, "wire has 2 bytes, and 17 floats of codec.'sign'. take 3"),
+            (
+                lambda: write_frame(sign, bytes(2), 17),
+                ValueError,
+                "wire has 2 bytes, and 17 floats of codec.'sign'. take 3",
+            ),
             (lambda: write_frame(sign, bytes(2), -1), ValueError, "n is -1"),
             (lambda: write_frame(sign, bytes(2), 2**49), ValueError, "n is 562949953421312"),
             (lambda: write_frame("sign", bytes(2), 16), TypeError, "codec is 'sign', and must be a terse_codecs.Codec"),
-            (lambda: write_frame(sign, array("f", [1]), 16), TypeError, "wire is a array of format 'f', and must be uint8"),
+            (
+                lambda: write_frame(sign, array("f", [1]), 16),
+                TypeError,
+                "wire is a array of format 'f', and must be uint8",
+            ),
             (lambda: write_frame(codec("scaled-sign", segments=[3]), bytes(5), 4), ValueError, "segments add up to 3"),
             (lambda: read_frame("TERS"), TypeError, "data is a str"),
         ]:
@@ -148,10 +164,25 @@ class WhatIsRefused(unittest.TestCase):
             ("a wire of 2^64 - 1", "cut short", "cut short", changed(GOOD, 80, *[255] * 8)),
             ("no name", "bad header", "no writer writes", sealed(changed(GOOD, 8, 0, 0, 0, 0))),
             ("more floats than 2^48", "bad header", "no writer writes", sealed(changed(GOOD, 30, 2))),
-            ("a codec of tomorrow", "unknown codec", "there is no codec 'ight'; there are .*sign", sealed(changed(GOOD, 8, *b"ight\0"))),
+            (
+                "a codec of tomorrow",
+                "unknown codec",
+                "there is no codec 'ight'; there are .*sign",
+                sealed(changed(GOOD, 8, *b"ight\0")),
+            ),
             ("a name in no ASCII", "unknown codec", r"no codec '\\\\xffign'", sealed(changed(GOOD, 8, 255))),
-            ("parameters it does not take", "refused parameters", "sign refuses .* for 33 floats: An option is set", sealed(changed(GOOD, 64, 1))),
-            ("fewer floats than its wire", "wrong length", "bytes that 8 floats of sign take", sealed(changed(GOOD, 24, 8))),
+            (
+                "parameters it does not take",
+                "refused parameters",
+                "sign refuses .* for 33 floats: An option is set",
+                sealed(changed(GOOD, 64, 1)),
+            ),
+            (
+                "fewer floats than its wire",
+                "wrong length",
+                "bytes that 8 floats of sign take",
+                sealed(changed(GOOD, 24, 8)),
+            ),
         ]:
             with self.subTest(name=name), self.assertRaisesRegex(ValueError, f"^read_frame: .*{words}") as caught:
                 read_frame(data)
@@ -175,13 +206,29 @@ class WhatIsRefused(unittest.TestCase):
                 if kind == 0:
                     data[draw.randrange(len(data))] ^= 1 << draw.randrange(8)
                 elif kind == 1:
-                    field, width = draw.choice([(24, 8), (32, 4), (36, 4), (40, 4), (44, 4), (48, 4), (52, 4), (56, 8), (64, 8), (72, 4), (80, 8)])
+                    field, width = draw.choice(
+                        [
+                            (24, 8),
+                            (32, 4),
+                            (36, 4),
+                            (40, 4),
+                            (44, 4),
+                            (48, 4),
+                            (52, 4),
+                            (56, 8),
+                            (64, 8),
+                            (72, 4),
+                            (80, 8),
+                        ]
+                    )
                     data[field : field + width] = (draw.choice(awkward) % 2 ** (8 * width)).to_bytes(width, "little")
                 elif kind == 2:
                     data[:88] = draw.choice(FRAMES)[:88]
                 else:
                     data = data[:-4][: 88 + draw.randrange(len(data) - 88)] + bytes(4)
-            end = min(len(data) - 4, 88 + 8 * int.from_bytes(data[76:80], "little") + int.from_bytes(data[80:88], "little"))
+            end = min(
+                len(data) - 4, 88 + 8 * int.from_bytes(data[76:80], "little") + int.from_bytes(data[80:88], "little")
+            )
             if draw.randrange(4) and end >= 88:
                 data[end : end + 4] = struct.pack("<I", crc32c(data[:end]))
             what = reason(data)

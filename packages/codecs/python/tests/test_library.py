@@ -1,4 +1,5 @@
 """Which library is loaded, and what is said where it does not fit."""
+
 import os
 import shutil
 import subprocess
@@ -16,7 +17,9 @@ def load(path, program="import terse_codecs; print(terse_codecs.library_path())"
     environment = {**os.environ, "PYTHONPATH": os.path.dirname(os.path.dirname(terse_codecs.__file__)), **variables}
     if path:
         environment["TERSE_CODECS_LIBRARY"] = path
-    done = subprocess.run([sys.executable, "-c", program], env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    done = subprocess.run(
+        [sys.executable, "-c", program], env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    )
     return done.stdout.strip().splitlines()[-1]
 
 
@@ -50,8 +53,13 @@ class TheLibrary(unittest.TestCase):
 
     @unittest.skipUnless(COMPILER, "there is no C compiler")
     def test_says_which_version_differs(self):
-        self.assertRegex(load(self.compile("int other(void) { return 1; }")), "does not load as libterse_codecs.*terse_codecs_abi")
-        self.assertRegex(load(self.compile("unsigned terse_codecs_abi(void) { return 999; }")), r"has ABI 999, and this terse_codecs speaks ABI \d+")
+        self.assertRegex(
+            load(self.compile("int other(void) { return 1; }")), "does not load as libterse_codecs.*terse_codecs_abi"
+        )
+        self.assertRegex(
+            load(self.compile("unsigned terse_codecs_abi(void) { return 999; }")),
+            r"has ABI 999, and this terse_codecs speaks ABI \d+",
+        )
         names = ["sentence", "find", "at", "encode", "encode_with_feedback", "decode_add", "scales"]
         functions = [f"void *terse_codec_{name}(void) {{ return 0; }}" for name in names] + [
             "unsigned terse_codecs_abi(void) { return %d; }" % terse_codecs._library.ABI,
@@ -62,8 +70,13 @@ class TheLibrary(unittest.TestCase):
             "void *terse_vote_planes(void) { return 0; }",
             "void *terse_vote_find(void) { return 0; }",
         ]
-        self.assertRegex(load(self.compile("\n".join(functions[:-1]))), "does not load as libterse_codecs.*terse_vote_find")
-        self.assertRegex(load(self.compile("\n".join(functions))), r"terse_codec_options has \d+ bytes in this terse_codecs and another size in")
+        self.assertRegex(
+            load(self.compile("\n".join(functions[:-1]))), "does not load as libterse_codecs.*terse_vote_find"
+        )
+        self.assertRegex(
+            load(self.compile("\n".join(functions))),
+            r"terse_codec_options has \d+ bytes in this terse_codecs and another size in",
+        )
 
 
 if __name__ == "__main__":

@@ -1,4 +1,5 @@
 """The golden bytes beside each codec, which numpy wrote, through this package."""
+
 import glob
 import json
 import os
@@ -25,7 +26,9 @@ class GoldenVectors(unittest.TestCase):
     maxDiff = None
 
     def test_are_there_for_every_codec_of_the_library(self):
-        self.assertEqual(sorted(name for name, cases in vectors().items() if "wire" in cases[0]), sorted(terse_codecs.codec_names()))
+        self.assertEqual(
+            sorted(name for name, cases in vectors().items() if "wire" in cases[0]), sorted(terse_codecs.codec_names())
+        )
 
     def test_are_what_every_codec_writes_and_reads(self):
         for name in terse_codecs.codec_names():
@@ -35,7 +38,9 @@ class GoldenVectors(unittest.TestCase):
                     call["hold"] = bytes.fromhex(call["hold"])
                 mask = {"hold": call["hold"]} if "hold" in call else {}
                 for family, make in float_families().items():
-                    with self.subTest(codec=name, case=case["name"], parameters=case["parameters"], call=case["call"], family=family):
+                    with self.subTest(
+                        codec=name, case=case["name"], parameters=case["parameters"], call=case["call"], family=family
+                    ):
                         codec = terse_codecs.codec(name, **case["parameters"])
                         self.assertEqual(codec.parameters, case["parameters"])
                         self.assertEqual(codec.wire_bytes(n), len(case["wire"]) // 2)
@@ -53,12 +58,18 @@ class GoldenVectors(unittest.TestCase):
             for family, make in float_families().items():
                 with self.subTest(codec=case["codec"], case=case["name"], parameters=case["parameters"], family=family):
                     codec, units = terse_codecs.codec(case["codec"], **case["parameters"]), make(case["units"])
-                    self.assertEqual(as_bytes(codec.encode(make(case["x"]), units=units, **case["call"])).hex(), case["wire"])
+                    self.assertEqual(
+                        as_bytes(codec.encode(make(case["x"]), units=units, **case["call"])).hex(), case["wire"]
+                    )
                     decoded = codec.decode(bytes.fromhex(case["summed"]), len(case["x"]), units=units)
-                    self.assertEqual([value + 0.0 for value in decoded], [value + 0.0 for value in array("f", case["sum"])])
+                    self.assertEqual(
+                        [value + 0.0 for value in decoded], [value + 0.0 for value in array("f", case["sum"])]
+                    )
 
     def test_that_are_drawn_come_from_seed_and_step_alone(self):
-        drawing = [(name, case) for name in terse_codecs.codec_names() for case in vectors()[name] if "seed" in case["call"]]
+        drawing = [
+            (name, case) for name in terse_codecs.codec_names() for case in vectors()[name] if "seed" in case["call"]
+        ]
         if not drawing:
             self.skipTest("no codec of this library draws")
         for name, case in drawing:

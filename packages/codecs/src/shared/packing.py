@@ -1,4 +1,5 @@
 """What the oracles share: numpy's own bit packing, and inputs."""
+
 import numpy as np
 
 
@@ -71,11 +72,22 @@ def philox_words(n, seed, step, index=0):
     key = [seed & 0xFFFFFFFF, seed >> 32]
     for _ in range(10):
         a, b = np.uint64(0xD2511F53) * counter[0], np.uint64(0xCD9E8D57) * counter[2]
-        counter = [b >> half ^ counter[1] ^ np.uint64(key[0]), b & low, a >> half ^ counter[3] ^ np.uint64(key[1]), a & low]
+        counter = [
+            b >> half ^ counter[1] ^ np.uint64(key[0]),
+            b & low,
+            a >> half ^ counter[3] ^ np.uint64(key[1]),
+            a & low,
+        ]
         key = [(key[0] + 0x9E3779B9) & 0xFFFFFFFF, (key[1] + 0xBB67AE85) & 0xFFFFFFFF]
-    return np.choose((i % np.uint64(64) // np.uint64(16)).astype(np.int64), counter).astype(np.uint32) if n else np.zeros(0, np.uint32)
+    return (
+        np.choose((i % np.uint64(64) // np.uint64(16)).astype(np.int64), counter).astype(np.uint32)
+        if n
+        else np.zeros(0, np.uint32)
+    )
 
 
 def draw_below(p, seed, step, index=0):
     """For each element, true with probability p[i]."""
-    return (philox_words(len(p), seed, step, index) >> np.uint32(1)).astype(np.float64) < np.asarray(p, np.float64) * 2.0**31
+    return (philox_words(len(p), seed, step, index) >> np.uint32(1)).astype(np.float64) < np.asarray(
+        p, np.float64
+    ) * 2.0**31

@@ -8,7 +8,8 @@ enum { MOST = 8400, BITS = MOST / 8 + 80, MARGIN = 40, MANY = 1024 };
 static uint8_t vote_room[MANY][BITS], plane_room[2][16][BITS + 2 * MARGIN];
 
 static void check_vote(const terse_vote *vote, const terse_vote *scalar) {
-    static const size_t ranks_list[] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 15, 16, 17, 31, 32, 33, 63, 64, 100, 255, 256, 511, 513, 1023, 1024};
+    static const size_t ranks_list[] = {1,  2,  3,  4,  5,  6,   7,   8,   9,   15,  16,   17,
+                                        31, 32, 33, 63, 64, 100, 255, 256, 511, 513, 1023, 1024};
     const uint8_t *votes[MANY];
     for (size_t r = 0; r < sizeof ranks_list / sizeof *ranks_list; r++) {
         const size_t ranks = ranks_list[r];
@@ -32,11 +33,13 @@ static void check_vote(const terse_vote *vote, const terse_vote *scalar) {
                 const char *what[] = {"majority, ties minus", "majority, ties plus", "majority or zero", "tally"};
                 for (int side = 0; side < 2; side++) {
                     const terse_vote *by = side ? scalar : vote;
-                    if (kind < 2) by->majority(out[side][0], votes, ranks, n, kind ? TERSE_ZERO_PLUS : TERSE_ZERO_MINUS);
+                    if (kind < 2)
+                        by->majority(out[side][0], votes, ranks, n, kind ? TERSE_ZERO_PLUS : TERSE_ZERO_MINUS);
                     else if (kind == 2) by->majority_or_zero(out[side][0], out[side][1], votes, ranks, n);
                     else by->tally(out[side], votes, ranks, n);
                 }
-                expect(!memcmp(plane_room[0], plane_room[1], sizeof *plane_room), "vote", vote->implementation, n, what[kind]);
+                expect(!memcmp(plane_room[0], plane_room[1], sizeof *plane_room), "vote", vote->implementation, n,
+                       what[kind]);
             }
         }
     }
@@ -44,25 +47,36 @@ static void check_vote(const terse_vote *vote, const terse_vote *scalar) {
     memset(plane_room, SENTINEL, sizeof plane_room);
     uint8_t *planes[16];
     for (int k = 0; k < 16; k++) planes[k] = plane_room[0][k];
-    const int refused = vote->majority(planes[0], votes, MANY, 8, TERSE_ZERO_PLUS) == TERSE_CODEC_BAD_RANKS && vote->majority_or_zero(planes[0], planes[1], votes, MANY, 8) == TERSE_CODEC_BAD_RANKS && vote->tally(planes, votes, MANY, 8) == TERSE_CODEC_BAD_RANKS;
-    expect(refused && !memcmp(plane_room[0], plane_room[1], sizeof *plane_room), "vote", vote->implementation, 8, "all absent is refused, and nothing written");
+    const int refused = vote->majority(planes[0], votes, MANY, 8, TERSE_ZERO_PLUS) == TERSE_CODEC_BAD_RANKS &&
+                        vote->majority_or_zero(planes[0], planes[1], votes, MANY, 8) == TERSE_CODEC_BAD_RANKS &&
+                        vote->tally(planes, votes, MANY, 8) == TERSE_CODEC_BAD_RANKS;
+    expect(refused && !memcmp(plane_room[0], plane_room[1], sizeof *plane_room), "vote", vote->implementation, 8,
+           "all absent is refused, and nothing written");
     uint8_t *room = plane_room[0][0];
     const uint8_t *two[] = {room + 8, room + 40};
     uint8_t *beside[] = {room, room + 24}, *across[] = {room, room + 1};
     int overlaps = vote->majority(room + 9, two, 2, 64, TERSE_ZERO_PLUS) == TERSE_CODEC_OVERLAP;
     overlaps &= vote->majority(room + 33, two, 2, 64, TERSE_ZERO_PLUS) == TERSE_CODEC_OVERLAP;
-    overlaps &= vote->majority_or_zero(room, room + 47, two, 2, 64) == TERSE_CODEC_OVERLAP && vote->majority_or_zero(room + 7, room + 24, two, 2, 64) == TERSE_CODEC_OVERLAP;
-    overlaps &= vote->majority_or_zero(room + 24, room + 31, two, 2, 64) == TERSE_CODEC_OVERLAP && vote->tally(across, two, 2, 64) == TERSE_CODEC_OVERLAP;
+    overlaps &= vote->majority_or_zero(room, room + 47, two, 2, 64) == TERSE_CODEC_OVERLAP &&
+                vote->majority_or_zero(room + 7, room + 24, two, 2, 64) == TERSE_CODEC_OVERLAP;
+    overlaps &= vote->majority_or_zero(room + 24, room + 31, two, 2, 64) == TERSE_CODEC_OVERLAP &&
+                vote->tally(across, two, 2, 64) == TERSE_CODEC_OVERLAP;
     overlaps &= vote->tally((uint8_t *[]){room, room + 15}, two, 2, 64) == TERSE_CODEC_OVERLAP;
-    expect(overlaps && !memcmp(plane_room[0], plane_room[1], sizeof *plane_room), "vote", vote->implementation, 64, "a result across a vote or another result is refused, and nothing written");
-    expect(vote->tally(beside, two, 2, 64) == TERSE_CODEC_OK && vote->majority(room + 8, two, 2, 64, TERSE_ZERO_PLUS) == TERSE_CODEC_OK, "vote", vote->implementation, 64, "results between votes, and in place of one");
-    expect(vote->majority(plane_room[0][0], votes, 0, 8, TERSE_ZERO_PLUS) == TERSE_CODEC_BAD_RANKS, "vote", vote->implementation, 8, "0 ranks are refused");
-    expect(vote->majority(plane_room[0][0], votes, MANY + 1, 8, TERSE_ZERO_PLUS) == TERSE_CODEC_BAD_RANKS, "vote", vote->implementation, 8, "1025 ranks are refused");
+    expect(overlaps && !memcmp(plane_room[0], plane_room[1], sizeof *plane_room), "vote", vote->implementation, 64,
+           "a result across a vote or another result is refused, and nothing written");
+    expect(vote->tally(beside, two, 2, 64) == TERSE_CODEC_OK &&
+               vote->majority(room + 8, two, 2, 64, TERSE_ZERO_PLUS) == TERSE_CODEC_OK,
+           "vote", vote->implementation, 64, "results between votes, and in place of one");
+    expect(vote->majority(plane_room[0][0], votes, 0, 8, TERSE_ZERO_PLUS) == TERSE_CODEC_BAD_RANKS, "vote",
+           vote->implementation, 8, "0 ranks are refused");
+    expect(vote->majority(plane_room[0][0], votes, MANY + 1, 8, TERSE_ZERO_PLUS) == TERSE_CODEC_BAD_RANKS, "vote",
+           vote->implementation, 8, "1025 ranks are refused");
 }
 
 void terse_check_vote(void) {
     const terse_vote *vote, *scalar;
-    expect(terse_vote_find(&vote, "sse9") == TERSE_CODEC_UNAVAILABLE, "vote", "sse9", 0, "an implementation that there is not");
+    expect(terse_vote_find(&vote, "sse9") == TERSE_CODEC_UNAVAILABLE, "vote", "sse9", 0,
+           "an implementation that there is not");
     expect(terse_vote_find(&scalar, "scalar") == TERSE_CODEC_OK, "vote", "scalar", 0, "found");
     for (size_t i = 0; (vote = terse_vote_at(i)); i++) {
         if (!asked_for(vote->implementation)) continue;

@@ -19,7 +19,8 @@ void terse_check_vote_cuda() {
             std::vector<const uint8_t *> host(ranks), device(ranks);
             std::vector<uint8_t> room(stride * ranks);
             for (size_t r = 0; r < ranks; r++) {
-                votes[r] = any_bytes(bytes ? bytes : 1);  // an address even where there is nothing: null would be absent
+                votes[r] = any_bytes(bytes ? bytes : 1);  // an address even where there is nothing: null would be
+                                                          // absent
                 // The random votes of many ranks nearly tie, so few elements reach the ends of the count. Hence some
                 // ranks agree.
                 if (r && random_word() % 3 == 0) votes[r] = votes[r - 1];
@@ -30,11 +31,13 @@ void terse_check_vote_cuda() {
             there.put(room.data());
             for (int kind = 0; kind < 5; kind++) {
                 const size_t shift = aligned ? 0 : random_word() % 16;
-                device_bytes out[VOTE_PLANES] = {{bytes, shift}, {bytes, shift}, {bytes, shift}, {bytes, shift}, {bytes, shift}, {bytes, shift},
-                                                 {bytes, shift}, {bytes, shift}, {bytes, shift}, {bytes, shift}, {bytes, shift}};
+                device_bytes out[VOTE_PLANES] = {{bytes, shift}, {bytes, shift}, {bytes, shift}, {bytes, shift},
+                                                 {bytes, shift}, {bytes, shift}, {bytes, shift}, {bytes, shift},
+                                                 {bytes, shift}, {bytes, shift}, {bytes, shift}};
                 std::vector<uint8_t> expected[VOTE_PLANES];
                 uint8_t *to[VOTE_PLANES], *expected_to[VOTE_PLANES];
-                for (size_t k = 0; k < VOTE_PLANES; k++) expected[k].assign(bytes, SENTINEL), expected_to[k] = expected[k].data(), to[k] = out[k].at;
+                for (size_t k = 0; k < VOTE_PLANES; k++)
+                    expected[k].assign(bytes, SENTINEL), expected_to[k] = expected[k].data(), to[k] = out[k].at;
                 terse_codec_status status, expected_status;
                 const char *what;
                 if (kind < 2) {
@@ -44,7 +47,8 @@ void terse_check_vote_cuda() {
                     status = terse_vote_cuda_majority(to[0], device.data(), ranks, n, tie, nullptr);
                 } else if (kind == 2) {
                     what = "majority or zero";
-                    expected_status = terse_vote_scalar.majority_or_zero(expected_to[0], expected_to[1], host.data(), ranks, n);
+                    expected_status = terse_vote_scalar.majority_or_zero(expected_to[0], expected_to[1], host.data(),
+                                                                         ranks, n);
                     status = terse_vote_cuda_majority_or_zero(to[0], to[1], device.data(), ranks, n, nullptr);
                 } else if (kind == 3) {
                     what = "tally";
@@ -52,21 +56,26 @@ void terse_check_vote_cuda() {
                     status = terse_vote_cuda_tally(to, device.data(), ranks, n, nullptr);
                 } else {
                     what = "majority, in place";
-                    expected_status = terse_vote_scalar.majority(expected_to[0], host.data(), ranks, n, TERSE_ZERO_PLUS);
+                    expected_status = terse_vote_scalar.majority(expected_to[0], host.data(), ranks, n,
+                                                                 TERSE_ZERO_PLUS);
                     status = terse_vote_cuda_majority(there.at, device.data(), ranks, n, TERSE_ZERO_PLUS, nullptr);
                     if (bytes) must(cudaMemcpy(to[0], there.at, bytes, cudaMemcpyDeviceToDevice));
                 }
                 expect(status == TERSE_CODEC_OK && expected_status == TERSE_CODEC_OK, "vote", "cuda", n, "status");
                 bool same = true;
-                for (size_t k = 0; k < VOTE_PLANES; k++) same = same && out[k].get() == expected[k] && out[k].margins_are_whole();
+                for (size_t k = 0; k < VOTE_PLANES; k++)
+                    same = same && out[k].get() == expected[k] && out[k].margins_are_whole();
                 expect(same, "vote", "cuda", n, what);
             }
         }
     uint8_t *out = nullptr;
     std::vector<const uint8_t *> nobody(1025);
-    expect(terse_vote_cuda_majority(out, nobody.data(), 3, 8, TERSE_ZERO_PLUS, nullptr) == TERSE_CODEC_BAD_RANKS, "vote", "cuda", 8, "nobody is refused");
+    expect(terse_vote_cuda_majority(out, nobody.data(), 3, 8, TERSE_ZERO_PLUS, nullptr) == TERSE_CODEC_BAD_RANKS,
+           "vote", "cuda", 8, "nobody is refused");
     nobody.assign(1025, (const uint8_t *)&checks);
-    expect(terse_vote_cuda_majority(out, nobody.data(), 1025, 8, TERSE_ZERO_PLUS, nullptr) == TERSE_CODEC_BAD_RANKS, "vote", "cuda", 8, "1025 ranks are refused");
-    expect(terse_vote_cuda_majority(out, nobody.data(), 2, 8, TERSE_ZERO_UNSET, nullptr) == TERSE_CODEC_BAD_ZERO, "vote", "cuda", 8, "a tie that is not set");
+    expect(terse_vote_cuda_majority(out, nobody.data(), 1025, 8, TERSE_ZERO_PLUS, nullptr) == TERSE_CODEC_BAD_RANKS,
+           "vote", "cuda", 8, "1025 ranks are refused");
+    expect(terse_vote_cuda_majority(out, nobody.data(), 2, 8, TERSE_ZERO_UNSET, nullptr) == TERSE_CODEC_BAD_ZERO,
+           "vote", "cuda", 8, "a tie that is not set");
     std::printf("vote cuda %ld checks\n", checks - before);
 }

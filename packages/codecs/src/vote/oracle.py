@@ -32,8 +32,13 @@ def vectors():
                 absent = set(rng.choice(ranks, rng.integers(1, ranks), replace=False).tolist())
                 some = [None if r in absent else v for r, v in enumerate(votes)]
                 cases.append({"n": n, "votes": written(some), **elections(some, n)})
-    return {"about": "What ranks' packed signs elect; null is an absent rank. Written by vectors.py from numpy.unpackbits and a sum.", "cases": cases}
+    return {
+        "about": "What ranks' packed signs elect; null is an absent rank. Written by vectors.py from numpy.unpackbits and a sum.",
+        "cases": cases,
+    }
 
 
 def answer(request):
-    return elections([None if v is None else np.frombuffer(bytes.fromhex(v), np.uint8) for v in request["votes"]], request["n"])
+    return elections(
+        [None if v is None else np.frombuffer(bytes.fromhex(v), np.uint8) for v in request["votes"]], request["n"]
+    )

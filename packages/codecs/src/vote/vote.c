@@ -15,7 +15,8 @@ static inline word full_add(word *sum, word a, word b) {
 static inline word load(const uint8_t *from, size_t bytes) {
     word elements = 0;
     if (bytes >= 8) memcpy(&elements, from, 8);
-    else for (size_t b = 0; b < bytes; b++) elements |= (word)from[b] << (8 * b);
+    else
+        for (size_t b = 0; b < bytes; b++) elements |= (word)from[b] << (8 * b);
     return elements;
 }
 
@@ -23,7 +24,9 @@ static inline word load(const uint8_t *from, size_t bytes) {
 
 static size_t wire_bytes(size_t n) { return n / 8 + (n % 8 != 0); }
 
-static size_t block_bytes(size_t all, size_t at) { return all - at < sizeof(vote_plane) ? all - at : sizeof(vote_plane); }
+static size_t block_bytes(size_t all, size_t at) {
+    return all - at < sizeof(vote_plane) ? all - at : sizeof(vote_plane);
+}
 
 // Pad bits are 0 on every wire.
 static void clear_pads(uint8_t *out, size_t n) {
@@ -63,7 +66,8 @@ static threshold threshold_of(size_t ranks, size_t T) {
     return (threshold){(unsigned)(((size_t)1 << top) - T), top};
 }
 
-terse_codec_status vote_majority(vote_count *count, uint8_t *out, const uint8_t *const *votes, size_t ranks, size_t n, terse_zero tie) {
+terse_codec_status vote_majority(vote_count *count, uint8_t *out, const uint8_t *const *votes, size_t ranks, size_t n,
+                                 terse_zero tie) {
     present p;
     if (!take_present(&p, votes, ranks)) return TERSE_CODEC_BAD_RANKS;
     if (tie != TERSE_ZERO_MINUS && tie != TERSE_ZERO_PLUS) return TERSE_CODEC_BAD_ZERO;
@@ -79,10 +83,12 @@ terse_codec_status vote_majority(vote_count *count, uint8_t *out, const uint8_t 
     return TERSE_CODEC_OK;
 }
 
-terse_codec_status vote_majority_or_zero(vote_count *count, uint8_t *plus, uint8_t *nonzero, const uint8_t *const *votes, size_t ranks, size_t n) {
+terse_codec_status vote_majority_or_zero(vote_count *count, uint8_t *plus, uint8_t *nonzero,
+                                         const uint8_t *const *votes, size_t ranks, size_t n) {
     present p;
     if (!take_present(&p, votes, ranks)) return TERSE_CODEC_BAD_RANKS;
-    if (meets_a_vote(plus, &p, wire_bytes(n)) || meets_a_vote(nonzero, &p, wire_bytes(n)) || terse_overlap(plus, wire_bytes(n), nonzero, wire_bytes(n)))
+    if (meets_a_vote(plus, &p, wire_bytes(n)) || meets_a_vote(nonzero, &p, wire_bytes(n)) ||
+        terse_overlap(plus, wire_bytes(n), nonzero, wire_bytes(n)))
         return TERSE_CODEC_OVERLAP;
     const threshold half = threshold_of(p.ranks, (p.ranks + 1) / 2);
     const uint64_t odd = p.ranks % 2 ? ~(uint64_t)0 : 0;
@@ -111,7 +117,8 @@ size_t terse_vote_planes(size_t ranks) {
     return planes;
 }
 
-terse_codec_status vote_tally(vote_count *count, uint8_t *const *out, const uint8_t *const *votes, size_t ranks, size_t n) {
+terse_codec_status vote_tally(vote_count *count, uint8_t *const *out, const uint8_t *const *votes, size_t ranks,
+                              size_t n) {
     present p;
     if (!take_present(&p, votes, ranks)) return TERSE_CODEC_BAD_RANKS;
     // The number of planes does not depend on which ranks are absent.

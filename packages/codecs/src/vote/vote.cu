@@ -8,13 +8,19 @@
 
 constexpr unsigned ELEMENTS = 128, BYTES = ELEMENTS / 8;
 
-struct elements { unsigned of[4]; };
+struct elements {
+    unsigned of[4];
+};
 
 template <unsigned ROOM>
-struct vote_list { const uint8_t *of[ROOM]; };  // the ranks that are present; a kernel's argument, so nothing is copied or allocated
+struct vote_list {
+    const uint8_t *of[ROOM];
+};  // the ranks that are present; a kernel's argument, so nothing is copied or allocated
 
 enum election { MAJORITY, MAJORITY_OR_ZERO, TALLY };
-struct results { uint8_t *of[VOTE_PLANES]; };
+struct results {
+    uint8_t *of[VOTE_PLANES];
+};
 
 struct count {
     election kind;
@@ -69,7 +75,8 @@ __device__ inline void ripple(unsigned (&plane)[PLANES], unsigned from, unsigned
 }
 
 template <unsigned PLANES, unsigned ROOM, bool ALIGNED>
-__global__ void __launch_bounds__(256) vote_elect(const __grid_constant__ results out, const __grid_constant__ vote_list<ROOM> votes, size_t n, count c) {
+__global__ void __launch_bounds__(256)
+    vote_elect(const __grid_constant__ results out, const __grid_constant__ vote_list<ROOM> votes, size_t n, count c) {
     const size_t all = n / 8 + (n % 8 != 0);
     for (size_t at = first_thread() * BYTES; at < all; at += all_threads() * BYTES) {
         const size_t bytes = all - at < BYTES ? all - at : BYTES;
@@ -80,16 +87,19 @@ __global__ void __launch_bounds__(256) vote_elect(const __grid_constant__ result
             for (unsigned k = 0; k < PLANES; k++) plane[w][k] = c.start >> k & 1 ? ~0u : 0;
 
         unsigned r = 0;
-        for (; r + 8 <= c.ranks; r += 8) {  // eight votes at a time: 7 full adders, and one carry that goes past the fours
+        for (; r + 8 <= c.ranks; r += 8) {  // eight votes at a time: 7 full adders, and one carry that goes past the
+                                            // fours
             elements v[8];
 #pragma unroll
             for (unsigned j = 0; j < 8; j++) v[j] = load<ALIGNED>(votes.of[r + j], at, bytes);
 #pragma unroll
             for (unsigned w = 0; w < 4; w++) {
-                unsigned(&p)[PLANES] = plane[w];
-                const unsigned two_a = full_add(p[0], v[0].of[w], v[1].of[w]), two_b = full_add(p[0], v[2].of[w], v[3].of[w]);
+                unsigned (&p)[PLANES] = plane[w];
+                const unsigned two_a = full_add(p[0], v[0].of[w], v[1].of[w]),
+                               two_b = full_add(p[0], v[2].of[w], v[3].of[w]);
                 const unsigned four_a = full_add(p[1], two_a, two_b);
-                const unsigned two_c = full_add(p[0], v[4].of[w], v[5].of[w]), two_d = full_add(p[0], v[6].of[w], v[7].of[w]);
+                const unsigned two_c = full_add(p[0], v[4].of[w], v[5].of[w]),
+                               two_d = full_add(p[0], v[6].of[w], v[7].of[w]);
                 const unsigned four_b = full_add(p[1], two_c, two_d);
                 ripple(p, 3, full_add(p[2], four_a, four_b));
             }
@@ -103,14 +113,16 @@ __global__ void __launch_bounds__(256) vote_elect(const __grid_constant__ result
         elements reached = {}, decided = {};
 #pragma unroll
         for (unsigned k = 0; k < PLANES; k++) {
-            if (c.kind == TALLY && k <= c.top) store<ALIGNED>(out.of[k], at, bytes, n, {plane[0][k], plane[1][k], plane[2][k], plane[3][k]});
+            if (c.kind == TALLY && k <= c.top)
+                store<ALIGNED>(out.of[k], at, bytes, n, {plane[0][k], plane[1][k], plane[2][k], plane[3][k]});
             if (c.kind != TALLY && k == c.top) reached = {plane[0][k], plane[1][k], plane[2][k], plane[3][k]};
         }
         if (c.kind == TALLY) continue;
         if (c.kind == MAJORITY_OR_ZERO) {
 #pragma unroll
             for (unsigned w = 0; w < 4; w++) {
-                unsigned beyond = c.ranks % 2 ? ~0u : 0;  // a tie of even ranks is a count of exactly T: all planes below the top are 0
+                unsigned beyond = c.ranks % 2 ? ~0u : 0;  // a tie of even ranks is a count of exactly T: all planes
+                                                          // below the top are 0
 #pragma unroll
                 for (unsigned k = 0; k < PLANES; k++)
                     if (k < c.top) beyond |= plane[w][k];
@@ -124,7 +136,8 @@ __global__ void __launch_bounds__(256) vote_elect(const __grid_constant__ result
 }
 
 template <unsigned PLANES, unsigned ROOM>
-static terse_codec_status launch_for(const results &out, size_t outs, const uint8_t *const *votes, size_t n, const count &c, void *stream) {
+static terse_codec_status launch_for(const results &out, size_t outs, const uint8_t *const *votes, size_t n,
+                                     const count &c, void *stream) {
     vote_list<ROOM> present = {};
     bool aligned = true;
     for (size_t r = 0, p = 0; p < c.ranks; r++)
@@ -137,7 +150,8 @@ static terse_codec_status launch_for(const results &out, size_t outs, const uint
 }
 
 // Few ranks need few planes and a short list: more threads fit a multiprocessor, and less goes with the launch.
-static terse_codec_status elect(const results &out, size_t outs, const uint8_t *const *votes, size_t n, const count &c, void *stream) {
+static terse_codec_status elect(const results &out, size_t outs, const uint8_t *const *votes, size_t n, const count &c,
+                                void *stream) {
     if (c.top < 4 && c.ranks <= 15) return launch_for<4, 15>(out, outs, votes, n, c, stream);
     if (c.top < 7 && c.ranks <= 127) return launch_for<7, 127>(out, outs, votes, n, c, stream);
     return launch_for<VOTE_PLANES, TERSE_VOTE_MAX_RANKS>(out, outs, votes, n, c, stream);
@@ -157,7 +171,8 @@ static count counting_to(election kind, unsigned ranks, unsigned T) {
     return {kind, ranks, (1u << top) - T, top};
 }
 
-terse_codec_status terse_vote_cuda_majority(uint8_t *out, const uint8_t *const *votes, size_t ranks, size_t n, terse_zero tie, void *stream) {
+terse_codec_status terse_vote_cuda_majority(uint8_t *out, const uint8_t *const *votes, size_t ranks, size_t n,
+                                            terse_zero tie, void *stream) {
     const unsigned present = present_among(votes, ranks);
     if (!present) return TERSE_CODEC_BAD_RANKS;
     if (tie != TERSE_ZERO_MINUS && tie != TERSE_ZERO_PLUS) return TERSE_CODEC_BAD_ZERO;
@@ -165,17 +180,20 @@ terse_codec_status terse_vote_cuda_majority(uint8_t *out, const uint8_t *const *
     return elect({{out}}, 1, votes, n, counting_to(MAJORITY, present, threshold), stream);
 }
 
-terse_codec_status terse_vote_cuda_majority_or_zero(uint8_t *plus, uint8_t *nonzero, const uint8_t *const *votes, size_t ranks, size_t n, void *stream) {
+terse_codec_status terse_vote_cuda_majority_or_zero(uint8_t *plus, uint8_t *nonzero, const uint8_t *const *votes,
+                                                    size_t ranks, size_t n, void *stream) {
     const unsigned present = present_among(votes, ranks);
     if (!present) return TERSE_CODEC_BAD_RANKS;
     return elect({{plus, nonzero}}, 2, votes, n, counting_to(MAJORITY_OR_ZERO, present, (present + 1) / 2), stream);
 }
 
-terse_codec_status terse_vote_cuda_tally(uint8_t *const *planes, const uint8_t *const *votes, size_t ranks, size_t n, void *stream) {
+terse_codec_status terse_vote_cuda_tally(uint8_t *const *planes, const uint8_t *const *votes, size_t ranks, size_t n,
+                                         void *stream) {
     const unsigned present = present_among(votes, ranks);
     if (!present) return TERSE_CODEC_BAD_RANKS;
     results out = {};
     unsigned all = 0;
-    for (; ranks >> all; all++) out.of[all] = planes[all];  // the number of planes does not depend on which ranks are absent
+    for (; ranks >> all; all++)
+        out.of[all] = planes[all];  // the number of planes does not depend on which ranks are absent
     return elect(out, all, votes, n, {TALLY, present, 0, all - 1}, stream);
 }

@@ -21,11 +21,15 @@ typedef uint64_t vote_plane[VOTE_BLOCK_WORDS];
 
 // planes[0..top] = bits of start + the number of plus votes, for the elements of bytes [at, at + bytes) of every vote.
 // Only this function differs between implementations. Bits past the end may have any value.
-typedef void vote_count(vote_plane *planes, int top, unsigned start, const uint8_t *const *votes, size_t ranks, size_t at, size_t bytes);
+typedef void vote_count(vote_plane *planes, int top, unsigned start, const uint8_t *const *votes, size_t ranks,
+                        size_t at, size_t bytes);
 
 // The three kinds of vote, for any implementation of the count.
-terse_codec_status vote_majority(vote_count *count, uint8_t *out, const uint8_t *const *votes, size_t ranks, size_t n, terse_zero tie);
-terse_codec_status vote_majority_or_zero(vote_count *count, uint8_t *plus, uint8_t *nonzero, const uint8_t *const *votes, size_t ranks, size_t n);
-terse_codec_status vote_tally(vote_count *count, uint8_t *const *planes, const uint8_t *const *votes, size_t ranks, size_t n);
+terse_codec_status vote_majority(vote_count *count, uint8_t *out, const uint8_t *const *votes, size_t ranks, size_t n,
+                                 terse_zero tie);
+terse_codec_status vote_majority_or_zero(vote_count *count, uint8_t *plus, uint8_t *nonzero,
+                                         const uint8_t *const *votes, size_t ranks, size_t n);
+terse_codec_status vote_tally(vote_count *count, uint8_t *const *planes, const uint8_t *const *votes, size_t ranks,
+                              size_t n);
 
 #endif

@@ -26,7 +26,8 @@ static inline void ripple(vote_plane *planes, int k, int top, size_t w, word car
     }
 }
 
-static void count(vote_plane *planes, int top, unsigned start, const uint8_t *const *votes, size_t ranks, size_t at, size_t bytes) {
+static void count(vote_plane *planes, int top, unsigned start, const uint8_t *const *votes, size_t ranks, size_t at,
+                  size_t bytes) {
     const size_t words = (bytes + sizeof(word) - 1) / sizeof(word);
     for (int k = 0; k <= top; k++) memset(planes[k], start >> k & 1 ? 0xff : 0, words * sizeof(word));
 
@@ -35,10 +36,12 @@ static void count(vote_plane *planes, int top, unsigned start, const uint8_t *co
         for (size_t w = 0; w < words; w++) {
             // The block after the next: a processor's own prefetching does not follow eight streams that change every
             // 512 bytes.
-            for (int j = 0; j < 8 && w * sizeof(word) % 64 == 0; j++) __builtin_prefetch(votes[r + j] + at + w * sizeof(word) + 2 * sizeof(vote_plane));
+            for (int j = 0; j < 8 && w * sizeof(word) % 64 == 0; j++)
+                __builtin_prefetch(votes[r + j] + at + w * sizeof(word) + 2 * sizeof(vote_plane));
             word v[8];
             for (int j = 0; j < 8; j++) v[j] = load(votes[r + j] + at + w * sizeof(word), bytes - w * sizeof(word));
-            word ones = vote_plane_word(planes, 0, w), twos = vote_plane_word(planes, 1, w), fours = vote_plane_word(planes, 2, w);
+            word ones = vote_plane_word(planes, 0, w), twos = vote_plane_word(planes, 1, w),
+                 fours = vote_plane_word(planes, 2, w);
             const word two_a = full_add(&ones, v[0], v[1]), two_b = full_add(&ones, v[2], v[3]);
             const word four_a = full_add(&twos, two_a, two_b);
             const word two_c = full_add(&ones, v[4], v[5]), two_d = full_add(&ones, v[6], v[7]);
@@ -50,14 +53,16 @@ static void count(vote_plane *planes, int top, unsigned start, const uint8_t *co
             ripple(planes, 3, top, w, eight);
         }
     for (; r < ranks; r++)
-        for (size_t w = 0; w < words; w++) ripple(planes, 0, top, w, load(votes[r] + at + w * sizeof(word), bytes - w * sizeof(word)));
+        for (size_t w = 0; w < words; w++)
+            ripple(planes, 0, top, w, load(votes[r] + at + w * sizeof(word), bytes - w * sizeof(word)));
 }
 
 static terse_codec_status majority(uint8_t *out, const uint8_t *const *votes, size_t ranks, size_t n, terse_zero tie) {
     return vote_majority(count, out, votes, ranks, n, tie);
 }
 
-static terse_codec_status majority_or_zero(uint8_t *plus, uint8_t *nonzero, const uint8_t *const *votes, size_t ranks, size_t n) {
+static terse_codec_status majority_or_zero(uint8_t *plus, uint8_t *nonzero, const uint8_t *const *votes, size_t ranks,
+                                           size_t n) {
     return vote_majority_or_zero(count, plus, nonzero, votes, ranks, n);
 }
 

@@ -4,6 +4,7 @@ Communication hooks for PyTorch's DistributedDataParallel that send fewer bits, 
     state = terse_torch.CompensatedMean(model)  # model: DistributedDataParallel
     model.register_comm_hook(state, terse_torch.hook)
 """
+
 from ._one_owner import refuse_second_owner
 
 refuse_second_owner()

@@ -1,4 +1,5 @@
 """What must be the same on every rank is compared once, before the first step, which would be wrong in silence."""
+
 from __future__ import annotations
 
 from typing import Any, Callable, Dict, List, Optional, Tuple

@@ -2,6 +2,7 @@
 Up to the owners of chunks, and back from them: packages/exchange/src/by-owners/by-owners.ts. All ranks get the same
 bits, because all read the owners' wires.
 """
+
 from __future__ import annotations
 
 from typing import Collection, List, Protocol

@@ -1,4 +1,5 @@
 """The chunk of a parameter that each rank owns, and the wires of the chunks: packages/exchange/src/by-owners."""
+
 from __future__ import annotations
 
 import functools

@@ -1,4 +1,5 @@
 """The error-compensated mean: packages/exchange/src/kinds/mean-error-compensated.ts."""
+
 from __future__ import annotations
 
 import math

@@ -4,6 +4,7 @@ The hook, and the thread that carries buckets: it begins while backward still co
 One thread, and a process group of its own, so the collectives have the same order on every rank, whatever DDP does on
 its group meanwhile. (DDP reads the annotations of `hook`, so they are no strings here.)
 """
+
 import queue
 import threading
 from collections.abc import Mapping

@@ -2,6 +2,7 @@
 Whole numbers that the owners of chunks add: packages/exchange/src/kinds/level-sums.ts. Levels go up, and the sum comes
 down in another codec: its signs, or the whole numbers.
 """
+
 from __future__ import annotations
 
 from typing import Any, Dict, List, Optional

@@ -2,6 +2,7 @@
 The two halves of Lion Cub's step for one parameter, between which the ranks vote. PyTorch's operators define them; the
 kernels of native/optimizers/lion give the same bits in one pass each, for contiguous float32 in the CPU's memory.
 """
+
 from __future__ import annotations
 
 from typing import NamedTuple

@@ -1,4 +1,5 @@
 """Lion Cub: packages/optimizers/src/algorithms/lion-cub.ts and lion-cub-levels.ts, in Python."""
+
 from __future__ import annotations
 
 import contextlib
@@ -78,7 +79,8 @@ class LionCub(torch.optim.Optimizer):
         """For PyTorch, while the optimizer is made. Afterwards the ranks have agreed on its parameters."""
         if hasattr(self, "_messages"):
             raise NotImplementedError(
-                "LionCub: its parameters are fixed when it is made: make one with all of them, or another for these.")
+                "LionCub: its parameters are fixed when it is made: make one with all of them, or another for these."
+            )
         super().add_param_group(param_group)
 
     @torch.no_grad()

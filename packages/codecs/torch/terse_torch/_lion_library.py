@@ -1,4 +1,5 @@
 """Finds, loads and checks libterse_lion; the struct and functions of native/include/terse/optimizers.h."""
+
 from __future__ import annotations
 
 import ctypes
@@ -36,9 +37,14 @@ class Kernels:
             loaded.terse_optimizers_abi.restype = ctypes.c_uint32
             abi = loaded.terse_optimizers_abi()
             if abi != ABI:
-                raise LibraryError(f"{path} has ABI {abi}, and this terse_torch speaks ABI {ABI}: install the two from the same release.")
+                raise LibraryError(
+                    f"{path} has ABI {abi}, and this terse_torch speaks ABI {ABI}: install the two from the same release."
+                )
             pointer, size, options, real = ctypes.c_void_p, ctypes.c_size_t, ctypes.POINTER(Options), ctypes.c_float
-            loaded.terse_optimizers_use_threads.restype, loaded.terse_optimizers_use_threads.argtypes = None, [ctypes.c_uint]
+            loaded.terse_optimizers_use_threads.restype, loaded.terse_optimizers_use_threads.argtypes = (
+                None,
+                [ctypes.c_uint],
+            )
             loaded.terse_lion_at.restype, loaded.terse_lion_at.argtypes = pointer, [size]
             loaded.terse_lion_find.argtypes = [ctypes.POINTER(pointer), ctypes.c_char_p]
             for name, result, arguments in [

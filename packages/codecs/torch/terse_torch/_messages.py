@@ -2,6 +2,7 @@
 Messages from every rank to every other one. A header carries refusals, so that all ranks raise together. What nobody
 foresaw ends the process group: the other ranks, which would wait for this one, raise its sentence.
 """
+
 from __future__ import annotations
 
 import contextlib

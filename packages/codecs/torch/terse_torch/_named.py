@@ -1,4 +1,5 @@
 """Error-compensated means of usual sizes, by their names."""
+
 from __future__ import annotations
 
 from typing import Any

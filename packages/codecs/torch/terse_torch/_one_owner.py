@@ -1,4 +1,5 @@
 """terse_codecs comes in the wheel of terse-torch; the distribution terse-codecs would be a second owner of its files."""
+
 from importlib.metadata import PackageNotFoundError, distribution
 from importlib.util import find_spec
 from pathlib import Path
@@ -18,7 +19,8 @@ def refuse_second_owner() -> None:
             f"other. `pip uninstall terse-codecs`, then {AGAIN}.")  # fmt: skip
     if find_spec("terse_codecs") is None:
         raise ImportError(
-            f"terse_codecs, which came with terse-torch, is gone, as after `pip uninstall terse-codecs`: {AGAIN}.")
+            f"terse_codecs, which came with terse-torch, is gone, as after `pip uninstall terse-codecs`: {AGAIN}."
+        )
 
 
 def folder_of(name: str) -> Optional[Path]:

@@ -2,6 +2,7 @@
 The majority of the ranks' signs, one bit each way: packages/exchange/src/votes/all-to-all.ts. Ishikawa et al. 2024,
 section 3.1, https://arxiv.org/abs/2411.16462
 """
+
 from __future__ import annotations
 
 from typing import Callable, List

@@ -1,4 +1,5 @@
 """TernGrad: packages/optimizers/src/gradients/terngrad.ts, with a scale that the ranks share."""
+
 from __future__ import annotations
 
 import math

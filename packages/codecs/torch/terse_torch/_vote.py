@@ -1,4 +1,5 @@
 """The vote of the ranks in place of the mean of their gradients."""
+
 from __future__ import annotations
 
 from collections.abc import Mapping

@@ -1,4 +1,5 @@
 """A model under DDP whose gradients are given, for the tests of hooks."""
+
 import numpy as np
 
 SHAPES = {"a": (40, 7), "b": (65,), "c": (1,), "d": (3,), "empty": (0,)}

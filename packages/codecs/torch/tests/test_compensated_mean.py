@@ -1,4 +1,5 @@
 """CompensatedMean of one bit against Algorithm 1 of 1-bit Adam written in NumPy, in float64; and its states."""
+
 import unittest
 
 import numpy as np

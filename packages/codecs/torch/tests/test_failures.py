@@ -1,4 +1,5 @@
 """What fails on one rank ends all ranks with its sentence, and states of others are refused, on 2 and 3 ranks."""
+
 import unittest
 
 from given_gradients import model_of, registered, stepped

@@ -1,4 +1,5 @@
 """Models on a GPU: the same gradients arrive with the bits that they have on the CPU."""
+
 import functools
 import unittest
 

@@ -1,4 +1,5 @@
 """What hooks need of all ranks, and CompensatedMean with every codec, type and unused parameter."""
+
 import json
 import os
 import unittest

@@ -1,4 +1,5 @@
 """Votes, TernGrad and the named hooks beside NumPy, on 2 and 3 ranks."""
+
 import unittest
 
 import numpy as np

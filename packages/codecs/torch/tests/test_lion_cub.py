@@ -1,4 +1,5 @@
 """LionCub beside the paper's lines in NumPy, on 2 and 3 ranks."""
+
 import unittest
 from unittest import mock
 

@@ -67,7 +67,9 @@ export class WaitingRequests {
     this.#gets.set(key, waiting.add(pending));
   }
 
-  /** A call that all members make. Returns what is wrong with this one, of so many bytes; undefined where nothing is. */
+  /**
+   * A call that all members make. Returns what is wrong with this one, of so many bytes; undefined where nothing is.
+   */
   collect(rank: number, line: CollectiveRequest, bytes: number): string | undefined {
     const { members } = line;
     const name = line.do === "leave" ? line.group : line.key;

@@ -11,7 +11,9 @@ export interface LookedRow {
   readonly parts: readonly { readonly text: string; readonly learned: boolean }[];
 }
 
-/** The first rows of a path as `chat` reads them, and in words how it does. `most`: tokens of a row. Throws `DataError`. */
+/**
+ * The first rows of a path as `chat` reads them, and in words how it does. `most`: tokens of a row. Throws `DataError`.
+ */
 export async function lookAtChat(
   options: ChatRowOptions,
   { count, most = Number.POSITIVE_INFINITY }: { count: number; most?: number | undefined },

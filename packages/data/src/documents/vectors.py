@@ -1,4 +1,5 @@
 """Writes vectors.json: small parquet files by pyarrow (26.0.1), in base64. python3 vectors.py > vectors.json"""
+
 import base64
 import io
 import json

@@ -18,7 +18,9 @@ const limitSeconds = (letters: number) => 60 + letters / 10_000;
 
 const idleSeconds = 10;
 
-/** Node takes 600 MB with its threads, a text 170 bytes a letter on each processor, a loaded file 25 times its bytes. */
+/**
+ * Node takes 600 MB with its threads, a text 170 bytes a letter on each processor, a loaded file 25 times its bytes.
+ */
 const mostMegabytes = (json: string) => 1024 + 256 * availableParallelism() + 32 * Math.ceil(json.length / 2 ** 20);
 
 export interface IsolatedOptions {
@@ -49,8 +51,8 @@ export class IsolatedTokenizer {
   }
 
   /**
-   * The ids of a text that is encoded at once; with `special`, those that the tokenizer puts around a text too. `marked`
-   * says which tokens are in `spans` of the text, whose places are UTF-16 units. Throws `DataError`.
+   * The ids of a text that is encoded at once; with `special`, those that the tokenizer puts around a text too.
+   * `marked` says which tokens are in `spans` of the text, whose places are UTF-16 units. Throws `DataError`.
    */
   async encodeWhole(text: string, { special = false, spans = [] }: WholeOptions = {}): Promise<MarkedTokens> {
     const answer = await (await this.#process()).ask({ whole: text, special, spans }, text);

@@ -44,8 +44,8 @@ export interface SparseOptions extends FeedbackOptions {
    */
   readonly error?: Floats | undefined;
   /**
-   * What a sum is divided by: all ranks, or the ranks that sent this element. "senders" only for dctTopK, and topK with values f32;
-   * "ranks" unless given.
+   * What a sum is divided by: all ranks, or the ranks that sent this element. "senders" only for dctTopK, and topK with
+   * values f32; "ranks" unless given.
    */
   readonly over?: Over | undefined;
 }

@@ -65,7 +65,9 @@ function targetsOf(config: Config, tensors: Iterable<string>): unknown {
   );
 }
 
-/** The adapter_config.json of an adapter, with which PEFT opens it. `base`: the folder of the base, where it has one. */
+/**
+ * The adapter_config.json of an adapter, with which PEFT opens it. `base`: the folder of the base, where it has one.
+ */
 export function peftConfigOf(model: Model, lora: Lora, { base }: { base: string | undefined }): Config {
   const { rank, alpha, rslora, dropout, modulesToSave } = lora.options;
   return {

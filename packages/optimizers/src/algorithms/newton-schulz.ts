@@ -10,10 +10,10 @@
  *
  *   P = a I + b R + c R²,  Q ← P Q,  R ← P R P,  at the end X ← Q X
  *
- * Five iterations are 34 m³ + 4 m² n multiplications and additions, not 10 m³ + 20 m² n: with n = 4 m 5/9 of them. R has
- * the squares of the singular values, so what rounding adds to it covers those below some 0.0005 of the norm, and an
- * iteration multiplies that by up to a². Before it could count, X ← Q X, and R is computed anew. bf16 is too coarse for
- * it.
+ * Five iterations are 34 m³ + 4 m² n multiplications and additions, not 10 m³ + 20 m² n: with n = 4 m 5/9 of them. R
+ * has the squares of the singular values, so what rounding adds to it covers those below some 0.0005 of the norm, and
+ * an iteration multiplies that by up to a². Before it could count, X ← Q X, and R is computed anew. bf16 is too coarse
+ * for it.
  *
  * All these products but those with X are symmetric. Of large ones only blocks on and below the diagonal are computed,
  * and those below it copied above it: with 2048 rows 5/8 of the products. They differ from the whole by rounding, so

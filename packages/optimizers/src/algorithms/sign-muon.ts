@@ -7,8 +7,9 @@
  *   V ← majority_ranks(sign(U))      one bit up, one bit down
  *   X ← X − η (V + λ X)
  *
- * Form and defaults of M and NS are those of muon.ts. The paper can also orthogonalise V on each rank. That is left out:
- * the last bits of the products depend on the processor, and ranks with other processors would no longer have the same X.
+ * Form and defaults of M and NS are those of muon.ts. The paper can also orthogonalise V on each rank. That is left
+ * out: the last bits of the products depend on the processor, and ranks with other processors would no longer have the
+ * same X.
  *
  * A rank works on its own gradient, so each pays all matrix products; Muon's ranks share them.
  *

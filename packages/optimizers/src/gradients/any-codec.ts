@@ -12,12 +12,12 @@
  *                     b ← C(mean_ranks(a) + β f), f ← … − b        g ← mean_ranks(a)
  *                     g ← b
  *
- * e is the rank's own error, f that of the chunk of each layer that the rank owns. β is `decay`: both errors shrink by it
- * at each step, so that E = mean_ranks(e) + f follows E ← β E + mean_ranks(g) − b. With β = 1 nothing is lost. SparseLoCo
- * (Sarfi et al. 2025, https://arxiv.org/abs/2508.15706) is top-k with 0.95, which forgets what is stale. Scales are those of a layer, or of
- * `block` elements of it. A codec has no error feedback where the error could grow without end: signs without a
- * magnitude (sign, ternary), and levels drawn at random so far apart that the error of one step can exceed the gradient
- * (qsgd, terngrad, linf of 2 bits).
+ * e is the rank's own error, f that of the chunk of each layer that the rank owns. β is `decay`: both errors shrink by
+ * it at each step, so that E = mean_ranks(e) + f follows E ← β E + mean_ranks(g) − b. With β = 1 nothing is lost.
+ * SparseLoCo (Sarfi et al. 2025, https://arxiv.org/abs/2508.15706) is top-k with 0.95, which forgets what is stale.
+ * Scales are those of a layer, or of `block` elements of it. A codec has no error feedback where the error could grow
+ * without end: signs without a magnitude (sign, ternary), and levels drawn at random so far apart that the error of one
+ * step can exceed the gradient (qsgd, terngrad, linf of 2 bits).
  *
  * Sent per step: 1 message, for each layer the bytes of `sparse`, of `sumOfFields` or of `meanErrorCompensated`
  * (docs/algorithms.md).

@@ -15,9 +15,9 @@ const variables = ["TERSE_OPTIMIZERS_CUDA", "TERSE_CODECS_CUDA", "TERSE_CUDA_DRI
 
 /**
  * A GPU whose memory is the CPU's: the CUDA kernels of optimizers and codecs, compiled for the CPU, and a CUDA driver
- * that copies within this process. Inside `run` tensors can be made on cuda:0 and moved there and back. libtorch's operators on
- * them run on the CPU, and throw where one has tensors of both devices, as libtorch does. So what checks devices takes
- * the GPU's way or refuses.
+ * that copies within this process. Inside `run` tensors can be made on cuda:0 and moved there and back. libtorch's
+ * operators on them run on the CPU, and throw where one has tensors of both devices, as libtorch does. So what checks
+ * devices takes the GPU's way or refuses.
  */
 export class EmulatedGpu implements Disposable {
   readonly #folder = mkdtempSync(join(tmpdir(), "terse-emulated-gpu-"));

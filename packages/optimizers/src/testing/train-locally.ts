@@ -1,4 +1,7 @@
-/** For tests: a model of scalars, vectors or matrices whose gradients the test gives, trained with local steps on some ranks. */
+/**
+ * For tests: a model of scalars, vectors or matrices whose gradients the test gives, trained with local steps on some
+ * ranks.
+ */
 import { StepRefusedError } from "@terse/exchange";
 import { Arena, fromTypedArray, Module, ModuleList, noGrad, Parameter } from "@terse/tensor";
 import { hostGroups, LocalSteps, type LocalStepsOptions, type StepWatch, type StoredState, sgd } from "../index.ts";

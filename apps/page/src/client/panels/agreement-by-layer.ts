@@ -90,7 +90,9 @@ export class AgreementByLayer implements Panel {
 /** A name that may go on in a new line after its dots. */
 const breakable = (name: string) => name.split(/(?<=[._])/).flatMap((part) => [part, element("wbr")]);
 
-/** Matches and flips begin at the left, ties end at the right, and zeros are the gap. The line is the chance of ties. */
+/**
+ * Matches and flips begin at the left, ties end at the right, and zeros are the gap. The line is the chance of ties.
+ */
 function bar([match, flip, ties]: readonly number[], chance: number): Element {
   const rects = [
     { from: 0, share: match!, of: parts[0] },

@@ -14,6 +14,10 @@ static uint16_t half_of(uint32_t bits) { return (uint16_t)((bits + 0x7fffu + (bi
 static float value_of(uint16_t half) { return float_of((uint32_t)half << 16); }
 
 const terse_codec terse_bf16_scalar = {
-    .name = "bf16", .implementation = "scalar",
-    .wire_bytes = terse_bf16_wire_bytes, .encode = encode, .is_good = is_good, .decode_add = decode_add,
+    .name = "bf16",
+    .implementation = "scalar",
+    .wire_bytes = terse_bf16_wire_bytes,
+    .encode = encode,
+    .is_good = is_good,
+    .decode_add = decode_add,
 };

@@ -6,13 +6,19 @@ static inline __attribute__((always_inline)) void store_halves(uint8_t *to, vec 
     STORE_UINT16(to, ((bits)x + 0x7fff + ((bits)x >> 16 & 1)) >> 16);  // a tie goes up where the half is odd
 }
 
-static inline __attribute__((always_inline)) vec load_halves(const uint8_t *from) { return (vec)(LOAD_UINT16(from) << 16); }
+static inline __attribute__((always_inline)) vec load_halves(const uint8_t *from) {
+    return (vec)(LOAD_UINT16(from) << 16);
+}
 
 enum { LARGEST = TERSE_BF16_LARGEST, INFINITE = TERSE_BF16_INFINITE };
 #define plainer terse_bf16_scalar
 #include "../../shared/half-floats/half_floats_vector.h"
 
 const terse_codec TERSE_NAMED(terse_bf16) = {
-    .name = "bf16", .implementation = TERSE_IMPLEMENTATION,
-    .wire_bytes = terse_bf16_wire_bytes, .encode = encode, .is_good = is_good, .decode_add = decode_add,
+    .name = "bf16",
+    .implementation = TERSE_IMPLEMENTATION,
+    .wire_bytes = terse_bf16_wire_bytes,
+    .encode = encode,
+    .is_good = is_good,
+    .decode_add = decode_add,
 };

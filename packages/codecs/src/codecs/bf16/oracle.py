@@ -1,4 +1,5 @@
 """bf16 by value, without bits of fp32: the nearest of the numbers that are exact in float64, ties to the even one."""
+
 import numpy as np
 from packing import short_decimals
 
@@ -22,8 +23,23 @@ def cases():
     largest = 255 * 2.0**120  # of bf16
     named = {
         "nothing": [],
-        "ties, to even": [1 + 1 / 256, 1 + 3 / 256, -(1 + 1 / 256), -(1 + 3 / 256), 1 + 1 / 256 + 2**-20, 1 + 3 / 256 - 2**-20],
-        "zeros and the ends of the range": [0.0, -0.0, largest, -largest, (2 - 2**-8 - 2**-23) * 2.0**127, 2.0**-126, -(2.0**-126)],
+        "ties, to even": [
+            1 + 1 / 256,
+            1 + 3 / 256,
+            -(1 + 1 / 256),
+            -(1 + 3 / 256),
+            1 + 1 / 256 + 2**-20,
+            1 + 3 / 256 - 2**-20,
+        ],
+        "zeros and the ends of the range": [
+            0.0,
+            -0.0,
+            largest,
+            -largest,
+            (2 - 2**-8 - 2**-23) * 2.0**127,
+            2.0**-126,
+            -(2.0**-126),
+        ],
         "denormals": [2.0**-133, -(2.0**-133), 2.0**-134, 3 * 2.0**-134, 2.0**-149, 2.0**-126 - 2.0**-149],
         **{f"normal, {n}": short_decimals(n, n) * np.float32(1.37) for n in [1, 7, 64, 65, 129]},
     }

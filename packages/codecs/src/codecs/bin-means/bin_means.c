@@ -11,9 +11,13 @@ terse_codec_status terse_bin_means_check(size_t n, const terse_codec_options *o)
     return o->bits < 2 || o->bits > 4 ? TERSE_CODEC_BAD_BITS : TERSE_CODEC_OK;
 }
 
-static size_t table_bytes(size_t n, const terse_codec_options *o) { return 4 * terse_scale_group_count(n, o) << o->bits; }
+static size_t table_bytes(size_t n, const terse_codec_options *o) {
+    return 4 * terse_scale_group_count(n, o) << o->bits;
+}
 
-size_t terse_bin_means_wire_bytes(size_t n, const terse_codec_options *o) { return table_bytes(n, o) + terse_field_bytes(n, o->bits); }
+size_t terse_bin_means_wire_bytes(size_t n, const terse_codec_options *o) {
+    return table_bytes(n, o) + terse_field_bytes(n, o->bits);
+}
 
 enum { CHUNKS = 256 };  // at a time: their bins lie on the stack
 
@@ -37,7 +41,8 @@ static void sum_part(void *context, size_t begin, size_t end) {
 }
 
 // On several threads, whose chunks are added in order.
-static void sum_long(terse_bins *bins, const terse_bin_means_kernel *kernel, const float *x, size_t n, unsigned bits, double per_float) {
+static void sum_long(terse_bins *bins, const terse_bin_means_kernel *kernel, const float *x, size_t n, unsigned bits,
+                     double per_float) {
     summing s;
     s.kernel = kernel, s.bits = bits, s.per_float = per_float;
     for (size_t at = 0, length; at < n; at += length) {
@@ -53,7 +58,8 @@ static void sum_long(terse_bins *bins, const terse_bin_means_kernel *kernel, con
     }
 }
 
-static size_t table_from(const terse_bin_means_kernel *kernel, double squares, const float *x, size_t begin, size_t end, const terse_codec_options *o, float *table) {
+static size_t table_from(const terse_bin_means_kernel *kernel, double squares, const float *x, size_t begin, size_t end,
+                         const terse_codec_options *o, float *table) {
     const size_t n = end - begin;
     const unsigned m = 1u << o->bits;
     memset(table, 0, m * sizeof *table);
@@ -72,12 +78,14 @@ static size_t table_from(const terse_bin_means_kernel *kernel, double squares, c
     return end;
 }
 
-static size_t table_of_group(const void *by, const float *x, size_t begin, size_t end, const terse_codec_options *o, float *table) {
+static size_t table_of_group(const void *by, const float *x, size_t begin, size_t end, const terse_codec_options *o,
+                             float *table) {
     const terse_bin_means_kernel *kernel = by;
     return table_from(kernel, kernel->reductions->sum_of_squares(x + begin, end - begin), x, begin, end, o, table);
 }
 
-size_t terse_bin_means_prepare_measured(const terse_bin_means_kernel *kernel, uint8_t *wire, const float *x, size_t n, const terse_codec_options *o, const double *measures) {
+size_t terse_bin_means_prepare_measured(const terse_bin_means_kernel *kernel, uint8_t *wire, const float *x, size_t n,
+                                        const terse_codec_options *o, const double *measures) {
     if (n == 0) return 0;
     float table[TERSE_MOST_BINS];
     const size_t accepted = table_from(kernel, terse_reductions_combine(measures, n, TERSE_SUM), x, 0, n, o, table);
@@ -85,8 +93,11 @@ size_t terse_bin_means_prepare_measured(const terse_bin_means_kernel *kernel, ui
     return accepted;
 }
 
-size_t terse_bin_means_prepare(const terse_bin_means_kernel *kernel, uint8_t *wire, const float *x, size_t n, const terse_codec_options *o) {
-    return terse_scales_in_encode(o) ? n : terse_compute_scales(table_of_group, kernel, (size_t)1 << o->bits, wire, x, n, o);
+size_t terse_bin_means_prepare(const terse_bin_means_kernel *kernel, uint8_t *wire, const float *x, size_t n,
+                               const terse_codec_options *o) {
+    return terse_scales_in_encode(o)
+               ? n
+               : terse_compute_scales(table_of_group, kernel, (size_t)1 << o->bits, wire, x, n, o);
 }
 
 /** The largest float below x, which is finite. Written here, because programs link the library without libm. */
@@ -112,7 +123,8 @@ static terse_midpoints midpoints_of(const float *table, unsigned bits) {
     return midpoints;
 }
 
-size_t terse_bin_means_encode(const terse_bin_means_kernel *kernel, uint8_t *wire, const float *x, size_t n, const terse_codec_options *o, size_t begin, size_t end) {
+size_t terse_bin_means_encode(const terse_bin_means_kernel *kernel, uint8_t *wire, const float *x, size_t n,
+                              const terse_codec_options *o, size_t begin, size_t end) {
     uint8_t *const fields = wire + table_bytes(n, o);
     for (size_t i = begin, r = begin < end ? terse_scale_group_of(begin, o) : 0; i < end; r++) {
         const size_t group_begin = terse_scale_group_begin(r, n, o), group_end = terse_scale_group_begin(r + 1, n, o);
@@ -139,7 +151,8 @@ int terse_bin_means_is_good(const uint8_t *wire, size_t n, const terse_codec_opt
     return 1;
 }
 
-terse_codec_status terse_bin_means_decode_add(const terse_bin_means_kernel *kernel, float *sum, const uint8_t *wire, size_t n, const terse_codec_options *o, size_t begin, size_t end) {
+terse_codec_status terse_bin_means_decode_add(const terse_bin_means_kernel *kernel, float *sum, const uint8_t *wire,
+                                              size_t n, const terse_codec_options *o, size_t begin, size_t end) {
     const size_t tables = table_bytes(n, o), bytes = 4u << o->bits;
     for (size_t i = begin, r = begin < end ? terse_scale_group_of(begin, o) : 0; i < end; r++) {
         const size_t group_end = terse_scale_group_begin(r + 1, n, o), to = group_end < end ? group_end : end;
@@ -162,9 +175,11 @@ static void sum_chunk(terse_bins *bins, const float *x, size_t n, unsigned bits,
     terse_end_chunk_of_bins(bins, &chunk, (unsigned)m);
 }
 
-void terse_bin_means_write(uint8_t *fields, const float *x, const terse_midpoints *midpoints, unsigned bits, size_t from, size_t to) {
+void terse_bin_means_write(uint8_t *fields, const float *x, const terse_midpoints *midpoints, unsigned bits,
+                           size_t from, size_t to) {
     for (size_t i = from; i < to; i++) terse_set_field(fields, i, bits, terse_nearest_entry(midpoints, x[i], bits));
 }
 
-static const terse_bin_means_kernel kernel = {&terse_reductions_scalar, sum_chunk, terse_bin_means_write, terse_fields_look_up_scalar};
+static const terse_bin_means_kernel kernel = {&terse_reductions_scalar, sum_chunk, terse_bin_means_write,
+                                              terse_fields_look_up_scalar};
 TERSE_BIN_MEANS(kernel, scalar)

@@ -41,7 +41,9 @@ typedef struct writing {
 } writing;
 
 // One level of the search.
-static inline __attribute__((always_inline)) ints child(ints h, vec x, eight_floats above) { return COUNT(ABOVE(x, LOOK_UP_8(above, h)), h + h); }
+static inline __attribute__((always_inline)) ints child(ints h, vec x, eight_floats above) {
+    return COUNT(ABOVE(x, LOOK_UP_8(above, h)), h + h);
+}
 
 static inline __attribute__((always_inline)) void write_some(const writing *w, size_t i, const unsigned bits) {
     terse_prefetch(w->x + i + w->ahead);
@@ -61,19 +63,26 @@ TERSE_ROUND_FUNCTION write_2_bits(void *context, size_t i) { write_some(context,
 TERSE_ROUND_FUNCTION write_3_bits(void *context, size_t i) { write_some(context, i, 3); }
 TERSE_ROUND_FUNCTION write_4_bits(void *context, size_t i) { write_some(context, i, 4); }
 
-static void write(uint8_t *fields, const float *x, const terse_midpoints *midpoints, unsigned bits, size_t from, size_t to) {
+static void write(uint8_t *fields, const float *x, const terse_midpoints *midpoints, unsigned bits, size_t from,
+                  size_t to) {
     const size_t first = (from + 7) / 8 * 8;
     size_t done = from;
     if (first < to) {
         terse_bin_means_write(fields, x, midpoints, bits, from, first);
         writing w = {
-            fields + first / 8 * bits, x + first, terse_fields_ahead(to - from), terse_packing_of(bits),
+            fields + first / 8 * bits,
+            x + first,
+            terse_fields_ahead(to - from),
+            terse_packing_of(bits),
             {EIGHT_FLOATS(midpoints->above), EIGHT_FLOATS(midpoints->above + 8)},
         };
         const size_t n = to - first;
-        done = first + (bits == 2 ? terse_walk(n, write_2_bits, &w) : bits == 3 ? terse_walk(n, write_3_bits, &w) : terse_walk(n, write_4_bits, &w));
+        done = first + (bits == 2   ? terse_walk(n, write_2_bits, &w)
+                        : bits == 3 ? terse_walk(n, write_3_bits, &w)
+                                    : terse_walk(n, write_4_bits, &w));
     }
     terse_bin_means_write(fields, x, midpoints, bits, done, to);
 }
 
-static const terse_bin_means_kernel kernel = {&TERSE_NAMED(terse_reductions), sum_chunk, write, TERSE_NAMED(terse_fields_look_up)};
+static const terse_bin_means_kernel kernel = {&TERSE_NAMED(terse_reductions), sum_chunk, write,
+                                              TERSE_NAMED(terse_fields_look_up)};

@@ -12,7 +12,8 @@ enum { TERSE_COUNT_TAKES = TERSE_TAKES_ZERO | TERSE_TAKES_BITS | TERSE_TAKES_FIE
 
 size_t terse_count_wire_bytes(size_t n, const terse_codec_options *o);
 terse_codec_status terse_count_check(size_t n, const terse_codec_options *o);
-size_t terse_count_encode_scalar(uint8_t *wire, const float *x, size_t n, const terse_codec_options *o, size_t begin, size_t end);
+size_t terse_count_encode_scalar(uint8_t *wire, const float *x, size_t n, const terse_codec_options *o, size_t begin,
+                                 size_t end);
 terse_field_meaning terse_count_meaning(const terse_codec_options *o);
 
 #endif

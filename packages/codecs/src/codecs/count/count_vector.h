@@ -8,7 +8,7 @@ typedef struct encoding {
     const float *x;
     terse_packing packing;
     unsigned s;  // levels on each side of 0
-    ints bad;  // not 0 in a lane with a number that cannot be written
+    ints bad;    // not 0 in a lane with a number that cannot be written
 } encoding;
 
 static inline __attribute__((always_inline)) void sign_round(encoding *e, size_t i, const int zero_is_plus) {
@@ -42,20 +42,26 @@ TERSE_ROUND_FUNCTION level_round(void *context, size_t i) {
 static size_t encode(uint8_t *wire, const float *x, size_t n, const terse_codec_options *o, size_t begin, size_t end) {
     const unsigned bits = terse_field_bits(o), width = terse_field_width(o), s = (1u << (bits - 1)) - 1;
     encoding e = {wire + begin / 8 * width, x + begin, terse_packing_of(width), s, SPLAT_INTS(0)};
-    const size_t done = bits > 1                        ? terse_walk(end - begin, level_round, &e)
+    const size_t done = bits > 1                     ? terse_walk(end - begin, level_round, &e)
                         : o->zero == TERSE_ZERO_PLUS ? terse_walk(end - begin, sign_zero_plus, &e)
                                                      : terse_walk(end - begin, sign_zero_minus, &e);
     // A number that does not fit: the scalar code finds the first one.
     return terse_count_encode_scalar(wire, x, n, o, ANY(e.bad) ? begin : begin + done, end);
 }
 
-static terse_codec_status decode_add(float *sum, const uint8_t *wire, size_t n, const terse_codec_options *o, size_t begin, size_t end) {
+static terse_codec_status decode_add(float *sum, const uint8_t *wire, size_t n, const terse_codec_options *o,
+                                     size_t begin, size_t end) {
     const terse_field_meaning meaning = terse_count_meaning(o);
     TERSE_NAMED(terse_fields_add)(sum, wire, n, &meaning, o->scale, begin, end);
     return TERSE_CODEC_OK;
 }
 
 const terse_codec TERSE_NAMED(terse_count) = {
-    .name = "count", .implementation = TERSE_IMPLEMENTATION, .takes = TERSE_COUNT_TAKES, .check = terse_count_check,
-    .wire_bytes = terse_count_wire_bytes, .encode = encode, .decode_add = decode_add,
+    .name = "count",
+    .implementation = TERSE_IMPLEMENTATION,
+    .takes = TERSE_COUNT_TAKES,
+    .check = terse_count_check,
+    .wire_bytes = terse_count_wire_bytes,
+    .encode = encode,
+    .decode_add = decode_add,
 };

@@ -30,4 +30,10 @@ def cases():
         s = 2 ** (bits - 1) - 1
         for n in lengths:
             x = np.random.default_rng(n + bits).integers(-s, s, n, endpoint=True).astype(np.float32)
-            yield f"whole numbers, {n}", np.where((x == 0) & (np.arange(n) % 2 == 0), np.float32(-0.0), x), {"bits": bits, "width": width, "ranks": ranks}, {"zero": "plus"}, 0.5
+            yield (
+                f"whole numbers, {n}",
+                np.where((x == 0) & (np.arange(n) % 2 == 0), np.float32(-0.0), x),
+                {"bits": bits, "width": width, "ranks": ranks},
+                {"zero": "plus"},
+                0.5,
+            )

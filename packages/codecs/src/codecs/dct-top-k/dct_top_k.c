@@ -21,11 +21,17 @@ static size_t bytes_of(size_t length, size_t k) { return terse_index_bytes(k, le
 
 dct_chunks dct_chunks_of(size_t n, const terse_codec_options *options, size_t begin, size_t end) {
     const size_t length = chunk_length(options);
-    return (dct_chunks){length, options->k, bytes_of(length, options->k), n, begin / length + (begin % length != 0), end / length + (end % length != 0)};
+    return (dct_chunks){length,
+                        options->k,
+                        bytes_of(length, options->k),
+                        n,
+                        begin / length + (begin % length != 0),
+                        end / length + (end % length != 0)};
 }
 
 terse_codec_status dct_top_k_check(size_t n, const terse_codec_options *o) {
-    if (o->dimensions > 2 || o->block < 1 || o->block > (o->dimensions == 2 ? DCT_WIDEST : DCT_LONGEST)) return TERSE_CODEC_BAD_CHOICE;
+    if (o->dimensions > 2 || o->block < 1 || o->block > (o->dimensions == 2 ? DCT_WIDEST : DCT_LONGEST))
+        return TERSE_CODEC_BAD_CHOICE;
     if (o->k < 1 || o->k > chunk_length(o)) return TERSE_CODEC_BAD_K;
     return o->dimensions == 2 && n % chunk_length(o) ? TERSE_CODEC_BAD_SCALE_GROUPS : TERSE_CODEC_OK;
 }

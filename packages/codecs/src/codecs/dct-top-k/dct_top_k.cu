@@ -15,12 +15,14 @@
 
 constexpr unsigned THREADS = 512, OF_THREAD = 8, PAIRS = OF_THREAD / 2;
 constexpr unsigned AT_ONCE = THREADS * OF_THREAD;  // numbers of a block: 32 KiB
-constexpr size_t MOST_PLANES = 264;                // squares in the workspace: 2 for each of the 132 multiprocessors of an H100 or H200
-constexpr double LARGEST = 0x1.fffffep127;         // fp32
+constexpr size_t MOST_PLANES = 264;  // squares in the workspace: 2 for each of the 132 multiprocessors of an H100 or
+                                     // H200
+constexpr double LARGEST = 0x1.fffffep127;  // fp32
 
 // The threads that share a chunk.
 struct warp_team {
-    static constexpr unsigned SIZE = WARP, BLOCK = 256, BLOCKS = 3;  // threads of a block, blocks of a multiprocessor at least
+    static constexpr unsigned SIZE = WARP, BLOCK = 256, BLOCKS = 3;  // threads of a block, blocks of a multiprocessor
+                                                                     // at least
     static __device__ unsigned rank() { return lane_of_warp(); }
     static __device__ unsigned of_block() { return threadIdx.x / WARP; }
     static __device__ size_t first() { return first_warp(); }
@@ -31,7 +33,8 @@ struct warp_team {
     // How many threads of lower rank have a flag, and in *of_all how many of all: the lower 16 bits count the flag
     // `one`, the upper 16 bits `other`.
     static __device__ unsigned before(bool one, bool other, unsigned *of_all) {
-        const unsigned ones = __ballot_sync(EVERY_LANE, one), others = __ballot_sync(EVERY_LANE, other), below = (1u << rank()) - 1;
+        const unsigned ones = __ballot_sync(EVERY_LANE, one), others = __ballot_sync(EVERY_LANE, other),
+                       below = (1u << rank()) - 1;
         *of_all = __popc(ones) | __popc(others) << 16;
         return __popc(ones & below) | __popc(others & below) << 16;
     }
@@ -86,7 +89,9 @@ struct divisor {
         while (shift < 31 && !(value >> shift & 1)) shift++;
         return {value, shift, value >> shift > 1 ? 0xffffffffu / (value >> shift) + 1 : 0};
     }
-    __device__ unsigned quotient(unsigned x) const { return reciprocal ? __umulhi(x >> shift, reciprocal) : x >> shift; }
+    __device__ unsigned quotient(unsigned x) const {
+        return reciprocal ? __umulhi(x >> shift, reciprocal) : x >> shift;
+    }
     __device__ unsigned rest(unsigned x) const { return x - quotient(x) * value; }
     __device__ divisor half() const { return {value / 2, shift - 1, reciprocal}; }
     __device__ divisor twice() const { return {2 * value, shift + 1, reciprocal}; }
@@ -98,7 +103,7 @@ struct alike {
     divisor at_once;                 // chunks of a team, or lines of a square that is too large for one
     divisor length, side, k, width;  // floats of a chunk; of a line; how many are kept; bits of an index
     unsigned index_bytes;
-    size_t begin, wire_begin;        // of the first
+    size_t begin, wire_begin;  // of the first
 };
 
 // What a transform multiplies with: dct_basis, its arrays one after the other in device memory.
@@ -156,7 +161,8 @@ __device__ inline unsigned anew(unsigned number) {
 // One level, for all pairs (x, y) of sub-lines of 2 half numbers: `read` computes their new values, `write` puts them
 // in their new places.
 template <class Team, bool COLUMNS, class Read, class Write>
-__device__ inline void level(double *tile, const lines<COLUMNS> &l, const divisor &half, const Read &read, const Write &write) {
+__device__ inline void level(double *tile, const lines<COLUMNS> &l, const divisor &half, const Read &read,
+                             const Write &write) {
     const divisor of_line = l.c.half();
     const unsigned pairs = l.count * of_line.value, step = l.step();
     double one[PAIRS], other[PAIRS];
@@ -259,7 +265,9 @@ __device__ inline void backward(double *tile, const lines<COLUMNS> &l, const bas
                 const double even = x(i), odd = x(half + i) * b.secant(half, i);
                 left = even + odd, right = even - odd;
             },
-            [&](const auto &put, unsigned i, double left, double right) { put(i, left), put(2 * half - 1 - i, right); });
+            [&](const auto &put, unsigned i, double left, double right) {
+                put(i, left), put(2 * half - 1 - i, right);
+            });
     }
 }
 
@@ -302,7 +310,8 @@ __device__ inline bool write_largest(uint8_t *wire, const float *x, const alike 
         const unsigned j = base + rank, bits = j < n ? magnitude(j) : 0;
         unsigned of_all;
         const unsigned before = Team::before(bits > least, j < n && bits == least, &of_all);
-        const unsigned same_before = same + (before >> 16), at = above + (before & 0xffff) + (same_before < ties ? same_before : ties);
+        const unsigned same_before = same + (before >> 16),
+                       at = above + (before & 0xffff) + (same_before < ties ? same_before : ties);
         if (bits > least || (j < n && bits == least && same_before < ties)) chosen[at] = (uint16_t)j;
         above += of_all & 0xffff, same += of_all >> 16;
     }
@@ -312,7 +321,8 @@ __device__ inline bool write_largest(uint8_t *wire, const float *x, const alike 
         unsigned byte = 0;
         if (b < a.index_bytes) {
             unsigned j = a.width.quotient(8 * b);
-            for (int at = (int)(j * a.width.value) - 8 * (int)b; at < 8 && j < k; j++, at += (int)a.width.value) byte |= at < 0 ? (unsigned)chosen[j] >> -at : (unsigned)chosen[j] << at;
+            for (int at = (int)(j * a.width.value) - 8 * (int)b; at < 8 && j < k; j++, at += (int)a.width.value)
+                byte |= at < 0 ? (unsigned)chosen[j] >> -at : (unsigned)chosen[j] << at;
         } else {
             const unsigned v = b - a.index_bytes;
             byte = __float_as_uint(x[STRIDE * chosen[v / 4]]) >> 8 * (v % 4);
@@ -333,7 +343,8 @@ __device__ inline void refuse_chunk(uint64_t *misfit, const float *x, size_t beg
 }
 
 template <class Team, bool SQUARES>
-__global__ void __launch_bounds__(Team::BLOCK, Team::BLOCKS) dct_encode(uint8_t *wire, const float *x, alike a, basis b, uint64_t *bad, uint64_t *misfit) {
+__global__ void __launch_bounds__(Team::BLOCK, Team::BLOCKS)
+    dct_encode(uint8_t *wire, const float *x, alike a, basis b, uint64_t *bad, uint64_t *misfit) {
     __shared__ double room[Team::BLOCK * OF_THREAD];
     constexpr unsigned NUMBERS = OF_THREAD * Team::SIZE;
     double *const tile = room + Team::of_block() * NUMBERS;
@@ -341,12 +352,14 @@ __global__ void __launch_bounds__(Team::BLOCK, Team::BLOCKS) dct_encode(uint8_t 
     uint16_t *const chosen = (uint16_t *)(coefficients + NUMBERS);
     const unsigned rank = Team::rank();
     for (size_t first = Team::first() * a.at_once.value; first < a.chunks; first += Team::all() * a.at_once.value) {
-        const unsigned chunks = a.chunks - first < a.at_once.value ? (unsigned)(a.chunks - first) : a.at_once.value, all = chunks * a.length.value;
+        const unsigned chunks = a.chunks - first < a.at_once.value ? (unsigned)(a.chunks - first) : a.at_once.value,
+                       all = chunks * a.length.value;
         const size_t begin = a.begin + first * a.length.value;
         float v[OF_THREAD];
         unsigned most = 0;
 #pragma unroll
-        for (unsigned u = 0; u < OF_THREAD; u++) v[u] = rank + u * Team::SIZE < all ? x[begin + rank + u * Team::SIZE] : 0.0f;
+        for (unsigned u = 0; u < OF_THREAD; u++)
+            v[u] = rank + u * Team::SIZE < all ? x[begin + rank + u * Team::SIZE] : 0.0f;
 #pragma unroll
         for (unsigned u = 0; u < OF_THREAD; u++) {
             most = larger(most, magnitude_bits(v[u]));
@@ -365,7 +378,8 @@ __global__ void __launch_bounds__(Team::BLOCK, Team::BLOCKS) dct_encode(uint8_t 
         for (unsigned u = 0; u < OF_THREAD; u++) {
             const unsigned e = (SQUARES ? anew(rank) : rank) + u * Team::SIZE;
             // Every thread writes v: otherwise threads without work would keep the floats in registers until here.
-            v[u] = e < all ? (float)(tile[e] * b.factor(SQUARES ? a.side.quotient(a.length.rest(e)) : a.side.rest(e))) : 0.0f;
+            v[u] = e < all ? (float)(tile[e] * b.factor(SQUARES ? a.side.quotient(a.length.rest(e)) : a.side.rest(e)))
+                           : 0.0f;
         }
         Team::wait();
 #pragma unroll
@@ -373,13 +387,16 @@ __global__ void __launch_bounds__(Team::BLOCK, Team::BLOCKS) dct_encode(uint8_t 
             if (rank + u * Team::SIZE < all) coefficients[rank + u * Team::SIZE] = v[u];
         Team::wait();
         for (unsigned chunk = 0; chunk < chunks; chunk++)
-            if (!write_largest<Team, 1>(wire + a.wire_begin + (first + chunk) * a.bytes, coefficients + chunk * a.length.value, a, chosen)) refuse_chunk<Team>(misfit, x, begin + chunk * a.length.value, a.length.value);
+            if (!write_largest<Team, 1>(wire + a.wire_begin + (first + chunk) * a.bytes,
+                                        coefficients + chunk * a.length.value, a, chosen))
+                refuse_chunk<Team>(misfit, x, begin + chunk * a.length.value, a.length.value);
     }
 }
 
 // A square of more than AT_ONCE numbers: transforms its rows, then its columns, some at a time. A coefficient
 // overwrites the first half of a number.
-__global__ void __launch_bounds__(THREADS, 2) dct_encode_large(uint8_t *wire, const float *x, alike a, basis b, double *planes, uint64_t *bad, uint64_t *misfit) {
+__global__ void __launch_bounds__(THREADS, 2)
+    dct_encode_large(uint8_t *wire, const float *x, alike a, basis b, double *planes, uint64_t *bad, uint64_t *misfit) {
     __shared__ double tile[AT_ONCE];
     using team = block_team;
     const unsigned c = a.side.value, at_once = a.at_once.value;
@@ -396,7 +413,8 @@ __global__ void __launch_bounds__(THREADS, 2) dct_encode_large(uint8_t *wire, co
             }
             __syncthreads();
             forward<team>(tile, lines<false>{rows, a.side, {}}, b);
-            for (unsigned e = threadIdx.x; e < rows * c; e += THREADS) plane[row * c + e] = tile[e] * b.factor(a.side.rest(e));
+            for (unsigned e = threadIdx.x; e < rows * c; e += THREADS)
+                plane[row * c + e] = tile[e] * b.factor(a.side.rest(e));
             __syncthreads();
         }
         if (most >= INFINITE) refuse_first(bad, x, begin, begin + a.length.value);
@@ -408,16 +426,19 @@ __global__ void __launch_bounds__(THREADS, 2) dct_encode_large(uint8_t *wire, co
             for (unsigned e = threadIdx.x; e < columns * c; e += THREADS) tile[e] = plane[in_plane(e)];
             __syncthreads();
             forward<team>(tile, lines<true>{columns, a.side, width}, b);
-            for (unsigned e = threadIdx.x; e < columns * c; e += THREADS) *(float *)(plane + in_plane(e)) = (float)(tile[e] * b.factor(width.quotient(e)));
+            for (unsigned e = threadIdx.x; e < columns * c; e += THREADS)
+                *(float *)(plane + in_plane(e)) = (float)(tile[e] * b.factor(width.quotient(e)));
             __syncthreads();
         }
-        if (!write_largest<team, 2>(wire + square * a.bytes, (const float *)plane, a, (uint16_t *)tile)) refuse_chunk<team>(misfit, x, begin, a.length.value);
+        if (!write_largest<team, 2>(wire + square * a.bytes, (const float *)plane, a, (uint16_t *)tile))
+            refuse_chunk<team>(misfit, x, begin, a.length.value);
     }
 }
 
 // *bad = a chunk that no encoder writes. A warp per chunk.
 __global__ void __launch_bounds__(THREADS) dct_check_wire(const uint8_t *wire, alike a, uint64_t *bad) {
-    if (__any_sync(EVERY_LANE, *bad != TERSE_CODEC_CUDA_GOOD)) return;  // all lanes or none, for others write it meanwhile
+    if (__any_sync(EVERY_LANE, *bad != TERSE_CODEC_CUDA_GOOD))
+        return;  // all lanes or none, for others write it meanwhile
     for (size_t chunk = first_warp(); chunk < a.chunks; chunk += all_warps()) {
         const uint8_t *const indices = wire + a.wire_begin + chunk * a.bytes, *const values = indices + a.index_bytes;
         const auto magnitude = [&](unsigned j) { return magnitude_bits(float_on_wire(values + 4 * j)); };
@@ -425,7 +446,8 @@ __global__ void __launch_bounds__(THREADS) dct_check_wire(const uint8_t *wire, a
         bool good = true;
         for (unsigned j = lane_of_warp(); j < a.k.value; j += WARP) {
             const size_t index = index_at(indices, a.index_bytes, j, a.width.value);
-            good = good && index < a.length.value && (j == 0 || index > index_at(indices, a.index_bytes, j - 1, a.width.value));
+            good = good && index < a.length.value &&
+                   (j == 0 || index > index_at(indices, a.index_bytes, j - 1, a.width.value));
             most = larger(most, magnitude(j));
         }
         most = __reduce_max_sync(EVERY_LANE, most);
@@ -439,19 +461,22 @@ __device__ inline void each_kept(const uint8_t *wire, size_t first, unsigned chu
     for (unsigned e = Team::rank(); e < chunks * a.k.value; e += Team::SIZE) {
         const unsigned chunk = a.k.quotient(e), j = e - chunk * a.k.value;
         const uint8_t *const indices = wire + a.wire_begin + (first + chunk) * a.bytes;
-        put(chunk, (unsigned)index_at(indices, a.index_bytes, j, a.width.value), (double)float_on_wire(indices + a.index_bytes + 4 * j));
+        put(chunk, (unsigned)index_at(indices, a.index_bytes, j, a.width.value),
+            (double)float_on_wire(indices + a.index_bytes + 4 * j));
     }
 }
 
 template <class Team, bool SQUARES>
-__global__ void __launch_bounds__(Team::BLOCK, Team::BLOCKS) dct_decode_add(float *sum, const uint8_t *wire, alike a, basis b, float scale, const uint64_t *bad) {
+__global__ void __launch_bounds__(Team::BLOCK, Team::BLOCKS)
+    dct_decode_add(float *sum, const uint8_t *wire, alike a, basis b, float scale, const uint64_t *bad) {
     __shared__ double room[Team::BLOCK * OF_THREAD];
     if (*bad != TERSE_CODEC_CUDA_GOOD) return;
     constexpr unsigned NUMBERS = OF_THREAD * Team::SIZE;
     double *const tile = room + Team::of_block() * NUMBERS;
     const unsigned rank = Team::rank();
     for (size_t first = Team::first() * a.at_once.value; first < a.chunks; first += Team::all() * a.at_once.value) {
-        const unsigned chunks = a.chunks - first < a.at_once.value ? (unsigned)(a.chunks - first) : a.at_once.value, all = chunks * a.length.value;
+        const unsigned chunks = a.chunks - first < a.at_once.value ? (unsigned)(a.chunks - first) : a.at_once.value,
+                       all = chunks * a.length.value;
         float *const sums = sum + a.begin + first * a.length.value;
         for (unsigned e = rank; e < all; e += Team::SIZE) tile[e] = 0;
         Team::wait();
@@ -470,7 +495,8 @@ __global__ void __launch_bounds__(Team::BLOCK, Team::BLOCKS) dct_decode_add(floa
     }
 }
 
-__global__ void __launch_bounds__(THREADS, 2) dct_decode_add_large(float *sum, const uint8_t *wire, alike a, basis b, double *planes, float scale, const uint64_t *bad) {
+__global__ void __launch_bounds__(THREADS, 2) dct_decode_add_large(float *sum, const uint8_t *wire, alike a, basis b,
+                                                                   double *planes, float scale, const uint64_t *bad) {
     __shared__ double tile[AT_ONCE];
     if (*bad != TERSE_CODEC_CUDA_GOOD) return;
     using team = block_team;
@@ -479,7 +505,9 @@ __global__ void __launch_bounds__(THREADS, 2) dct_decode_add_large(float *sum, c
     for (size_t square = blockIdx.x; square < a.chunks; square += gridDim.x) {
         for (unsigned e = threadIdx.x; e < a.length.value; e += THREADS) plane[e] = 0;
         __syncthreads();
-        each_kept<team>(wire, square, 1, a, [&](unsigned, unsigned place, double value) { plane[place] = value * b.factor(a.side.quotient(place)); });
+        each_kept<team>(wire, square, 1, a, [&](unsigned, unsigned place, double value) {
+            plane[place] = value * b.factor(a.side.quotient(place));
+        });
         __syncthreads();
         for (unsigned column = 0; column < c; column += at_once) {
             const unsigned columns = c - column < at_once ? c - column : at_once;
@@ -488,7 +516,8 @@ __global__ void __launch_bounds__(THREADS, 2) dct_decode_add_large(float *sum, c
             for (unsigned e = threadIdx.x; e < columns * c; e += THREADS) tile[e] = plane[in_plane(e)];
             __syncthreads();
             backward<team>(tile, lines<true>{columns, a.side, width}, b);
-            for (unsigned e = threadIdx.x; e < columns * c; e += THREADS) plane[in_plane(e)] = tile[e] * b.factor(column + width.rest(e));
+            for (unsigned e = threadIdx.x; e < columns * c; e += THREADS)
+                plane[in_plane(e)] = tile[e] * b.factor(column + width.rest(e));
             __syncthreads();
         }
         for (unsigned row = 0; row < c; row += at_once) {
@@ -496,7 +525,8 @@ __global__ void __launch_bounds__(THREADS, 2) dct_decode_add_large(float *sum, c
             for (unsigned e = threadIdx.x; e < rows * c; e += THREADS) tile[e] = plane[row * c + e];
             __syncthreads();
             backward<team>(tile, lines<false>{rows, a.side, {}}, b);
-            for (unsigned e = threadIdx.x; e < rows * c; e += THREADS) sum[square * a.length.value + row * c + e] += scale * (float)tile[e];
+            for (unsigned e = threadIdx.x; e < rows * c; e += THREADS)
+                sum[square * a.length.value + row * c + e] += scale * (float)tile[e];
             __syncthreads();
         }
     }
@@ -505,10 +535,20 @@ __global__ void __launch_bounds__(THREADS, 2) dct_decode_add_large(float *sum, c
 static bool for_warps(size_t length) { return length <= OF_THREAD * WARP; }
 
 static alike chunks_alike(size_t chunks, size_t length, size_t side, size_t k, size_t begin, size_t wire_begin) {
-    const size_t kept = k < length ? k : length, index_bytes = terse_index_bytes(kept, length), numbers = for_warps(length) ? OF_THREAD * WARP : AT_ONCE;
+    const size_t kept = k < length ? k : length, index_bytes = terse_index_bytes(kept, length),
+                 numbers = for_warps(length) ? OF_THREAD * WARP : AT_ONCE;
     const auto by = [](size_t value) { return divisor::by((unsigned)value); };
     const divisor at_once = by(chunks == 0 ? 0 : numbers / (length <= AT_ONCE ? length : side));
-    return {chunks, index_bytes + 4 * kept, at_once, by(length), by(side), by(kept), by(terse_index_bits(length)), (unsigned)index_bytes, begin, wire_begin};
+    return {chunks,
+            index_bytes + 4 * kept,
+            at_once,
+            by(length),
+            by(side),
+            by(kept),
+            by(terse_index_bits(length)),
+            (unsigned)index_bytes,
+            begin,
+            wire_begin};
 }
 
 // Whole chunks, and what is left behind them. The workspace: a word for what does not fit | bases | planes
@@ -521,7 +561,9 @@ struct plan {
         whole = chunks_alike(n / length, length, o->block, o->k, 0, 0);
         rest = chunks_alike(n % length ? 1 : 0, n % length, n % length, o->k, n - n % length, n / length * whole.bytes);
     }
-    size_t blocks_of_planes() const { return whole.length.value <= AT_ONCE ? 0 : whole.chunks < MOST_PLANES ? whole.chunks : MOST_PLANES; }
+    size_t blocks_of_planes() const {
+        return whole.length.value <= AT_ONCE ? 0 : whole.chunks < MOST_PLANES ? whole.chunks : MOST_PLANES;
+    }
     size_t bases() const { return 1; }
     size_t basis_of_rest() const { return bases() + 3 + whole.side.value; }
     size_t planes() const { return basis_of_rest() + (rest.chunks ? 3 + rest.side.value : 0); }
@@ -533,7 +575,8 @@ static size_t workspace_bytes(size_t n, const terse_codec_options *o) { return p
 static terse_codec_status put_basis(basis *b, double *factors, const alike &a, void *stream) {
     const unsigned side = a.side.value, odd = side >> a.side.shift;
     *b = {factors, divisor::by(odd)};
-    return a.chunks ? launch(dct_put_basis, divided_up(side + 1, THREADS), THREADS, stream, factors, side, odd) : TERSE_CODEC_OK;
+    return a.chunks ? launch(dct_put_basis, divided_up(side + 1, THREADS), THREADS, stream, factors, side, odd)
+                    : TERSE_CODEC_OK;
 }
 
 // Two or three blocks fit a multiprocessor, and one computes while another waits for memory. More numbers a thread
@@ -543,7 +586,8 @@ static size_t blocks_of(const alike &a) {
     return a.chunks ? divided_up(divided_up(a.chunks, a.at_once.value), Team::BLOCK / Team::SIZE) : 0;
 }
 
-static terse_codec_status encode(uint8_t *wire, const float *x, size_t n, const terse_codec_options *o, void *workspace, uint64_t *bad, void *stream) {
+static terse_codec_status encode(uint8_t *wire, const float *x, size_t n, const terse_codec_options *o, void *workspace,
+                                 uint64_t *bad, void *stream) {
     const plan p(n, o);
     double *const room = (double *)workspace;
     uint64_t *const misfit = (uint64_t *)workspace;
@@ -553,28 +597,42 @@ static terse_codec_status encode(uint8_t *wire, const float *x, size_t n, const 
         if (status == TERSE_CODEC_OK) status = put_basis(&b, factors, a, stream);
         if (status != TERSE_CODEC_OK) return;
         const bool squares = p.squares;
-        if (a.length.value > AT_ONCE) status = launch(dct_encode_large, p.blocks_of_planes(), THREADS, stream, wire, x, a, b, room + p.planes(), bad, misfit);
-        else if (for_warps(a.length.value)) status = launch(squares ? dct_encode<warp_team, true> : dct_encode<warp_team, false>, blocks_of<warp_team>(a), warp_team::BLOCK, stream, wire, x, a, b, bad, misfit);
-        else status = launch(squares ? dct_encode<block_team, true> : dct_encode<block_team, false>, blocks_of<block_team>(a), block_team::BLOCK, stream, wire, x, a, b, bad, misfit);
+        if (a.length.value > AT_ONCE)
+            status = launch(dct_encode_large, p.blocks_of_planes(), THREADS, stream, wire, x, a, b, room + p.planes(),
+                            bad, misfit);
+        else if (for_warps(a.length.value))
+            status = launch(squares ? dct_encode<warp_team, true> : dct_encode<warp_team, false>,
+                            blocks_of<warp_team>(a), warp_team::BLOCK, stream, wire, x, a, b, bad, misfit);
+        else
+            status = launch(squares ? dct_encode<block_team, true> : dct_encode<block_team, false>,
+                            blocks_of<block_team>(a), block_team::BLOCK, stream, wire, x, a, b, bad, misfit);
     };
     encode_alike(p.whole, room + p.bases());
     if (p.rest.chunks) encode_alike(p.rest, room + p.basis_of_rest());
     return status == TERSE_CODEC_OK ? launch(refuse_too, 1, WARP, stream, bad, misfit) : status;
 }
 
-static terse_codec_status decode_add(float *sum, const uint8_t *wire, size_t n, const terse_codec_options *o, void *workspace, uint64_t *bad, void *stream) {
+static terse_codec_status decode_add(float *sum, const uint8_t *wire, size_t n, const terse_codec_options *o,
+                                     void *workspace, uint64_t *bad, void *stream) {
     const plan p(n, o);
     double *const room = (double *)workspace;
-    terse_codec_status status = launch(dct_check_wire, divided_up(p.whole.chunks, THREADS / WARP), THREADS, stream, wire, p.whole, bad);
+    terse_codec_status status = launch(dct_check_wire, divided_up(p.whole.chunks, THREADS / WARP), THREADS, stream,
+                                       wire, p.whole, bad);
     if (status == TERSE_CODEC_OK) status = launch(dct_check_wire, p.rest.chunks, THREADS, stream, wire, p.rest, bad);
     const auto decode_alike = [&](const alike &a, double *factors) {
         basis b;
         if (status == TERSE_CODEC_OK) status = put_basis(&b, factors, a, stream);
         if (status != TERSE_CODEC_OK) return;
         const bool squares = p.squares;
-        if (a.length.value > AT_ONCE) status = launch(dct_decode_add_large, p.blocks_of_planes(), THREADS, stream, sum, wire, a, b, room + p.planes(), o->scale, bad);
-        else if (for_warps(a.length.value)) status = launch(squares ? dct_decode_add<warp_team, true> : dct_decode_add<warp_team, false>, blocks_of<warp_team>(a), warp_team::BLOCK, stream, sum, wire, a, b, o->scale, bad);
-        else status = launch(squares ? dct_decode_add<block_team, true> : dct_decode_add<block_team, false>, blocks_of<block_team>(a), block_team::BLOCK, stream, sum, wire, a, b, o->scale, bad);
+        if (a.length.value > AT_ONCE)
+            status = launch(dct_decode_add_large, p.blocks_of_planes(), THREADS, stream, sum, wire, a, b,
+                            room + p.planes(), o->scale, bad);
+        else if (for_warps(a.length.value))
+            status = launch(squares ? dct_decode_add<warp_team, true> : dct_decode_add<warp_team, false>,
+                            blocks_of<warp_team>(a), warp_team::BLOCK, stream, sum, wire, a, b, o->scale, bad);
+        else
+            status = launch(squares ? dct_decode_add<block_team, true> : dct_decode_add<block_team, false>,
+                            blocks_of<block_team>(a), block_team::BLOCK, stream, sum, wire, a, b, o->scale, bad);
     };
     decode_alike(p.whole, room + p.bases());
     if (p.rest.chunks) decode_alike(p.rest, room + p.basis_of_rest());

@@ -36,9 +36,10 @@ enum {
 // The constants of a transform of one length.
 typedef struct dct_basis {
     size_t length;
-    size_t odd;            // length without its factors of two
-    double first, other;   // sqrt(1 / length), sqrt(2 / length)
-    double cosine[DCT_LONGEST + 2];  // t <= odd: cos(pi t / 2 odd). h + 1 + i, h = odd, 2 odd, ... < length: 1 / (2 cos(pi (2 i + 1) / 4 h))
+    size_t odd;                      // length without its factors of two
+    double first, other;             // sqrt(1 / length), sqrt(2 / length)
+    double cosine[DCT_LONGEST + 2];  // t <= odd: cos(pi t / 2 odd). h + 1 + i, h = odd, 2 odd, ... < length: 1 / (2
+                                     // cos(pi (2 i + 1) / 4 h))
 } dct_basis;
 void dct_basis_of(dct_basis *basis, size_t length);
 

@@ -112,7 +112,8 @@ static int write_largest(uint8_t *wire, const float *x, size_t n, size_t k) {
     double sum = 0;
     for (size_t at = 0; at < n; at += 64) {
         uint64_t large = 0;  // by bits, without an unpredictable branch
-        for (size_t i = at; i < n && i < at + 64; i++) large |= (uint64_t)(terse_magnitude_bits(x + i) >= least) << (i - at);
+        for (size_t i = at; i < n && i < at + 64; i++)
+            large |= (uint64_t)(terse_magnitude_bits(x + i) >= least) << (i - at);
         for (; large; large &= large - 1) {
             const size_t i = at + (size_t)__builtin_ctzll(large);
             const uint32_t magnitude = terse_magnitude_bits(x + i);
@@ -134,7 +135,8 @@ enum { ROOM = DCT_LONGEST };  // doubles in flight
 
 // Loads one line per SIMD lane, of chunks that are one line each. If there are fewer lines than lanes, the last one is
 // repeated.
-static __attribute__((noinline)) size_t encode_lines(uint8_t *wire, const float *x, const dct_basis *b, const dct_chunks *chunks, size_t lines) {
+static __attribute__((noinline)) size_t encode_lines(uint8_t *wire, const float *x, const dct_basis *b,
+                                                     const dct_chunks *chunks, size_t lines) {
     _Alignas(64) double work[2][ROOM];
     _Alignas(64) float coefficients[ROOM + INTS * LANES];
     const size_t c = b->length, row = (c + INTS - 1) / INTS * INTS, k = dct_kept(chunks, c);
@@ -149,7 +151,8 @@ static __attribute__((noinline)) size_t encode_lines(uint8_t *wire, const float 
     return lines;
 }
 
-static __attribute__((noinline)) int encode_square(uint8_t *wire, const float *x, const dct_basis *b, const dct_chunks *chunks) {
+static __attribute__((noinline)) int encode_square(uint8_t *wire, const float *x, const dct_basis *b,
+                                                   const dct_chunks *chunks) {
     _Alignas(64) double work[2][LANES * DCT_WIDEST];
     _Alignas(64) float coefficients[DCT_WIDEST * DCT_WIDEST + INTS];
     double plane[DCT_WIDEST * DCT_WIDEST];
@@ -168,7 +171,8 @@ static __attribute__((noinline)) int encode_square(uint8_t *wire, const float *x
             for (size_t l = 0; l < LANES; l++) work[0][i * LANES + l] = plane[i * c + column + smaller(l, columns - 1)];
         forward(b, (lanes *)work[0], (lanes *)work[1], c);
         for (size_t j = 0; j < c; j++)
-            for (size_t l = 0; l < columns; l++) coefficients[j * c + column + l] = (float)(work[0][j * LANES + l] * factor(b, j));
+            for (size_t l = 0; l < columns; l++)
+                coefficients[j * c + column + l] = (float)(work[0][j * LANES + l] * factor(b, j));
     }
     memset(coefficients + c * c, 0, INTS * sizeof *coefficients);
     return write_largest(wire, coefficients, c * c, dct_kept(chunks, c * c));
@@ -177,7 +181,8 @@ static __attribute__((noinline)) int encode_square(uint8_t *wire, const float *x
 // How many lines of c go at once; 0 where they are too long.
 static size_t lines_at_once(size_t c) { return c * LANES <= ROOM ? LANES : 0; }
 
-static size_t encode(uint8_t *wire, const float *x, size_t n, const terse_codec_options *options, size_t begin, size_t end) {
+static size_t encode(uint8_t *wire, const float *x, size_t n, const terse_codec_options *options, size_t begin,
+                     size_t end) {
     const float largest = reductions->largest(x + begin, end - begin);
     if (largest - largest != 0.0f) return begin + terse_first_not_finite(x + begin, end - begin);
     const dct_chunks chunks = dct_chunks_of(n, options, begin, end);
@@ -192,7 +197,8 @@ static size_t encode(uint8_t *wire, const float *x, size_t n, const terse_codec_
         if (basis.length != side) dct_basis_of(&basis, side);
         const size_t whole = length < chunks.length ? 1 : smaller(chunks.end, n / chunks.length) - chunk;
         const size_t wanted = square ? 1 : smaller(whole, lines_at_once(side));
-        done = square ? (size_t)encode_square(to, from, &basis, &chunks) : encode_lines(to, from, &basis, &chunks, wanted);
+        done = square ? (size_t)encode_square(to, from, &basis, &chunks)
+                      : encode_lines(to, from, &basis, &chunks, wanted);
         if (done < wanted) {
             const size_t refused = dct_refused(x, &chunks, chunk + done, end);
             if (refused < end) return refused;
@@ -202,7 +208,8 @@ static size_t encode(uint8_t *wire, const float *x, size_t n, const terse_codec_
     return end;
 }
 
-static __attribute__((noinline)) void decode_lines(float *sum, const uint8_t *wire, const dct_basis *b, const dct_chunks *chunks, size_t lines, float scale) {
+static __attribute__((noinline)) void decode_lines(float *sum, const uint8_t *wire, const dct_basis *b,
+                                                   const dct_chunks *chunks, size_t lines, float scale) {
     _Alignas(64) double work[2][ROOM];
     const size_t c = b->length, k = dct_kept(chunks, c);
     memset(work[0], 0, c * LANES * sizeof(double));
@@ -219,7 +226,8 @@ static __attribute__((noinline)) void decode_lines(float *sum, const uint8_t *wi
         for (size_t i = 0; i < c; i++) sum[l * c + i] += scale * (float)work[0][i * LANES + l];
 }
 
-static __attribute__((noinline)) void decode_square(float *sum, const uint8_t *wire, const dct_basis *b, const dct_chunks *chunks, float scale) {
+static __attribute__((noinline)) void decode_square(float *sum, const uint8_t *wire, const dct_basis *b,
+                                                    const dct_chunks *chunks, float scale) {
     _Alignas(64) double work[2][LANES * DCT_WIDEST];
     double plane[DCT_WIDEST * DCT_WIDEST];
     const size_t c = b->length, k = dct_kept(chunks, c * c);
@@ -236,7 +244,8 @@ static __attribute__((noinline)) void decode_square(float *sum, const uint8_t *w
             for (size_t l = 0; l < LANES; l++) work[0][i * LANES + l] = plane[i * c + column + smaller(l, columns - 1)];
         backward(b, (lanes *)work[0], (lanes *)work[1], c);
         for (size_t i = 0; i < c; i++)
-            for (size_t l = 0; l < columns; l++) plane[i * c + column + l] = work[0][i * LANES + l] * factor(b, column + l);
+            for (size_t l = 0; l < columns; l++)
+                plane[i * c + column + l] = work[0][i * LANES + l] * factor(b, column + l);
     }
     for (size_t r = 0; r < c; r += LANES) {
         const size_t rows = smaller(LANES, c - r);
@@ -248,7 +257,8 @@ static __attribute__((noinline)) void decode_square(float *sum, const uint8_t *w
     }
 }
 
-static terse_codec_status decode_add(float *sum, const uint8_t *wire, size_t n, const terse_codec_options *options, size_t begin, size_t end) {
+static terse_codec_status decode_add(float *sum, const uint8_t *wire, size_t n, const terse_codec_options *options,
+                                     size_t begin, size_t end) {
     const dct_chunks chunks = dct_chunks_of(n, options, begin, end);
     const int square = options->dimensions == 2;
     dct_basis basis;
@@ -267,9 +277,15 @@ static terse_codec_status decode_add(float *sum, const uint8_t *wire, size_t n, 
     return TERSE_CODEC_OK;
 }
 
-#define DCT_TOP_K(by)                                                                                                                 \
-    const terse_codec terse_dct_top_k_##by = {                                                                                        \
-        .name = "dct-top-k", .implementation = #by, .takes = DCT_TOP_K_TAKES, .check = dct_top_k_check,                               \
-        .wire_bytes = dct_top_k_wire_bytes, .encode = encode, .is_good = dct_wire_is_good, .decode_add = decode_add,                  \
-        .scattered = 1,                                                                                                               \
+#define DCT_TOP_K(by)                          \
+    const terse_codec terse_dct_top_k_##by = { \
+        .name = "dct-top-k",                   \
+        .implementation = #by,                 \
+        .takes = DCT_TOP_K_TAKES,              \
+        .check = dct_top_k_check,              \
+        .wire_bytes = dct_top_k_wire_bytes,    \
+        .encode = encode,                      \
+        .is_good = dct_wire_is_good,           \
+        .decode_add = decode_add,              \
+        .scattered = 1,                        \
     };

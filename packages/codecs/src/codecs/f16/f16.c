@@ -26,6 +26,10 @@ static float value_of(uint16_t half) {
 }
 
 const terse_codec terse_f16_scalar = {
-    .name = "f16", .implementation = "scalar",
-    .wire_bytes = terse_f16_wire_bytes, .encode = encode, .is_good = is_good, .decode_add = decode_add,
+    .name = "f16",
+    .implementation = "scalar",
+    .wire_bytes = terse_f16_wire_bytes,
+    .encode = encode,
+    .is_good = is_good,
+    .decode_add = decode_add,
 };

@@ -3,4 +3,5 @@
 #include "shared/half-floats/half_floats.cuh"
 
 extern const terse_codec_cuda terse_f16_cuda;
-const terse_codec_cuda terse_f16_cuda = {&terse_f16_scalar, nullptr, launch_encode_halves<f16_half>, launch_add_halves<f16_half>};
+const terse_codec_cuda terse_f16_cuda = {&terse_f16_scalar, nullptr, launch_encode_halves<f16_half>,
+                                         launch_add_halves<f16_half>};

@@ -2,15 +2,19 @@
 
 #include <math.h>
 
-size_t terse_int8_wire_bytes(size_t n, const terse_codec_options *options) { return 4 * terse_scale_group_count(n, options) + n; }
+size_t terse_int8_wire_bytes(size_t n, const terse_codec_options *options) {
+    return 4 * terse_scale_group_count(n, options) + n;
+}
 
-static size_t scale_of_group(const void *reductions, const float *x, size_t begin, size_t end, const terse_codec_options *o, float *scale) {
+static size_t scale_of_group(const void *reductions, const float *x, size_t begin, size_t end,
+                             const terse_codec_options *o, float *scale) {
     (void)o;
     *scale = ((const terse_reductions *)reductions)->largest(x + begin, end - begin);
     return *scale - *scale == 0.0f ? end : begin + terse_first_not_finite(x + begin, end - begin);
 }
 
-size_t terse_int8_prepare(const terse_reductions *reductions, uint8_t *wire, const float *x, size_t n, const terse_codec_options *o) {
+size_t terse_int8_prepare(const terse_reductions *reductions, uint8_t *wire, const float *x, size_t n,
+                          const terse_codec_options *o) {
     return terse_scales_in_encode(o) ? n : terse_int8_scales(reductions, wire, x, n, o);
 }
 
@@ -21,14 +25,17 @@ size_t terse_int8_prepare_measured(uint8_t *wire, const float *x, size_t n, cons
     return scale - scale == 0.0f ? n : terse_first_not_finite(x, n);
 }
 
-size_t terse_int8_scales(const terse_reductions *reductions, uint8_t *scales, const float *x, size_t n, const terse_codec_options *o) {
+size_t terse_int8_scales(const terse_reductions *reductions, uint8_t *scales, const float *x, size_t n,
+                         const terse_codec_options *o) {
     return terse_compute_scales(scale_of_group, reductions, 1, scales, x, n, o);
 }
 
-size_t terse_int8_encode(const terse_reductions *reductions, terse_int8_writing *write, uint8_t *wire, const float *x, size_t n, const terse_codec_options *o, size_t begin, size_t end) {
+size_t terse_int8_encode(const terse_reductions *reductions, terse_int8_writing *write, uint8_t *wire, const float *x,
+                         size_t n, const terse_codec_options *o, size_t begin, size_t end) {
     uint8_t *bytes = wire + 4 * terse_scale_group_count(n, o);
     for (size_t i = begin, r = begin < end ? terse_scale_group_of(begin, o) : 0; i < end; r++) {
-        const size_t group_begin = terse_scale_group_begin(r, n, o), behind = terse_scale_group_begin(r + 1, n, o), stop = behind < end ? behind : end;
+        const size_t group_begin = terse_scale_group_begin(r, n, o), behind = terse_scale_group_begin(r + 1, n, o),
+                     stop = behind < end ? behind : end;
         float scale;
         if (terse_scales_in_encode(o)) {
             const size_t accepted = scale_of_group(reductions, x, group_begin, behind, o, &scale);
@@ -57,7 +64,8 @@ int terse_int8_is_good(const uint8_t *wire, size_t n, const terse_codec_options 
     return 1;
 }
 
-terse_codec_status terse_int8_decode_add(terse_int8_reading *read, float *sum, const uint8_t *wire, size_t n, const terse_codec_options *o, size_t begin, size_t end) {
+terse_codec_status terse_int8_decode_add(terse_int8_reading *read, float *sum, const uint8_t *wire, size_t n,
+                                         const terse_codec_options *o, size_t begin, size_t end) {
     const size_t groups = terse_scale_group_count(n, o);
     for (size_t i = begin, r = begin < end ? terse_scale_group_of(begin, o) : 0; i < end; r++) {
         const size_t behind = terse_scale_group_begin(r + 1, n, o), stop = behind < end ? behind : end;

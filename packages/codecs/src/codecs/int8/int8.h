@@ -27,40 +27,56 @@ terse_int8_writing terse_int8_write;
 terse_int8_reading terse_int8_read;
 
 // The walk over scale groups, which all implementations share.
-size_t terse_int8_prepare(const terse_reductions *reductions, uint8_t *wire, const float *x, size_t n, const terse_codec_options *o);
+size_t terse_int8_prepare(const terse_reductions *reductions, uint8_t *wire, const float *x, size_t n,
+                          const terse_codec_options *o);
 size_t terse_int8_prepare_measured(uint8_t *wire, const float *x, size_t n, const double *measures);
-size_t terse_int8_scales(const terse_reductions *reductions, uint8_t *scales, const float *x, size_t n, const terse_codec_options *o);
-size_t terse_int8_encode(const terse_reductions *reductions, terse_int8_writing *write, uint8_t *wire, const float *x, size_t n, const terse_codec_options *o, size_t begin, size_t end);
+size_t terse_int8_scales(const terse_reductions *reductions, uint8_t *scales, const float *x, size_t n,
+                         const terse_codec_options *o);
+size_t terse_int8_encode(const terse_reductions *reductions, terse_int8_writing *write, uint8_t *wire, const float *x,
+                         size_t n, const terse_codec_options *o, size_t begin, size_t end);
 int terse_int8_is_good(const uint8_t *wire, size_t n, const terse_codec_options *o, size_t begin, size_t end);
-terse_codec_status terse_int8_decode_add(terse_int8_reading *read, float *sum, const uint8_t *wire, size_t n, const terse_codec_options *o, size_t begin, size_t end);
+terse_codec_status terse_int8_decode_add(terse_int8_reading *read, float *sum, const uint8_t *wire, size_t n,
+                                         const terse_codec_options *o, size_t begin, size_t end);
 
 // The table of one implementation, from its reductions and its two loops.
-#define TERSE_INT8(by, write, read)                                                                                                       \
-    static size_t prepare(uint8_t *wire, const float *x, size_t n, const terse_codec_options *o) {                                        \
-        return terse_int8_prepare(&terse_reductions_##by, wire, x, n, o);                                                                 \
-    }                                                                                                                                     \
-    static double measure(uint8_t *wire, const float *x, size_t n, const terse_codec_options *o, size_t begin, size_t end) {              \
-        (void)wire, (void)n, (void)o;                                                                                                     \
-        return terse_reductions_##by.largest(x + begin, end - begin);                                                                     \
-    }                                                                                                                                     \
-    static size_t prepare_measured(uint8_t *wire, const float *x, size_t n, const terse_codec_options *o, const double *measures) {       \
-        (void)o;                                                                                                                          \
-        return terse_int8_prepare_measured(wire, x, n, measures);                                                                         \
-    }                                                                                                                                     \
-    static size_t scales_of(uint8_t *scales, const float *x, size_t n, const terse_codec_options *o) {                                    \
-        return terse_int8_scales(&terse_reductions_##by, scales, x, n, o);                                                                \
-    }                                                                                                                                     \
-    static size_t encode(uint8_t *wire, const float *x, size_t n, const terse_codec_options *o, size_t begin, size_t end) {               \
-        return terse_int8_encode(&terse_reductions_##by, write, wire, x, n, o, begin, end);                                               \
-    }                                                                                                                                     \
-    static terse_codec_status decode_add(float *sum, const uint8_t *wire, size_t n, const terse_codec_options *o, size_t begin, size_t end) { \
-        return terse_int8_decode_add(read, sum, wire, n, o, begin, end);                                                                  \
-    }                                                                                                                                     \
-    const terse_codec terse_int8_##by = {                                                                                                 \
-        .name = "int8", .implementation = #by, .takes = TERSE_INT8_TAKES,                                                                 \
-        .wire_bytes = terse_int8_wire_bytes, .prepare = prepare, .encode = encode, .is_good = terse_int8_is_good,                         \
-        .decode_add = decode_add, .scales = scales_of, .blocks_in_encode = TERSE_BLOCK_IN_ENCODE,                                         \
-        .measure = measure, .prepare_measured = prepare_measured,                                                                         \
+#define TERSE_INT8(by, write, read)                                                                               \
+    static size_t prepare(uint8_t *wire, const float *x, size_t n, const terse_codec_options *o) {                \
+        return terse_int8_prepare(&terse_reductions_##by, wire, x, n, o);                                         \
+    }                                                                                                             \
+    static double measure(uint8_t *wire, const float *x, size_t n, const terse_codec_options *o, size_t begin,    \
+                          size_t end) {                                                                           \
+        (void)wire, (void)n, (void)o;                                                                             \
+        return terse_reductions_##by.largest(x + begin, end - begin);                                             \
+    }                                                                                                             \
+    static size_t prepare_measured(uint8_t *wire, const float *x, size_t n, const terse_codec_options *o,         \
+                                   const double *measures) {                                                      \
+        (void)o;                                                                                                  \
+        return terse_int8_prepare_measured(wire, x, n, measures);                                                 \
+    }                                                                                                             \
+    static size_t scales_of(uint8_t *scales, const float *x, size_t n, const terse_codec_options *o) {            \
+        return terse_int8_scales(&terse_reductions_##by, scales, x, n, o);                                        \
+    }                                                                                                             \
+    static size_t encode(uint8_t *wire, const float *x, size_t n, const terse_codec_options *o, size_t begin,     \
+                         size_t end) {                                                                            \
+        return terse_int8_encode(&terse_reductions_##by, write, wire, x, n, o, begin, end);                       \
+    }                                                                                                             \
+    static terse_codec_status decode_add(float *sum, const uint8_t *wire, size_t n, const terse_codec_options *o, \
+                                         size_t begin, size_t end) {                                              \
+        return terse_int8_decode_add(read, sum, wire, n, o, begin, end);                                          \
+    }                                                                                                             \
+    const terse_codec terse_int8_##by = {                                                                         \
+        .name = "int8",                                                                                           \
+        .implementation = #by,                                                                                    \
+        .takes = TERSE_INT8_TAKES,                                                                                \
+        .wire_bytes = terse_int8_wire_bytes,                                                                      \
+        .prepare = prepare,                                                                                       \
+        .encode = encode,                                                                                         \
+        .is_good = terse_int8_is_good,                                                                            \
+        .decode_add = decode_add,                                                                                 \
+        .scales = scales_of,                                                                                      \
+        .blocks_in_encode = TERSE_BLOCK_IN_ENCODE,                                                                \
+        .measure = measure,                                                                                       \
+        .prepare_measured = prepare_measured,                                                                     \
     };
 
 #endif

@@ -27,37 +27,54 @@ static void check_group(const terse_l1_kernel *kernel, const char *by) {
     for (unsigned bits = 2; bits <= 8; bits += (unsigned)stride)
         for (int kind = 0; kind < 8; kind++)
             for (int wide = 0; wide < 2; wide++) {
-                const unsigned width = !wide ? bits : bits <= 4 && random_word() % 2 ? 4 : random_word() % 2 ? 8 : 16, s = (1u << (bits - 1)) - 1;
+                const unsigned width = !wide                            ? bits
+                                       : bits <= 4 && random_word() % 2 ? 4
+                                       : random_word() % 2              ? 8
+                                                                        : 16,
+                               s = (1u << (bits - 1)) - 1;
                 float *x = long_room + random_word() % MARGIN;
                 uint8_t *fields = long_wires[0] + 1 + random_word() % 15;
                 const double off = ldexp(1, -17 + (int)(random_word() % 14));
                 for (size_t i = 0; i < TERSE_L1_GROUP; i++) x[i] = numbers[kind % 7]();
                 const double mean = terse_reductions_scalar.sum_of_magnitudes(x, TERSE_L1_GROUP) / TERSE_L1_GROUP;
-                const double factor = kind == 3 || kind == 4 ? ldexp(1, (int)(random_word() % 180) - 90) : s / (2 * mean);
+                const double factor = kind == 3 || kind == 4 ? ldexp(1, (int)(random_word() % 180) - 90)
+                                                             : s / (2 * mean);
                 if (kind == 7)  // at the edges between levels, and next to them
-                    for (size_t i = 0; i < TERSE_L1_GROUP; i++) x[i] = (float)(((double)(random_word() % (2 * s + 2)) - s - 0.5) / factor * (1 + ((double)(random_word() % 7) - 3) * 0x1p-24));
-                const terse_l1_guess guess = {width, s, (float)(factor * (1 - off)), (float)factor, (float)(factor * (1 + off))};
+                    for (size_t i = 0; i < TERSE_L1_GROUP; i++)
+                        x[i] = (float)(((double)(random_word() % (2 * s + 2)) - s - 0.5) / factor *
+                                       (1 + ((double)(random_word() % 7) - 3) * 0x1p-24));
+                const terse_l1_guess guess = {width, s, (float)(factor * (1 - off)), (float)factor,
+                                              (float)(factor * (1 + off))};
                 memset(long_wires[0], SENTINEL, sizeof *long_wires);
                 double sums[4];
-                const size_t count = kernel->read_group(sums, fields, undecided, x, &guess), bytes = TERSE_L1_GROUP / 8 * width;
-                for (size_t c = 0; c < 4; c++) expect(same_double(sums[c], terse_reductions_scalar.sum_of_magnitudes(x + c * TERSE_REDUCTION_CHUNK, TERSE_REDUCTION_CHUNK)), "l1", by, c, "the sum of a chunk");
-                expect(fields[-1] == SENTINEL && fields[bytes] == SENTINEL, "l1", by, bits, "nothing is written beside a group");
+                const size_t count = kernel->read_group(sums, fields, undecided, x, &guess),
+                             bytes = TERSE_L1_GROUP / 8 * width;
+                for (size_t c = 0; c < 4; c++)
+                    expect(same_double(sums[c], terse_reductions_scalar.sum_of_magnitudes(x + c * TERSE_REDUCTION_CHUNK,
+                                                                                          TERSE_REDUCTION_CHUNK)),
+                           "l1", by, c, "the sum of a chunk");
+                expect(fields[-1] == SENTINEL && fields[bytes] == SENTINEL, "l1", by, bits,
+                       "nothing is written beside a group");
                 expect(count <= TERSE_L1_UNDECIDED || off * s > 1.0 / 64 || kind, "l1", by, bits, "few are undecided");
                 if (count > TERSE_L1_UNDECIDED) continue;
                 memset(is_undecided, 0, sizeof is_undecided);
                 int listed = 1;
-                for (size_t u = 0; u < count; u++) listed &= !is_undecided[undecided[u].at]++ && !memcmp(&undecided[u].x, x + undecided[u].at, 4);
+                for (size_t u = 0; u < count; u++)
+                    listed &= !is_undecided[undecided[u].at]++ && !memcmp(&undecided[u].x, x + undecided[u].at, 4);
                 expect(listed, "l1", by, bits, "the undecided, each once");
                 const double by_factor[] = {guess.low * (1 + 0x1p-19), factor, guess.high * (1 - 0x1p-19)};
                 for (int f = 0; f < 3; f++) {
                     size_t wrong = 0;
-                    for (size_t i = 0; i < TERSE_L1_GROUP; i++) wrong += !is_undecided[i] && terse_field(fields, i, width) != terse_l1_field(x[i], s, by_factor[f]);
+                    for (size_t i = 0; i < TERSE_L1_GROUP; i++)
+                        wrong += !is_undecided[i] &&
+                                 terse_field(fields, i, width) != terse_l1_field(x[i], s, by_factor[f]);
                     expect(!wrong, "l1", by, bits, "what is decided is so by every factor");
                 }
             }
 }
 
-static void check_long(const terse_codec *codec, const terse_codec *scalar, const char *how, uint32_t bits, int unscaled) {
+static void check_long(const terse_codec *codec, const terse_codec *scalar, const char *how, uint32_t bits,
+                       int unscaled) {
     terse_codec_options o = TERSE_CODEC_OPTIONS;
     o.bits = bits, o.unscaled = (uint32_t)unscaled, o.width = unscaled ? 8 : 0;
     const float *x = long_room + 1;
@@ -66,15 +83,21 @@ static void check_long(const terse_codec *codec, const terse_codec *scalar, cons
     memset(long_wires, SENTINEL, sizeof long_wires);
     terse_walk_use(0, 1);  // a walk that measures both orders
     const terse_codec_status status = terse_codec_encode(codec, long_wires[0], bytes, x, LONG, &o, &bad);
-    expect(terse_codec_encode(scalar, long_wires[1], bytes, x, LONG, &o, &scalar_bad) == status && bad == scalar_bad, "l1", codec->implementation, LONG, how);
-    expect(status != TERSE_CODEC_OK || !memcmp(long_wires[0], long_wires[1], sizeof *long_wires), "l1", codec->implementation, LONG, how);
+    expect(terse_codec_encode(scalar, long_wires[1], bytes, x, LONG, &o, &scalar_bad) == status && bad == scalar_bad,
+           "l1", codec->implementation, LONG, how);
+    expect(status != TERSE_CODEC_OK || !memcmp(long_wires[0], long_wires[1], sizeof *long_wires), "l1",
+           codec->implementation, LONG, how);
 }
 
 // Checks vectors long enough for the single pass, and samples that mislead about the rest.
 static void check_one_pass(const terse_codec *codec, const terse_codec *scalar) {
-    static const struct { const char *how; float (*number)(void); } kinds[] = {
-        {"long: as gradients", gradient}, {"long: near one", near_one}, {"long: any", with_a_norm}, {"long: ones", one_or_minus_one},
-        {"long: spikes", spike}, {"long: tiny", tiny}, {"long: nothing", nothing},
+    static const struct {
+        const char *how;
+        float (*number)(void);
+    } kinds[] = {
+        {"long: as gradients", gradient}, {"long: near one", near_one}, {"long: any", with_a_norm},
+        {"long: ones", one_or_minus_one}, {"long: spikes", spike},      {"long: tiny", tiny},
+        {"long: nothing", nothing},
     };
     float *x = long_room + 1;
     for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k += stride) {
@@ -106,7 +129,8 @@ static void check_one_pass(const terse_codec *codec, const terse_codec *scalar) 
     for (size_t i = 0; i < LONG / stretch; i++)
         for (size_t e = 0; e < TERSE_L1_SAMPLE; e++) x[terse_l1_sampled(stretch, i) + e] *= 0.9f;
     check_long(codec, scalar, "long: the sample misleads", 4, 0);
-    for (size_t i = 0; i < LONG / stretch; i++) memset(x + terse_l1_sampled(stretch, i), 0, TERSE_L1_SAMPLE * sizeof *x);
+    for (size_t i = 0; i < LONG / stretch; i++)
+        memset(x + terse_l1_sampled(stretch, i), 0, TERSE_L1_SAMPLE * sizeof *x);
     check_long(codec, scalar, "long: nothing in the sample", 4, 1);
     x[LONG / 2] = NAN, x[LONG - 3] = INFINITY;
     check_long(codec, scalar, "long: NaN", 4, 0);
@@ -125,7 +149,8 @@ void terse_check_l1(void) {
         const terse_l1_kernel *kernel;
     } kernels[] = {
 #if defined(__x86_64__)
-        {"avx512", &terse_l1_kernel_avx512}, {"avx2", &terse_l1_kernel_avx2},
+        {"avx512", &terse_l1_kernel_avx512},
+        {"avx2", &terse_l1_kernel_avx2},
 #endif
         {NULL, NULL},
     };
@@ -135,7 +160,8 @@ void terse_check_l1(void) {
         const long before = checks;
         const terse_codec *codec, *scalar;
         check_group(kernels[i].kernel, by);
-        if (terse_codec_find(&codec, "l1", by) == TERSE_CODEC_OK && terse_codec_find(&scalar, "l1", "scalar") == TERSE_CODEC_OK)
+        if (terse_codec_find(&codec, "l1", by) == TERSE_CODEC_OK &&
+            terse_codec_find(&scalar, "l1", "scalar") == TERSE_CODEC_OK)
             check_one_pass(codec, scalar);
         printf("l1 in one pass by %s: %ld checks\n", by, checks - before);
     }

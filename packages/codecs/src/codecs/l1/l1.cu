@@ -20,12 +20,16 @@ struct l1_writing {
     }
 };
 
-static terse_codec_status encode(uint8_t *wire, const float *x, size_t n, const terse_codec_options *o, void *workspace, uint64_t *bad, void *stream) {
+static terse_codec_status encode(uint8_t *wire, const float *x, size_t n, const terse_codec_options *o, void *workspace,
+                                 uint64_t *bad, void *stream) {
     const double s = terse_levels_a_side(o);
-    return encode_levels<MEAN_MAGNITUDE>(wire, x, n, o, TERSE_L1_REACH, l1_writing{(int)s, s, levels_of_scale(o, s / TERSE_L1_REACH), o->units != nullptr}, workspace, bad, stream);
+    return encode_levels<MEAN_MAGNITUDE>(
+        wire, x, n, o, TERSE_L1_REACH,
+        l1_writing{(int)s, s, levels_of_scale(o, s / TERSE_L1_REACH), o->units != nullptr}, workspace, bad, stream);
 }
 
-static terse_codec_status decode_add(float *sum, const uint8_t *wire, size_t n, const terse_codec_options *o, void *workspace, uint64_t *bad, void *stream) {
+static terse_codec_status decode_add(float *sum, const uint8_t *wire, size_t n, const terse_codec_options *o,
+                                     void *workspace, uint64_t *bad, void *stream) {
     return decode_levels(sum, wire, n, o, TERSE_L1_REACH, workspace, bad, stream);
 }
 

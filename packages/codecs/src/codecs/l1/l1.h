@@ -13,13 +13,18 @@
 
 extern const terse_codec terse_l1_scalar, terse_l1_avx2, terse_l1_avx512, terse_l1_neon;
 
-enum { TERSE_L1_TAKES = TERSE_TAKES_BITS | TERSE_TAKES_SIDE | TERSE_TAKES_FIELDS | TERSE_TAKES_UNSCALED | TERSE_TAKES_BLOCK | TERSE_TAKES_SEGMENTS };
+enum {
+    TERSE_L1_TAKES = TERSE_TAKES_BITS | TERSE_TAKES_SIDE | TERSE_TAKES_FIELDS | TERSE_TAKES_UNSCALED |
+    TERSE_TAKES_BLOCK | TERSE_TAKES_SEGMENTS
+};
 #define TERSE_L1_REACH 2.0
 
 static inline double terse_l1_scale(double sum_of_magnitudes, size_t n) { return sum_of_magnitudes / (double)n; }
 
 // Levels per unit of x. With units, `scale` is the unit.
-static inline double terse_l1_factor(const terse_codec_options *o, float scale) { return o->units ? 1.0 / scale : terse_levels_a_side(o) / (TERSE_L1_REACH * scale); }
+static inline double terse_l1_factor(const terse_codec_options *o, float scale) {
+    return o->units ? 1.0 / scale : terse_levels_a_side(o) / (TERSE_L1_REACH * scale);
+}
 
 // Both are added to a level. The first rounds it to a multiple of 2^-36. The second rounds the sum to a whole number,
 // ties to even, in the low 32 bits.
@@ -33,6 +38,7 @@ static inline unsigned terse_l1_field(float x, double s, double factor) {
     return (unsigned)((level + TERSE_L1_MEND + TERSE_L1_ROUND - (TERSE_L1_MEND + TERSE_L1_ROUND)) + s);
 }
 
-void terse_l1_quantise_scalar(uint8_t *fields, const float *x, const terse_codec_options *o, float scale, size_t from, size_t to);
+void terse_l1_quantise_scalar(uint8_t *fields, const float *x, const terse_codec_options *o, float scale, size_t from,
+                              size_t to);
 
 #endif

@@ -17,7 +17,9 @@ typedef struct reading {
     uint8_t *fields;
     const terse_codec_options *options;
     atomic_size_t parts;
-    struct { double sum, squares; } of_part[TERSE_PARALLEL_MAX_PARTS];  // of the means at each place
+    struct {
+        double sum, squares;
+    } of_part[TERSE_PARALLEL_MAX_PARTS];  // of the means at each place
     terse_l1_guess guess;
     double *of_chunks;
     size_t *undecided_count;  // of each group
@@ -63,13 +65,15 @@ static int guess(reading *r) {
     const size_t samples = r->n / r->stretch;
     terse_parallel(samples * r->stretch, r->stretch, sample_part, r);
     double sum = 0, squares = 0;
-    for (size_t part = 0; part < atomic_load(&r->parts); part++) sum += r->of_part[part].sum, squares += r->of_part[part].squares;
+    for (size_t part = 0; part < atomic_load(&r->parts); part++)
+        sum += r->of_part[part].sum, squares += r->of_part[part].squares;
     const double mean = sum / (double)samples, variance = (squares - sum * mean) / (double)(samples - 1);
     // If the bounds are wrong (one time in a hundred for 2.6 standard deviations of a normal error), x is read again.
     const double off = 2.6 * sqrt((variance > 0 ? variance : 0) / (double)samples) / mean + 0x1p-17;
     const double factor = s / (TERSE_L1_REACH * mean);
     if (!(s * off < 1.0 / 24 && factor > 0x1p-90 && factor < 0x1p90)) return 0;
-    r->guess = (terse_l1_guess){terse_field_width(r->options), terse_levels_a_side(r->options), (float)(factor * (1 - off)), (float)factor, (float)(factor * (1 + off))};
+    r->guess = (terse_l1_guess){terse_field_width(r->options), terse_levels_a_side(r->options),
+                                (float)(factor * (1 - off)), (float)factor, (float)(factor * (1 + off))};
     return 1;
 }
 
@@ -77,14 +81,17 @@ static void read_part(void *context, size_t begin, size_t end) {
     reading *r = context;
     for (size_t at = begin; at < end; at += TERSE_L1_GROUP) {
         const size_t g = at / TERSE_L1_GROUP;
-        r->undecided_count[g] = r->kernel->read_group(r->of_chunks + at / TERSE_REDUCTION_CHUNK, r->fields + at / 8 * r->guess.width,
+        r->undecided_count[g] = r->kernel->read_group(r->of_chunks + at / TERSE_REDUCTION_CHUNK,
+                                                      r->fields + at / 8 * r->guess.width,
                                                       r->undecided + g * TERSE_L1_UNDECIDED, r->x + at, &r->guess);
     }
 }
 
 // Rounding and clamping are monotone: if a lower and an upper factor give x the same level, every factor between them
 // does, and -x gets the negative level. The bounds are wider than the rounding error of fp32.
-static int lies_between(const terse_l1_guess *g, double factor) { return g->low <= factor * (1 - 0x1p-20) && factor * (1 + 0x1p-20) <= g->high; }
+static int lies_between(const terse_l1_guess *g, double factor) {
+    return g->low <= factor * (1 - 0x1p-20) && factor * (1 + 0x1p-20) <= g->high;
+}
 
 // The field of an undecided element, in fp32, for one SIMD register at a time.
 static unsigned field_by_guess(const terse_l1_guess *g, float x) {
@@ -112,15 +119,18 @@ static void decide_part(void *context, size_t begin, size_t end) {
             undecided[changes++] = it;
         }
         for (size_t u = 0; u < changes; u++)
-            terse_change_field(r->fields, at + undecided[u].at, r->guess.width, terse_l1_field(undecided[u].x, r->guess.s, r->factor));
+            terse_change_field(r->fields, at + undecided[u].at, r->guess.width,
+                               terse_l1_field(undecided[u].x, r->guess.s, r->factor));
     }
 }
 
-int terse_l1_encode_in_one_pass(const terse_l1_kernel *kernel, uint8_t *wire, const float *x, size_t n, const terse_codec_options *o) {
+int terse_l1_encode_in_one_pass(const terse_l1_kernel *kernel, uint8_t *wire, const float *x, size_t n,
+                                const terse_codec_options *o) {
     reading r = {.kernel = kernel, .x = x, .n = n, .fields = terse_levels_fields(wire, n, o), .options = o};
     const size_t groups = n / TERSE_L1_GROUP, read = groups * TERSE_L1_GROUP, chunks = read / TERSE_REDUCTION_CHUNK;
     if (!guess(&r)) return 0;
-    r.of_chunks = malloc(chunks * sizeof *r.of_chunks + groups * (sizeof *r.undecided_count + TERSE_L1_UNDECIDED * sizeof *r.undecided));
+    r.of_chunks = malloc(chunks * sizeof *r.of_chunks +
+                         groups * (sizeof *r.undecided_count + TERSE_L1_UNDECIDED * sizeof *r.undecided));
     if (!r.of_chunks) return 0;
     r.undecided_count = (size_t *)(r.of_chunks + chunks);
     r.undecided = (terse_l1_undecided *)(r.undecided_count + groups);
@@ -129,7 +139,8 @@ int terse_l1_encode_in_one_pass(const terse_l1_kernel *kernel, uint8_t *wire, co
     double sum = 0;
     for (size_t c = 0; c < chunks; c++) sum += r.of_chunks[c];
     for (size_t at = read; at < n; at += TERSE_REDUCTION_CHUNK)
-        sum += kernel->reductions->sum_of_magnitudes(x + at, n - at < TERSE_REDUCTION_CHUNK ? n - at : TERSE_REDUCTION_CHUNK);
+        sum += kernel->reductions->sum_of_magnitudes(x + at,
+                                                     n - at < TERSE_REDUCTION_CHUNK ? n - at : TERSE_REDUCTION_CHUNK);
     r.scale = (float)(sum / (double)n);
     const int good = terse_levels_can_be_a_scale(r.scale, TERSE_L1_REACH);
     if (good) {

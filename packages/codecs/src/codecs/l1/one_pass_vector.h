@@ -38,9 +38,18 @@ static inline __attribute__((always_inline)) uint64_t read_round(void *context, 
     return undecided;
 }
 
-static size_t read_group(double of_chunks[4], uint8_t *fields, terse_l1_undecided *undecided, const float *x, const terse_l1_guess *g) {
+static size_t read_group(double of_chunks[4], uint8_t *fields, terse_l1_undecided *undecided, const float *x,
+                         const terse_l1_guess *g) {
     reading r = {
-        x, fields, SPLAT(g->low), SPLAT(g->middle), SPLAT(g->high), SPLAT((float)(g->s + 1) / g->low), g->s, terse_packing_of(g->width), {{{0}}},
+        x,
+        fields,
+        SPLAT(g->low),
+        SPLAT(g->middle),
+        SPLAT(g->high),
+        SPLAT((float)(g->s + 1) / g->low),
+        g->s,
+        terse_packing_of(g->width),
+        {{{0}}},
     };
     const size_t count = terse_l1_walk_group(undecided, x, read_round, &r);
     for (int c = 0; c < 4; c++) {

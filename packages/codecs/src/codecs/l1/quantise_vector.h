@@ -14,7 +14,9 @@ typedef struct quantising {
 } quantising;
 
 // In the lower halves.
-static inline wide level_of(const quantising *q, wide x) { return x * q->factor + SPLAT_WIDE(TERSE_L1_MEND) + SPLAT_WIDE(TERSE_L1_ROUND); }
+static inline wide level_of(const quantising *q, wide x) {
+    return x * q->factor + SPLAT_WIDE(TERSE_L1_MEND) + SPLAT_WIDE(TERSE_L1_ROUND);
+}
 
 TERSE_ROUND_FUNCTION quantise_round(void *context, size_t i) {
     const quantising *q = context;
@@ -27,15 +29,21 @@ TERSE_ROUND_FUNCTION quantise_round(void *context, size_t i) {
     terse_pack_64(&q->packing, q->fields, i, ADD_BYTES(BYTES(level), q->s));
 }
 
-static void quantise(uint8_t *fields, const float *x, const terse_codec_options *o, float scale, size_t from, size_t to) {
+static void quantise(uint8_t *fields, const float *x, const terse_codec_options *o, float scale, size_t from,
+                     size_t to) {
     const size_t first = (from + 7) / 8 * 8;
     size_t done = from;
     if (first < to) {
         terse_l1_quantise_scalar(fields, x, o, scale, from, first);
         const unsigned s = terse_levels_a_side(o);
         quantising q = {
-            fields + first / 8 * terse_field_width(o), x + first, terse_levels_ahead(o), terse_packing_of(terse_field_width(o)),
-            SPLAT_WIDE(terse_l1_factor(o, scale)), SPLAT((float)(s / terse_l1_factor(o, scale))), s,
+            fields + first / 8 * terse_field_width(o),
+            x + first,
+            terse_levels_ahead(o),
+            terse_packing_of(terse_field_width(o)),
+            SPLAT_WIDE(terse_l1_factor(o, scale)),
+            SPLAT((float)(s / terse_l1_factor(o, scale))),
+            s,
         };
         done = first + terse_walk(to - first, quantise_round, &q);
     }

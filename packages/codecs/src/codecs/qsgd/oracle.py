@@ -36,7 +36,11 @@ def cases():
         "large": np.float32([1e38, -2e38, 1, 0, -1e-45]),
         **{f"normal, {n}": short_decimals(n, n) for n in [7, 8, 9, 63, 64, 65, 129]},
     }
-    ways = [{"bits": bits} for bits in [2, 3, 4, 8]] + [{"bits": 5, "block": 64}, {"bits": 6, "block": 5}, {"bits": 7, "segments": "thirds"}]
+    ways = [{"bits": bits} for bits in [2, 3, 4, 8]] + [
+        {"bits": 5, "block": 64},
+        {"bits": 6, "block": 5},
+        {"bits": 7, "segments": "thirds"},
+    ]
     for i, (name, x) in enumerate(named.items()):
         for way in ways:
             n = len(x)

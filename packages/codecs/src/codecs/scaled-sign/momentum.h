@@ -57,7 +57,8 @@ TERSE_ROUND_FUNCTION momentum_stretch(void *context, size_t from, size_t to, int
         } else
             for (size_t k = 0; k < count; k++) {
                 const int is_masked = (int)(masked >> k & 1);
-                x[k] = terse_fma(p->add, p->g[i + k], terse_fma(p->keep, p->m[i + k], is_masked ? x[k] : rest_of(x[k], p->sent)));
+                x[k] = terse_fma(p->add, p->g[i + k],
+                                 terse_fma(p->keep, p->m[i + k], is_masked ? x[k] : rest_of(x[k], p->sent)));
                 plus |= measure_one(own->partial, x[k], k, is_masked);
             }
         write_bits(p, i, plus);
@@ -101,7 +102,8 @@ static double sum_chunk(const passing *p, size_t begin, size_t end) {
 static void sum_part(void *context, size_t begin, size_t end) {
     const passing *const p = context;
     for (size_t i = p->first + begin, stop = p->first + end; i < stop; i += TERSE_REDUCTION_CHUNK)
-        p->of_chunks[i / TERSE_REDUCTION_CHUNK % CHUNKS] = sum_chunk(p, i, stop - i < TERSE_REDUCTION_CHUNK ? stop : i + TERSE_REDUCTION_CHUNK);
+        p->of_chunks[i / TERSE_REDUCTION_CHUNK % CHUNKS] = sum_chunk(
+            p, i, stop - i < TERSE_REDUCTION_CHUNK ? stop : i + TERSE_REDUCTION_CHUNK);
 }
 
 // Runs a pass on all threads, and completes its wire. Returns n, or the index of the first element that is not finite.
@@ -110,26 +112,38 @@ static size_t run_pass(passing *p, uint8_t *wire, void (*part)(void *context, si
     p->bits = wire + 4;
     p->of_chunks = of_chunks;
     for (p->first = 0; p->first < p->n; p->first += (size_t)CHUNKS * TERSE_REDUCTION_CHUNK) {
-        const size_t left = p->n - p->first, most = (size_t)CHUNKS * TERSE_REDUCTION_CHUNK, length = left < most ? left : most;
+        const size_t left = p->n - p->first, most = (size_t)CHUNKS * TERSE_REDUCTION_CHUNK,
+                     length = left < most ? left : most;
         terse_parallel(length, TERSE_REDUCTION_CHUNK, part, p);
         for (size_t c = 0; c * TERSE_REDUCTION_CHUNK < length; c++) squares += of_chunks[c];
     }
     if (squares - squares != 0.0) return terse_first_not_finite(p->error, p->n);
     size_t spoken = p->n;
-    for (size_t i = 0; p->hold && i < p->n; i += BLOCK) spoken -= (size_t)__builtin_popcountll(masked_at(p->hold, i, p->n));
+    for (size_t i = 0; p->hold && i < p->n; i += BLOCK)
+        spoken -= (size_t)__builtin_popcountll(masked_at(p->hold, i, p->n));
     const float scale = spoken ? (float)sqrt(squares / (double)spoken) : 0.0f;
     terse_set_scale(wire, 0, scale);
     if (scale == 0.0f) memset(p->bits, 0, (p->n + 7) / 8);
     return p->n;
 }
 
-static size_t encode_momentum(uint8_t *wire, const float *m, const float *g, float *error, size_t n, const terse_momentum *weights, const terse_codec_options *o) {
-    passing p = {.error = error, .m = m, .g = g, .hold = o->hold, .n = n, .keep = weights->keep, .add = weights->add, .sent = weights->sent};
+static size_t encode_momentum(uint8_t *wire, const float *m, const float *g, float *error, size_t n,
+                              const terse_momentum *weights, const terse_codec_options *o) {
+    passing p = {.error = error,
+                 .m = m,
+                 .g = g,
+                 .hold = o->hold,
+                 .n = n,
+                 .keep = weights->keep,
+                 .add = weights->add,
+                 .sent = weights->sent};
     return run_pass(&p, wire, momentum_part);
 }
 
-static size_t encode_sum(uint8_t *wire, const uint8_t *const *wires, size_t count, float *error, size_t n, float sent, const terse_codec_options *o) {
-    passing p = {.error = error, .wires = wires, .count = count, .hold = o->hold, .n = n, .sent = sent, .scale = o->scale};
+static size_t encode_sum(uint8_t *wire, const uint8_t *const *wires, size_t count, float *error, size_t n, float sent,
+                         const terse_codec_options *o) {
+    passing p = {
+        .error = error, .wires = wires, .count = count, .hold = o->hold, .n = n, .sent = sent, .scale = o->scale};
     return run_pass(&p, wire, sum_part);
 }
 

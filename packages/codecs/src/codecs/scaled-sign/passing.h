@@ -6,8 +6,8 @@
 
 typedef struct passing {
     float *error;
-    const float *m, *g;          // of a momentum
-    const uint8_t *const *wires; // of a sum
+    const float *m, *g;           // of a momentum
+    const uint8_t *const *wires;  // of a sum
     size_t count;
     const uint8_t *hold;
     size_t n;

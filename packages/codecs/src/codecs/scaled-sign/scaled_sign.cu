@@ -10,7 +10,8 @@
 extern const terse_codec_cuda terse_sign_cuda;
 
 // A warp per scale group.
-__global__ void __launch_bounds__(256) scaled_sign_scales(uint8_t *wire, const double *partials, slots s, const uint8_t *hold) {
+__global__ void __launch_bounds__(256)
+    scaled_sign_scales(uint8_t *wire, const double *partials, slots s, const uint8_t *hold) {
     for (size_t r = first_warp(); r < s.in.count; r += all_warps()) {
         const size_t begin = s.in.begin(r), end = s.in.begin(r + 1);
         unsigned long long spoken = end - begin;
@@ -43,7 +44,9 @@ __global__ void __launch_bounds__(256) scaled_sign_clear(uint8_t *bits, const ui
 }
 
 template <bool ALIGNED>
-__global__ void __launch_bounds__(256) scaled_sign_decode_add(float *sum, const uint8_t *wire, const uint8_t *bits, const uint8_t *hold, scale_groups in, float scale, const uint64_t *bad) {
+__global__ void __launch_bounds__(256)
+    scaled_sign_decode_add(float *sum, const uint8_t *wire, const uint8_t *bits, const uint8_t *hold, scale_groups in,
+                           float scale, const uint64_t *bad) {
     if (*bad != TERSE_CODEC_CUDA_GOOD) return;
     for (size_t base = first_warp() * DECODED; base < in.n; base += all_warps() * DECODED) {
         const size_t end = base + DECODED < in.n ? base + DECODED : in.n, first = in.of(base);
@@ -59,29 +62,38 @@ __global__ void __launch_bounds__(256) scaled_sign_decode_add(float *sum, const 
     }
 }
 
-static size_t workspace_bytes(size_t n, const terse_codec_options *o) { return bytes_of_ends(o) + 8 * slot_count(n, o, TERSE_REDUCTION_CHUNK); }
+static size_t workspace_bytes(size_t n, const terse_codec_options *o) {
+    return bytes_of_ends(o) + 8 * slot_count(n, o, TERSE_REDUCTION_CHUNK);
+}
 
 // 256 threads throughout: 8 warps, 8 blocks a multiprocessor.
-static terse_codec_status encode(uint8_t *wire, const float *x, size_t n, const terse_codec_options *o, void *workspace, uint64_t *bad, void *stream) {
+static terse_codec_status encode(uint8_t *wire, const float *x, size_t n, const terse_codec_options *o, void *workspace,
+                                 uint64_t *bad, void *stream) {
     scale_groups in;
     terse_codec_status status = put_scale_groups(&in, n, o, workspace, stream);
     const slots s = slots_of(in, TERSE_REDUCTION_CHUNK);
     double *const partials = (double *)((uint8_t *)workspace + bytes_of_ends(o));
     uint8_t *const bits = wire + 4 * in.count;
     if (status == TERSE_CODEC_OK) status = sum_all<SQUARES>(partials, x, o->hold, nullptr, s, stream);
-    if (status == TERSE_CODEC_OK) status = launch(scaled_sign_scales, divided_up(in.count, 8), 256, stream, wire, partials, s, o->hold);
+    if (status == TERSE_CODEC_OK)
+        status = launch(scaled_sign_scales, divided_up(in.count, 8), 256, stream, wire, partials, s, o->hold);
     if (status == TERSE_CODEC_OK) status = terse_sign_cuda.encode(bits, x, n, o, nullptr, bad, stream);
-    if (status == TERSE_CODEC_OK) status = launch(scaled_sign_clear, divided_up(n, 8 * 256), 256, stream, bits, wire, in);
+    if (status == TERSE_CODEC_OK)
+        status = launch(scaled_sign_clear, divided_up(n, 8 * 256), 256, stream, bits, wire, in);
     return status;
 }
 
-static terse_codec_status decode_add(float *sum, const uint8_t *wire, size_t n, const terse_codec_options *o, void *workspace, uint64_t *bad, void *stream) {
+static terse_codec_status decode_add(float *sum, const uint8_t *wire, size_t n, const terse_codec_options *o,
+                                     void *workspace, uint64_t *bad, void *stream) {
     scale_groups in;
     terse_codec_status status = put_scale_groups(&in, n, o, workspace, stream);
     const uint8_t *const bits = wire + 4 * in.count;
-    if (status == TERSE_CODEC_OK) status = launch(check_scales, divided_up(in.count, 256), 256, stream, wire, in.count, 1.0, bad);
-    const auto kernel = multiples_of(16, sum) && multiples_of(4, bits, o->hold) ? scaled_sign_decode_add<true> : scaled_sign_decode_add<false>;
-    if (status == TERSE_CODEC_OK) status = launch(kernel, divided_up(n, 8 * DECODED), 256, stream, sum, wire, bits, o->hold, in, o->scale, bad);
+    if (status == TERSE_CODEC_OK)
+        status = launch(check_scales, divided_up(in.count, 256), 256, stream, wire, in.count, 1.0, bad);
+    const auto kernel = multiples_of(16, sum) && multiples_of(4, bits, o->hold) ? scaled_sign_decode_add<true>
+                                                                                : scaled_sign_decode_add<false>;
+    if (status == TERSE_CODEC_OK)
+        status = launch(kernel, divided_up(n, 8 * DECODED), 256, stream, sum, wire, bits, o->hold, in, o->scale, bad);
     return status;
 }
 

@@ -13,7 +13,8 @@
 #include "../../shared/scale-groups/scale_groups.h"
 #include "../sign/sign.h"
 
-extern const terse_codec terse_scaled_sign_scalar, terse_scaled_sign_avx2, terse_scaled_sign_avx512, terse_scaled_sign_neon;
+extern const terse_codec terse_scaled_sign_scalar, terse_scaled_sign_avx2, terse_scaled_sign_avx512,
+    terse_scaled_sign_neon;
 size_t terse_scaled_sign_wire_bytes(size_t n, const terse_codec_options *options);
 
 enum { TERSE_SCALED_SIGN_TAKES = TERSE_TAKES_ZERO | TERSE_TAKES_HOLD | TERSE_TAKES_BLOCK | TERSE_TAKES_SEGMENTS };
@@ -27,7 +28,8 @@ static inline unsigned terse_16_bits(const uint8_t *mask, size_t i) {
 
 // The sum of squares of x[begin] .. x[end - 1], in the order of reductions.h; masked elements count as 0. *count:
 // elements that are not masked. A NaN or an infinity makes the sum not finite, masked or not.
-static inline double terse_spoken_squares(const float *x, const uint8_t *hold, size_t begin, size_t end, size_t *count) {
+static inline double terse_spoken_squares(const float *x, const uint8_t *hold, size_t begin, size_t end,
+                                          size_t *count) {
     double all = 0;
     *count = 0;
     for (size_t at = begin; at < end; at += TERSE_REDUCTION_CHUNK) {
@@ -63,28 +65,35 @@ typedef struct terse_scaled_sign_preparing {
     uint8_t *bits;  // NULL: written later
 } terse_scaled_sign_preparing;
 
-static inline size_t terse_scaled_sign_scale(const void *by, const float *x, size_t begin, size_t end, const terse_codec_options *o, float *scale) {
+static inline size_t terse_scaled_sign_scale(const void *by, const float *x, size_t begin, size_t end,
+                                             const terse_codec_options *o, float *scale) {
     const terse_scaled_sign_preparing *p = (const terse_scaled_sign_preparing *)by;
     size_t count = end - begin;
-    const double squares = o->hold    ? terse_spoken_squares(x, o->hold, begin, end, &count)
-                           : p->bits  ? p->reductions->sum_of_squares_and_signs(p->bits + begin / 8, x + begin, count, o->zero == TERSE_ZERO_PLUS)
-                                      : p->reductions->sum_of_squares(x + begin, count);
+    const double squares = o->hold   ? terse_spoken_squares(x, o->hold, begin, end, &count)
+                           : p->bits ? p->reductions->sum_of_squares_and_signs(p->bits + begin / 8, x + begin, count,
+                                                                               o->zero == TERSE_ZERO_PLUS)
+                                     : p->reductions->sum_of_squares(x + begin, count);
     *scale = count ? (float)sqrt(squares / (double)count) : 0.0f;
     return squares - squares == 0.0 ? end : begin + terse_first_not_finite(x + begin, end - begin);
 }
 
-static inline size_t terse_scaled_sign_prepare(const terse_reductions *reductions, uint8_t *wire, const float *x, size_t n, const terse_codec_options *o) {
+static inline size_t terse_scaled_sign_prepare(const terse_reductions *reductions, uint8_t *wire, const float *x,
+                                               size_t n, const terse_codec_options *o) {
     if (terse_scales_in_encode(o)) return n;
-    const terse_scaled_sign_preparing p = {reductions, terse_scaled_sign_at_once(n, o) ? wire + 4 * terse_scale_group_count(n, o) : NULL};
+    const terse_scaled_sign_preparing p = {
+        reductions, terse_scaled_sign_at_once(n, o) ? wire + 4 * terse_scale_group_count(n, o) : NULL};
     return terse_compute_scales(terse_scaled_sign_scale, &p, 1, wire, x, n, o);
 }
 
 // Of a chunk of one scale group without a mask: its sum of squares. Also writes its bits.
-static inline double terse_scaled_sign_measure(const terse_reductions *reductions, uint8_t *wire, const float *x, const terse_codec_options *o, size_t begin, size_t end) {
-    return reductions->sum_of_squares_and_signs(wire + 4 + begin / 8, x + begin, end - begin, o->zero == TERSE_ZERO_PLUS);
+static inline double terse_scaled_sign_measure(const terse_reductions *reductions, uint8_t *wire, const float *x,
+                                               const terse_codec_options *o, size_t begin, size_t end) {
+    return reductions->sum_of_squares_and_signs(wire + 4 + begin / 8, x + begin, end - begin,
+                                                o->zero == TERSE_ZERO_PLUS);
 }
 
-static inline size_t terse_scaled_sign_prepare_measured(uint8_t *wire, const float *x, size_t n, const double *measures) {
+static inline size_t terse_scaled_sign_prepare_measured(uint8_t *wire, const float *x, size_t n,
+                                                        const double *measures) {
     if (n == 0) return 0;
     const double squares = terse_reductions_combine(measures, n, TERSE_SUM);
     terse_set_scale(wire, 0, (float)sqrt(squares / (double)n));
@@ -97,8 +106,9 @@ static inline void terse_clear_bits(uint8_t *bits, size_t begin, size_t end) {
     memset(bits + begin / 8, 0, (end - begin) / 8);
 }
 
-static inline size_t terse_scaled_sign_encode(const terse_reductions *reductions, const terse_codec *sign, uint8_t *wire, const float *x, size_t n,
-                                              const terse_codec_options *o, size_t begin, size_t end) {
+static inline size_t terse_scaled_sign_encode(const terse_reductions *reductions, const terse_codec *sign,
+                                              uint8_t *wire, const float *x, size_t n, const terse_codec_options *o,
+                                              size_t begin, size_t end) {
     uint8_t *const bits = wire + 4 * terse_scale_group_count(n, o);
     const int at_once = terse_scaled_sign_at_once(n, o), in_encode = terse_scales_in_encode(o);
     if (!at_once) {
@@ -106,7 +116,8 @@ static inline size_t terse_scaled_sign_encode(const terse_reductions *reductions
         if (done < end) return done;
     }
     for (size_t i = begin; i < end;) {
-        const size_t r = terse_scale_group_of(i, o), first = terse_scale_group_begin(r, n, o), behind = terse_scale_group_begin(r + 1, n, o);
+        const size_t r = terse_scale_group_of(i, o), first = terse_scale_group_begin(r, n, o),
+                     behind = terse_scale_group_begin(r + 1, n, o);
         const size_t stop = behind < end ? behind : end;
         float scale;
         if (in_encode) {
@@ -126,7 +137,9 @@ static inline size_t terse_scaled_sign_encode(const terse_reductions *reductions
     return end;
 }
 
-static inline terse_codec_status terse_scaled_sign_decode_add(const terse_codec *sign, float *sum, const uint8_t *wire, size_t n, const terse_codec_options *o, size_t begin, size_t end) {
+static inline terse_codec_status terse_scaled_sign_decode_add(const terse_codec *sign, float *sum, const uint8_t *wire,
+                                                              size_t n, const terse_codec_options *o, size_t begin,
+                                                              size_t end) {
     const uint8_t *bits = wire + 4 * terse_scale_group_count(n, o);
     terse_codec_options scaled = *o;
     for (size_t i = begin; i < end;) {
@@ -141,30 +154,42 @@ static inline terse_codec_status terse_scaled_sign_decode_add(const terse_codec 
 }
 
 // The table of one implementation, and three of its functions; momentum.h has the others.
-#define TERSE_SCALED_SIGN(by)                                                                                                             \
-    static size_t prepare(uint8_t *wire, const float *x, size_t n, const terse_codec_options *o) {                                        \
-        return terse_scaled_sign_prepare(&terse_reductions_##by, wire, x, n, o);                                                          \
-    }                                                                                                                                     \
-    static double measure_chunk(uint8_t *wire, const float *x, size_t n, const terse_codec_options *o, size_t begin, size_t end) {        \
-        (void)n;                                                                                                                          \
-        return terse_scaled_sign_measure(&terse_reductions_##by, wire, x, o, begin, end);                                                 \
-    }                                                                                                                                     \
-    static size_t prepare_measured(uint8_t *wire, const float *x, size_t n, const terse_codec_options *o, const double *measures) {       \
-        (void)o;                                                                                                                          \
-        return terse_scaled_sign_prepare_measured(wire, x, n, measures);                                                                  \
-    }                                                                                                                                     \
-    static size_t encode(uint8_t *wire, const float *x, size_t n, const terse_codec_options *o, size_t begin, size_t end) {               \
-        return terse_scaled_sign_encode(&terse_reductions_##by, &terse_sign_##by, wire, x, n, o, begin, end);                                                     \
-    }                                                                                                                                     \
-    static terse_codec_status decode_add(float *sum, const uint8_t *wire, size_t n, const terse_codec_options *o, size_t begin, size_t end) { \
-        return terse_scaled_sign_decode_add(&terse_sign_##by, sum, wire, n, o, begin, end);                                               \
-    }                                                                                                                                     \
-    const terse_codec terse_scaled_sign_##by = {                                                                                          \
-        .name = "scaled-sign", .implementation = #by, .takes = TERSE_SCALED_SIGN_TAKES,                                                   \
-        .wire_bytes = terse_scaled_sign_wire_bytes, .prepare = prepare, .encode = encode, .is_good = terse_scales_are_good,               \
-        .decode_add = decode_add, .blocks_in_encode = TERSE_BLOCK_IN_ENCODE,                                                              \
-        .encode_momentum = encode_momentum, .encode_sum = encode_sum,                                                                     \
-        .measure = measure_chunk, .prepare_measured = prepare_measured,                                                                   \
+#define TERSE_SCALED_SIGN(by)                                                                                        \
+    static size_t prepare(uint8_t *wire, const float *x, size_t n, const terse_codec_options *o) {                   \
+        return terse_scaled_sign_prepare(&terse_reductions_##by, wire, x, n, o);                                     \
+    }                                                                                                                \
+    static double measure_chunk(uint8_t *wire, const float *x, size_t n, const terse_codec_options *o, size_t begin, \
+                                size_t end) {                                                                        \
+        (void)n;                                                                                                     \
+        return terse_scaled_sign_measure(&terse_reductions_##by, wire, x, o, begin, end);                            \
+    }                                                                                                                \
+    static size_t prepare_measured(uint8_t *wire, const float *x, size_t n, const terse_codec_options *o,            \
+                                   const double *measures) {                                                         \
+        (void)o;                                                                                                     \
+        return terse_scaled_sign_prepare_measured(wire, x, n, measures);                                             \
+    }                                                                                                                \
+    static size_t encode(uint8_t *wire, const float *x, size_t n, const terse_codec_options *o, size_t begin,        \
+                         size_t end) {                                                                               \
+        return terse_scaled_sign_encode(&terse_reductions_##by, &terse_sign_##by, wire, x, n, o, begin, end);        \
+    }                                                                                                                \
+    static terse_codec_status decode_add(float *sum, const uint8_t *wire, size_t n, const terse_codec_options *o,    \
+                                         size_t begin, size_t end) {                                                 \
+        return terse_scaled_sign_decode_add(&terse_sign_##by, sum, wire, n, o, begin, end);                          \
+    }                                                                                                                \
+    const terse_codec terse_scaled_sign_##by = {                                                                     \
+        .name = "scaled-sign",                                                                                       \
+        .implementation = #by,                                                                                       \
+        .takes = TERSE_SCALED_SIGN_TAKES,                                                                            \
+        .wire_bytes = terse_scaled_sign_wire_bytes,                                                                  \
+        .prepare = prepare,                                                                                          \
+        .encode = encode,                                                                                            \
+        .is_good = terse_scales_are_good,                                                                            \
+        .decode_add = decode_add,                                                                                    \
+        .blocks_in_encode = TERSE_BLOCK_IN_ENCODE,                                                                   \
+        .encode_momentum = encode_momentum,                                                                          \
+        .encode_sum = encode_sum,                                                                                    \
+        .measure = measure_chunk,                                                                                    \
+        .prepare_measured = prepare_measured,                                                                        \
     };
 
 #endif

@@ -13,7 +13,8 @@ static inline __attribute__((always_inline)) mask measure(wide sums[WIDES], vec 
     return NOT_BELOW(x, SPLAT(0.0f));
 }
 
-static inline __attribute__((always_inline)) uint64_t momentum_block(const passing *p, double partial[16], float *x, const float *m, const float *g) {
+static inline __attribute__((always_inline)) uint64_t momentum_block(const passing *p, double partial[16], float *x,
+                                                                     const float *m, const float *g) {
     const vec keep = SPLAT(p->keep), add = SPLAT(p->add), sent = SPLAT(p->sent);
     wide sums[WIDES];
     mask plus[VECTORS];
@@ -28,7 +29,8 @@ static inline __attribute__((always_inline)) uint64_t momentum_block(const passi
     return WORD(plus);
 }
 
-static inline __attribute__((always_inline)) uint64_t sum_block(const passing *p, double partial[16], float *x, size_t byte) {
+static inline __attribute__((always_inline)) uint64_t sum_block(const passing *p, double partial[16], float *x,
+                                                                size_t byte) {
     vec sum[VECTORS];
     EACH_VECTOR sum[k] = rest(LOAD(x + LANES * k), SPLAT(p->sent));
     for (size_t r = 0; r < p->count; r++) {

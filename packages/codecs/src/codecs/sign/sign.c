@@ -5,7 +5,8 @@ size_t terse_sign_wire_bytes(size_t n, const terse_codec_options *options) {
     return n / 8 + (n % 8 != 0);
 }
 
-static size_t encode(uint8_t *wire, const float *x, size_t n, const terse_codec_options *options, size_t begin, size_t end) {
+static size_t encode(uint8_t *wire, const float *x, size_t n, const terse_codec_options *options, size_t begin,
+                     size_t end) {
     (void)n;
     const int zero_is_plus = options->zero == TERSE_ZERO_PLUS;
     const uint8_t *hold = options->hold;
@@ -21,7 +22,8 @@ static size_t encode(uint8_t *wire, const float *x, size_t n, const terse_codec_
     return end;
 }
 
-static terse_codec_status decode_add(float *sum, const uint8_t *wire, size_t n, const terse_codec_options *options, size_t begin, size_t end) {
+static terse_codec_status decode_add(float *sum, const uint8_t *wire, size_t n, const terse_codec_options *options,
+                                     size_t begin, size_t end) {
     (void)n;
     const float scale = options->scale;
     const uint8_t *hold = options->hold;
@@ -34,6 +36,10 @@ static terse_codec_status decode_add(float *sum, const uint8_t *wire, size_t n, 
 }
 
 const terse_codec terse_sign_scalar = {
-    .name = "sign", .implementation = "scalar", .takes = TERSE_SIGN_TAKES,
-    .wire_bytes = terse_sign_wire_bytes, .encode = encode, .decode_add = decode_add,
+    .name = "sign",
+    .implementation = "scalar",
+    .takes = TERSE_SIGN_TAKES,
+    .wire_bytes = terse_sign_wire_bytes,
+    .encode = encode,
+    .decode_add = decode_add,
 };

@@ -7,7 +7,8 @@
 
 // Zeros are plus where `least` is 0, and minus where it is the smallest denormal: x > 0 says the same as x >= 2^-149.
 template <bool ALIGNED>
-__global__ void __launch_bounds__(256) sign_encode(uint8_t *wire, const float *x, size_t n, const uint8_t *hold, float least, uint64_t *bad) {
+__global__ void __launch_bounds__(256)
+    sign_encode(uint8_t *wire, const float *x, size_t n, const uint8_t *hold, float least, uint64_t *bad) {
     const unsigned lane = lane_of_warp();
     for (size_t base = first_warp() * ENCODED; base < n; base += all_warps() * ENCODED) {
         unsigned word = 0, most = 0;
@@ -49,7 +50,8 @@ __global__ void __launch_bounds__(256) sign_encode(uint8_t *wire, const float *x
 }
 
 template <bool ALIGNED>
-__global__ void __launch_bounds__(256) sign_decode_add(float *sum, const uint8_t *wire, size_t n, const uint8_t *hold, float scale, const uint64_t *bad) {
+__global__ void __launch_bounds__(256)
+    sign_decode_add(float *sum, const uint8_t *wire, size_t n, const uint8_t *hold, float scale, const uint64_t *bad) {
     if (*bad != TERSE_CODEC_CUDA_GOOD) return;
     const unsigned lane = lane_of_warp();
     for (size_t base = first_warp() * DECODED; base < n; base += all_warps() * DECODED) {
@@ -64,14 +66,17 @@ __global__ void __launch_bounds__(256) sign_decode_add(float *sum, const uint8_t
 
 // 256 threads: 8 warps a block, 8 blocks fill the 2048 threads of a multiprocessor; a block moves 32 KiB and goes, so
 // that the last wave of blocks is a small part of the whole.
-static terse_codec_status encode(uint8_t *wire, const float *x, size_t n, const terse_codec_options *o, void *, uint64_t *bad, void *stream) {
+static terse_codec_status encode(uint8_t *wire, const float *x, size_t n, const terse_codec_options *o, void *,
+                                 uint64_t *bad, void *stream) {
     const float least = o->zero == TERSE_ZERO_PLUS ? 0.0f : 0x1p-149f;
     const auto kernel = multiples_of(16, x) && multiples_of(4, wire, o->hold) ? sign_encode<true> : sign_encode<false>;
     return launch(kernel, divided_up(n, 8 * ENCODED), 256, stream, wire, x, n, o->hold, least, bad);
 }
 
-static terse_codec_status decode_add(float *sum, const uint8_t *wire, size_t n, const terse_codec_options *o, void *, uint64_t *bad, void *stream) {
-    const auto kernel = multiples_of(16, sum) && multiples_of(4, wire, o->hold) ? sign_decode_add<true> : sign_decode_add<false>;
+static terse_codec_status decode_add(float *sum, const uint8_t *wire, size_t n, const terse_codec_options *o, void *,
+                                     uint64_t *bad, void *stream) {
+    const auto kernel = multiples_of(16, sum) && multiples_of(4, wire, o->hold) ? sign_decode_add<true>
+                                                                                : sign_decode_add<false>;
     return launch(kernel, divided_up(n, 8 * DECODED), 256, stream, sum, wire, n, o->hold, o->scale, bad);
 }
 

@@ -25,10 +25,12 @@ static inline __attribute__((always_inline)) void encode_round(encoding *e, size
 TERSE_ROUND_FUNCTION encode_zero_plus(void *context, size_t i) { encode_round(context, i, 1); }
 TERSE_ROUND_FUNCTION encode_zero_minus(void *context, size_t i) { encode_round(context, i, 0); }
 
-static size_t encode(uint8_t *wire, const float *x, size_t n, const terse_codec_options *options, size_t begin, size_t end) {
+static size_t encode(uint8_t *wire, const float *x, size_t n, const terse_codec_options *options, size_t begin,
+                     size_t end) {
     encoding e = {wire + begin / 8, x + begin, options->hold ? options->hold + begin / 8 : NULL, SPLAT_INTS(0)};
     const int zero_is_plus = options->zero == TERSE_ZERO_PLUS;
-    const size_t done = zero_is_plus ? terse_walk(end - begin, encode_zero_plus, &e) : terse_walk(end - begin, encode_zero_minus, &e);
+    const size_t done = zero_is_plus ? terse_walk(end - begin, encode_zero_plus, &e)
+                                     : terse_walk(end - begin, encode_zero_minus, &e);
     // A number is not finite: the scalar kernel finds the first one.
     return terse_sign_scalar.encode(wire, x, n, options, ANY(e.bad) ? begin : begin + done, end);
 }
@@ -50,13 +52,19 @@ TERSE_ROUND_FUNCTION decode_round(void *context, size_t i) {
     }
 }
 
-static terse_codec_status decode_add(float *sum, const uint8_t *wire, size_t n, const terse_codec_options *options, size_t begin, size_t end) {
-    decoding d = {sum + begin, wire + begin / 8, options->hold ? options->hold + begin / 8 : NULL, SPLAT(options->scale), SPLAT(-options->scale)};
+static terse_codec_status decode_add(float *sum, const uint8_t *wire, size_t n, const terse_codec_options *options,
+                                     size_t begin, size_t end) {
+    decoding d = {sum + begin, wire + begin / 8, options->hold ? options->hold + begin / 8 : NULL,
+                  SPLAT(options->scale), SPLAT(-options->scale)};
     const size_t done = begin + terse_walk(end - begin, decode_round, &d);
     return terse_sign_scalar.decode_add(sum, wire, n, options, done, end);
 }
 
 const terse_codec TERSE_NAMED(terse_sign) = {
-    .name = "sign", .implementation = TERSE_IMPLEMENTATION, .takes = TERSE_SIGN_TAKES,
-    .wire_bytes = terse_sign_wire_bytes, .encode = encode, .decode_add = decode_add,
+    .name = "sign",
+    .implementation = TERSE_IMPLEMENTATION,
+    .takes = TERSE_SIGN_TAKES,
+    .wire_bytes = terse_sign_wire_bytes,
+    .encode = encode,
+    .decode_add = decode_add,
 };

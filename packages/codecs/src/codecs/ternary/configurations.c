@@ -1,5 +1,3 @@
 #include "check/check.h"
 
-const configurations terse_ternary_configurations = THESE(
-    {"any numbers"}
-);
+const configurations terse_ternary_configurations = THESE({"any numbers"});

@@ -5,7 +5,8 @@ size_t terse_ternary_wire_bytes(size_t n, const terse_codec_options *options) {
     return 2 * terse_ternary_plane(n);
 }
 
-static size_t encode(uint8_t *wire, const float *x, size_t n, const terse_codec_options *options, size_t begin, size_t end) {
+static size_t encode(uint8_t *wire, const float *x, size_t n, const terse_codec_options *options, size_t begin,
+                     size_t end) {
     (void)options;
     uint8_t *plus = wire, *nonzero = wire + terse_ternary_plane(n);
     for (size_t i = begin; i < end; i += 8) {
@@ -22,7 +23,8 @@ static size_t encode(uint8_t *wire, const float *x, size_t n, const terse_codec_
     return end;
 }
 
-static terse_codec_status decode_add(float *sum, const uint8_t *wire, size_t n, const terse_codec_options *options, size_t begin, size_t end) {
+static terse_codec_status decode_add(float *sum, const uint8_t *wire, size_t n, const terse_codec_options *options,
+                                     size_t begin, size_t end) {
     const uint8_t *plus = wire, *nonzero = wire + terse_ternary_plane(n);
     for (size_t i = begin; i < end; i++) {
         const int value = (nonzero[i / 8] >> (i % 8) & 1) * (2 * (plus[i / 8] >> (i % 8) & 1) - 1);
@@ -32,6 +34,9 @@ static terse_codec_status decode_add(float *sum, const uint8_t *wire, size_t n, 
 }
 
 const terse_codec terse_ternary_scalar = {
-    .name = "ternary", .implementation = "scalar",
-    .wire_bytes = terse_ternary_wire_bytes, .encode = encode, .decode_add = decode_add,
+    .name = "ternary",
+    .implementation = "scalar",
+    .wire_bytes = terse_ternary_wire_bytes,
+    .encode = encode,
+    .decode_add = decode_add,
 };

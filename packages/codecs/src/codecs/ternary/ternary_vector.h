@@ -23,7 +23,8 @@ TERSE_ROUND_FUNCTION encode_round(void *context, size_t i) {
     terse_store_word(e->nonzero + i / 8, ~WORD(zero));
 }
 
-static size_t encode(uint8_t *wire, const float *x, size_t n, const terse_codec_options *options, size_t begin, size_t end) {
+static size_t encode(uint8_t *wire, const float *x, size_t n, const terse_codec_options *options, size_t begin,
+                     size_t end) {
     encoding e = {wire + begin / 8, wire + terse_ternary_plane(n) + begin / 8, x + begin, SPLAT_INTS(0)};
     const size_t done = begin + terse_walk(end - begin, encode_round, &e);
     // A number is not finite: the scalar kernel finds the first one.
@@ -46,14 +47,19 @@ TERSE_ROUND_FUNCTION decode_round(void *context, size_t i) {
     }
 }
 
-static terse_codec_status decode_add(float *sum, const uint8_t *wire, size_t n, const terse_codec_options *options, size_t begin, size_t end) {
+static terse_codec_status decode_add(float *sum, const uint8_t *wire, size_t n, const terse_codec_options *options,
+                                     size_t begin, size_t end) {
     const float scale = options->scale;
-    decoding d = {sum + begin, wire + begin / 8, wire + terse_ternary_plane(n) + begin / 8, SPLAT(scale), SPLAT(-scale), SPLAT(scale * 0.0f)};
+    decoding d = {sum + begin,  wire + begin / 8, wire + terse_ternary_plane(n) + begin / 8,
+                  SPLAT(scale), SPLAT(-scale),    SPLAT(scale * 0.0f)};
     const size_t done = begin + terse_walk(end - begin, decode_round, &d);
     return terse_ternary_scalar.decode_add(sum, wire, n, options, done, end);
 }
 
 const terse_codec TERSE_NAMED(terse_ternary) = {
-    .name = "ternary", .implementation = TERSE_IMPLEMENTATION,
-    .wire_bytes = terse_ternary_wire_bytes, .encode = encode, .decode_add = decode_add,
+    .name = "ternary",
+    .implementation = TERSE_IMPLEMENTATION,
+    .wire_bytes = terse_ternary_wire_bytes,
+    .encode = encode,
+    .decode_add = decode_add,
 };

@@ -18,7 +18,10 @@ def encode(x, parameters, call):
             chance[begin:end] = np.abs(exact[begin:end]) * (1 / np.float64(scale))
     codes = draw_below(chance, call["seed"], call["step"], call.get("index", 0)) * np.sign(exact) + 1
     quarters = np.concatenate([codes, np.zeros(-n % 4)]).reshape(4, -1).astype(np.uint8)
-    return np.array(scales, "<f4").tobytes() + (quarters * np.array([[1], [4], [16], [64]], np.uint8)).sum(axis=0, dtype=np.uint8).tobytes()
+    return (
+        np.array(scales, "<f4").tobytes()
+        + (quarters * np.array([[1], [4], [16], [64]], np.uint8)).sum(axis=0, dtype=np.uint8).tobytes()
+    )
 
 
 def decode(wire, n, parameters):

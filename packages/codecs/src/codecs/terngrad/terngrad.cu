@@ -18,7 +18,9 @@ __global__ void __launch_bounds__(256) terngrad_means(double *means, const doubl
 }
 
 // `partials`: squares about the mean, where clip > 0. A warp per scale group.
-__global__ void __launch_bounds__(256) terngrad_scales(uint8_t *wire, const unsigned *largest, slots of_largest, const double *partials, slots of_sums, float clip, const float *x, uint64_t *bad) {
+__global__ void __launch_bounds__(256)
+    terngrad_scales(uint8_t *wire, const unsigned *largest, slots of_largest, const double *partials, slots of_sums,
+                    float clip, const float *x, uint64_t *bad) {
     const scale_groups &in = of_largest.in;
     for (size_t r = first_warp(); r < in.count; r += all_warps()) {
         const size_t begin = in.begin(r), end = in.begin(r + 1);
@@ -36,10 +38,11 @@ __global__ void __launch_bounds__(256) terngrad_scales(uint8_t *wire, const unsi
 
 __device__ inline double odds_of(float scale) { return scale > 0.0f ? 1.0 / (double)scale * 0x1p31 : 0.0; }
 
-__global__ void __launch_bounds__(256) terngrad_encode(uint8_t *bytes, const uint8_t *wire, const float *x, scale_groups in, draws d, size_t quarter, bool aligned) {
+__global__ void __launch_bounds__(256) terngrad_encode(uint8_t *bytes, const uint8_t *wire, const float *x,
+                                                       scale_groups in, draws d, size_t quarter, bool aligned) {
     __shared__ uint64_t room[256 / WARP][4][FIELDS / 8];
     const unsigned lane = lane_of_warp(), j = lane % 16;
-    uint64_t(&codes)[4][FIELDS / 8] = room[threadIdx.x / WARP];
+    uint64_t (&codes)[4][FIELDS / 8] = room[threadIdx.x / WARP];
     for (size_t base = first_warp() * FIELDS; base < quarter; base += all_warps() * FIELDS) {
         for (unsigned k = 0; k < 4; k++) {
             const size_t start = k * quarter + base, stop = start + FIELDS < in.n ? start + FIELDS : in.n;
@@ -76,7 +79,9 @@ __global__ void __launch_bounds__(256) terngrad_encode(uint8_t *bytes, const uin
 
 constexpr unsigned BYTES_READ = 4 * WARP;  // a lane's 16 sums are on their way at once
 
-__global__ void __launch_bounds__(256, 3) terngrad_decode_add(float *sum, const uint8_t *bytes, const uint8_t *wire, scale_groups in, size_t quarter, float by, const uint64_t *bad) {
+__global__ void __launch_bounds__(256, 3)
+    terngrad_decode_add(float *sum, const uint8_t *bytes, const uint8_t *wire, scale_groups in, size_t quarter,
+                        float by, const uint64_t *bad) {
     if (*bad != TERSE_CODEC_CUDA_GOOD) return;
     for (size_t base = first_warp() * BYTES_READ; base < quarter; base += all_warps() * BYTES_READ) {
         float v[4][4];
@@ -86,7 +91,8 @@ __global__ void __launch_bounds__(256, 3) terngrad_decode_add(float *sum, const 
             const size_t at = base + m * WARP + lane_of_warp();
             byte[m] = at < quarter ? bytes[at] : 0;
 #pragma unroll
-            for (unsigned k = 0; k < 4; k++) v[k][m] = at < quarter && k * quarter + at < in.n ? sum[k * quarter + at] : 0.0f;
+            for (unsigned k = 0; k < 4; k++)
+                v[k][m] = at < quarter && k * quarter + at < in.n ? sum[k * quarter + at] : 0.0f;
         }
 #pragma unroll
         for (unsigned k = 0; k < 4; k++) {
@@ -109,11 +115,13 @@ __global__ void __launch_bounds__(256, 3) terngrad_decode_add(float *sum, const 
 // ends of segments | largest of slots | sums of slots | means
 static size_t workspace_bytes(size_t n, const terse_codec_options *o) {
     const size_t largest = bytes_of_ends(o) + 8 * slot_count(n, o, LARGEST_CHUNK);
-    return o->clip > 0.0f ? largest + 8 * slot_count(n, o, TERSE_REDUCTION_CHUNK) + 8 * terse_scale_group_count(n, o) : largest;
+    return o->clip > 0.0f ? largest + 8 * slot_count(n, o, TERSE_REDUCTION_CHUNK) + 8 * terse_scale_group_count(n, o)
+                          : largest;
 }
 
 // 256 threads throughout: 8 warps, 8 blocks a multiprocessor.
-static terse_codec_status encode(uint8_t *wire, const float *x, size_t n, const terse_codec_options *o, void *workspace, uint64_t *bad, void *stream) {
+static terse_codec_status encode(uint8_t *wire, const float *x, size_t n, const terse_codec_options *o, void *workspace,
+                                 uint64_t *bad, void *stream) {
     scale_groups in;
     terse_codec_status status = put_scale_groups(&in, n, o, workspace, stream);
     const slots of_largest = slots_of(in, LARGEST_CHUNK), of_sums = slots_of(in, TERSE_REDUCTION_CHUNK);
@@ -124,21 +132,30 @@ static terse_codec_status encode(uint8_t *wire, const float *x, size_t n, const 
     if (status == TERSE_CODEC_OK) status = largest_all(largest, x, of_largest, stream);
     if (o->clip > 0.0f) {
         if (status == TERSE_CODEC_OK) status = sum_all<PLAIN>(sums, x, nullptr, nullptr, of_sums, stream);
-        if (status == TERSE_CODEC_OK) status = launch(terngrad_means, divided_up(in.count, 8), 256, stream, means, sums, of_sums);
+        if (status == TERSE_CODEC_OK)
+            status = launch(terngrad_means, divided_up(in.count, 8), 256, stream, means, sums, of_sums);
         if (status == TERSE_CODEC_OK) status = sum_all<SQUARES>(sums, x, nullptr, means, of_sums, stream);
     }
-    if (status == TERSE_CODEC_OK) status = launch(terngrad_scales, divided_up(in.count, 8), 256, stream, wire, largest, of_largest, sums, of_sums, o->clip, x, bad);
+    if (status == TERSE_CODEC_OK)
+        status = launch(terngrad_scales, divided_up(in.count, 8), 256, stream, wire, largest, of_largest, sums, of_sums,
+                        o->clip, x, bad);
     const draws d = {o->seed, o->step, o->index};
-    if (status == TERSE_CODEC_OK) status = launch(terngrad_encode, divided_up(quarter, 8 * FIELDS), 256, stream, bytes, wire, x, in, d, quarter, multiples_of(4, bytes));
+    if (status == TERSE_CODEC_OK)
+        status = launch(terngrad_encode, divided_up(quarter, 8 * FIELDS), 256, stream, bytes, wire, x, in, d, quarter,
+                        multiples_of(4, bytes));
     return status;
 }
 
-static terse_codec_status decode_add(float *sum, const uint8_t *wire, size_t n, const terse_codec_options *o, void *workspace, uint64_t *bad, void *stream) {
+static terse_codec_status decode_add(float *sum, const uint8_t *wire, size_t n, const terse_codec_options *o,
+                                     void *workspace, uint64_t *bad, void *stream) {
     scale_groups in;
     terse_codec_status status = put_scale_groups(&in, n, o, workspace, stream);
     const size_t quarter = terse_terngrad_quarter(n);
-    if (status == TERSE_CODEC_OK) status = launch(check_scales, divided_up(in.count, 256), 256, stream, wire, in.count, 1.0, bad);
-    if (status == TERSE_CODEC_OK) status = launch(terngrad_decode_add, divided_up(quarter, 8 * BYTES_READ), 256, stream, sum, wire + 4 * in.count, wire, in, quarter, o->scale, bad);
+    if (status == TERSE_CODEC_OK)
+        status = launch(check_scales, divided_up(in.count, 256), 256, stream, wire, in.count, 1.0, bad);
+    if (status == TERSE_CODEC_OK)
+        status = launch(terngrad_decode_add, divided_up(quarter, 8 * BYTES_READ), 256, stream, sum, wire + 4 * in.count,
+                        wire, in, quarter, o->scale, bad);
     return status;
 }
 

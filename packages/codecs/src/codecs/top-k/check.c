@@ -48,12 +48,15 @@ static void write_bit_by_bit(uint8_t *wire, const terse_codec_options *o) {
 }
 
 // On one thread and on three; the expected wire is long_wires[1].
-static void compare(const terse_codec *codec, const float *x, const terse_codec_options *o, size_t bytes, const char *how) {
+static void compare(const terse_codec *codec, const float *x, const terse_codec_options *o, size_t bytes,
+                    const char *how) {
     size_t bad;
     for (unsigned threads = 1; threads < 4; threads += 2) {
         terse_codecs_use_threads(threads);
         memset(long_wires[0], SENTINEL, sizeof *long_wires);
-        expect(terse_codec_encode(codec, long_wires[0] + 5, bytes, x, N, o, &bad) == TERSE_CODEC_OK && !memcmp(long_wires[0], long_wires[1], bytes + 16), codec->name, codec->implementation, o->k, how);
+        expect(terse_codec_encode(codec, long_wires[0] + 5, bytes, x, N, o, &bad) == TERSE_CODEC_OK &&
+                   !memcmp(long_wires[0], long_wires[1], bytes + 16),
+               codec->name, codec->implementation, o->k, how);
     }
 }
 
@@ -76,10 +79,20 @@ static void check_other_forms(const terse_codec *codec, const float *x, size_t k
 
 static void check_top_k(const terse_codec *codec) {
     enum { N = (1 << 19) + 4321 };
-    static const struct { const char *how; float (*number)(void); } kinds[] = {
-        {"top-k: as gradients", gradient}, {"top-k: any", any_float}, {"top-k: near one", near_one}, {"top-k: ties", one_or_minus_one},
-        {"top-k: most are ties", one_of_three}, {"top-k: mostly nothing", seldom}, {"top-k: rising", gradient}, {"top-k: a run", nothing},
-        {"top-k: the sample is larger", near_one}, {"top-k: the sample is smaller", near_one},
+    static const struct {
+        const char *how;
+        float (*number)(void);
+    } kinds[] = {
+        {"top-k: as gradients", gradient},
+        {"top-k: any", any_float},
+        {"top-k: near one", near_one},
+        {"top-k: ties", one_or_minus_one},
+        {"top-k: most are ties", one_of_three},
+        {"top-k: mostly nothing", seldom},
+        {"top-k: rising", gradient},
+        {"top-k: a run", nothing},
+        {"top-k: the sample is larger", near_one},
+        {"top-k: the sample is smaller", near_one},
     };
     static float sorted[N];
     float *x = long_room + 3;
@@ -88,7 +101,8 @@ static void check_top_k(const terse_codec *codec) {
         for (size_t i = 0; kind == 7 && i < 3000; i++) x[N / 2 + i] = near_one();
         const size_t places = top_k_sampled_places(N);
         for (size_t i = 0; kind > 7 && i < places; i++)
-            for (size_t e = 0; e < TOP_K_NEIGHBOURS; e++) x[top_k_sampled(N / places, TOP_K_NEIGHBOURS, i) + e] *= kind == 8 ? 1000.0f : 0.001f;
+            for (size_t e = 0; e < TOP_K_NEIGHBOURS; e++)
+                x[top_k_sampled(N / places, TOP_K_NEIGHBOURS, i) + e] *= kind == 8 ? 1000.0f : 0.001f;
         memcpy(sorted, x, sizeof sorted);
         qsort(sorted, N, sizeof *sorted, by_magnitude);
         const size_t ks[] = {1, 1000, 2999, N / 1000, N / 100, N / 8, N / 7};
@@ -117,7 +131,9 @@ static void check_top_k(const terse_codec *codec) {
         o.k = 100;
         size_t bytes = 0, bad = 0;
         terse_codec_wire_bytes(codec, N, &o, &bytes);
-        expect(terse_codec_encode(codec, long_wires[0], bytes, x, N, &o, &bad) == TERSE_CODEC_NOT_FINITE && bad == first, codec->name, codec->implementation, N, kinds[kind].how);
+        expect(
+            terse_codec_encode(codec, long_wires[0], bytes, x, N, &o, &bad) == TERSE_CODEC_NOT_FINITE && bad == first,
+            codec->name, codec->implementation, N, kinds[kind].how);
     }
     terse_codecs_use_threads(1);
 }

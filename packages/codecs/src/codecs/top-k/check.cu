@@ -9,7 +9,8 @@ __global__ void look_back(unsigned long long *before, unsigned long long *states
     if (lane_of_warp() == 0) *before = all;
 }
 
-terse_codec_status look_back_of(unsigned long long *before, unsigned long long *states, size_t tile, unsigned long long own) {
+terse_codec_status look_back_of(unsigned long long *before, unsigned long long *states, size_t tile,
+                                unsigned long long own) {
     return launch(look_back, 1, WARP, nullptr, before, states, tile, own);
 }
 
@@ -28,17 +29,22 @@ void check_selection() {
         {"one large one", [](size_t i, bool) { return i == 65537 ? 0x1.fffffep127f : 0x1p-126f; }},
         {"neighbouring numbers", [](size_t i, bool) { return 1.0f + (float)(i * 7919 % 4099) * 0x1p-23f; }},
         {"a sample of small ones", [](size_t i, bool sampled) { return sampled ? 1.0f : 2.0f + (float)(i % 5); }},
-        {"a sample of large ones", [](size_t i, bool sampled) { return sampled ? 8.0f : 1.0f + (float)(i % 1000) * 0x1p-20f; }},
+        {"a sample of large ones",
+         [](size_t i, bool sampled) { return sampled ? 8.0f : 1.0f + (float)(i % 1000) * 0x1p-20f; }},
     };
     static const struct {
         terse_indices indices;
         terse_values values;
-    } forms[] = {{TERSE_INDICES_FIXED, TERSE_VALUES_F32}, {TERSE_INDICES_ELIAS_FANO, TERSE_VALUES_F32}, {TERSE_INDICES_ELIAS_FANO, TERSE_VALUES_2BIT}, {TERSE_INDICES_ELIAS_FANO, TERSE_VALUES_SIGN}};
+    } forms[] = {{TERSE_INDICES_FIXED, TERSE_VALUES_F32},
+                 {TERSE_INDICES_ELIAS_FANO, TERSE_VALUES_F32},
+                 {TERSE_INDICES_ELIAS_FANO, TERSE_VALUES_2BIT},
+                 {TERSE_INDICES_ELIAS_FANO, TERSE_VALUES_SIGN}};
     for (const auto &v : vectors)
         for (const size_t n : {(size_t)1 << 16, (size_t)(1 << 16) + 4097, (size_t)150001}) {
             const size_t samples = top_k_samples(n), stride = n / samples;
             std::vector<float> x(n);
-            for (size_t i = 0; i < n; i++) x[i] = v.at(i, i / stride < samples && top_k_sampled(stride, 1, i / stride) == i);
+            for (size_t i = 0; i < n; i++)
+                x[i] = v.at(i, i / stride < samples && top_k_sampled(stride, 1, i / stride) == i);
             const size_t ks[] = {1, samples + 7, n / 3, n};
             for (size_t c = 0; c < 8; c++) {
                 const size_t k = ks[c % 4];
@@ -46,19 +52,30 @@ void check_selection() {
                 terse_codec_options o = TERSE_CODEC_OPTIONS;
                 o.k = k, o.indices = form.indices, o.values = form.values;
                 size_t bytes = 0, room = 0;
-                terse_codec_cuda_wire_bytes(codec, n, &o, &bytes), terse_codec_cuda_workspace_bytes(codec, n, &o, &room);
+                terse_codec_cuda_wire_bytes(codec, n, &o, &bytes),
+                    terse_codec_cuda_workspace_bytes(codec, n, &o, &room);
                 device_bytes x_there(n * 4, 4), wire_there(bytes, random_word() % 16), workspace(room, 0), bad(8, 0);
                 x_there.put(x.data());
                 std::vector<uint8_t> wire(bytes);
-                expect(terse_codec_encode(codec->definition, wire.data(), bytes, x.data(), n, &o, nullptr) == TERSE_CODEC_OK, v.name, "cuda", n, "top-k in C");
-                const terse_codec_status status = terse_codec_cuda_encode(codec, wire_there.at, bytes, (const float *)x_there.at, n, &o, workspace.at, room, (uint64_t *)bad.at, nullptr);
-                expect(status == TERSE_CODEC_OK && bad_on_device(bad) == TERSE_CODEC_CUDA_GOOD && wire_there.get() == wire, v.name, "cuda", n, "top-k's bytes");
+                expect(terse_codec_encode(codec->definition, wire.data(), bytes, x.data(), n, &o, nullptr) ==
+                           TERSE_CODEC_OK,
+                       v.name, "cuda", n, "top-k in C");
+                const terse_codec_status status = terse_codec_cuda_encode(
+                    codec, wire_there.at, bytes, (const float *)x_there.at, n, &o, workspace.at, room,
+                    (uint64_t *)bad.at, nullptr);
+                expect(
+                    status == TERSE_CODEC_OK && bad_on_device(bad) == TERSE_CODEC_CUDA_GOOD && wire_there.get() == wire,
+                    v.name, "cuda", n, "top-k's bytes");
                 std::vector<float> sum(n, 0.5f);
                 device_bytes sum_there(n * 4, 4);
                 sum_there.put(sum.data());
                 terse_codec_decode_add(codec->definition, sum.data(), n, wire.data(), bytes, &o);
-                expect(terse_codec_cuda_decode_add(codec, (float *)sum_there.at, n, wire_there.at, bytes, &o, workspace.at, room, (uint64_t *)bad.at, nullptr) == TERSE_CODEC_OK && !std::memcmp(sum_there.get().data(), sum.data(), 4 * n), v.name, "cuda", n, "what top-k's bytes stand for");
-                expect(wire_there.margins_are_whole() && workspace.margins_are_whole(), v.name, "cuda", n, "bytes outside top-k's arrays");
+                expect(terse_codec_cuda_decode_add(codec, (float *)sum_there.at, n, wire_there.at, bytes, &o,
+                                                   workspace.at, room, (uint64_t *)bad.at, nullptr) == TERSE_CODEC_OK &&
+                           !std::memcmp(sum_there.get().data(), sum.data(), 4 * n),
+                       v.name, "cuda", n, "what top-k's bytes stand for");
+                expect(wire_there.margins_are_whole() && workspace.margins_are_whole(), v.name, "cuda", n,
+                       "bytes outside top-k's arrays");
             }
         }
 }
@@ -70,13 +87,17 @@ void check_look_back() {
             if (whole > tile) continue;
             std::vector<unsigned long long> states(tile + 1);
             unsigned long long all = 0;
-            for (size_t t = 0; t < tile; t++) all += t + 1, states[t] = t <= whole ? TILE_PREFIX | all : TILE_AGGREGATE | (t + 1);
+            for (size_t t = 0; t < tile; t++)
+                all += t + 1, states[t] = t <= whole ? TILE_PREFIX | all : TILE_AGGREGATE | (t + 1);
             device_bytes states_there(8 * states.size(), 0), before(8, 0);
             states_there.put(states.data());
-            expect(look_back_of((unsigned long long *)before.at, (unsigned long long *)states_there.at, tile, tile + 1) == TERSE_CODEC_OK, "top-k", "cuda", tile, "a look back");
+            expect(look_back_of((unsigned long long *)before.at, (unsigned long long *)states_there.at, tile,
+                                tile + 1) == TERSE_CODEC_OK,
+                   "top-k", "cuda", tile, "a look back");
             expect(bad_on_device(before) == all, "top-k", "cuda", tile, "how many are before a tile");
             states[tile] = TILE_PREFIX | (all + tile + 1);
-            expect(!std::memcmp(states_there.get().data(), states.data(), 8 * states.size()), "top-k", "cuda", tile, "what a tile tells");
+            expect(!std::memcmp(states_there.get().data(), states.data(), 8 * states.size()), "top-k", "cuda", tile,
+                   "what a tile tells");
         }
 }
 }  // namespace

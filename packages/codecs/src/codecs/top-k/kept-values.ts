@@ -97,7 +97,9 @@ export function writeValues(wire: Uint8Array, kept: Float32Array, values: Values
   return forms[values].write(bytes, new DataView(wire.buffer, wire.byteOffset, tableBytes(values)), kept);
 }
 
-/** undefined if no encoder writes them: a float is not finite, a magnitude is negative, or bits behind them are not 0. */
+/**
+ * undefined if no encoder writes them: a float is not finite, a magnitude is negative, or bits behind them are not 0.
+ */
 export function readValues(wire: Uint8Array, k: number, values: Values = "f32"): Float32Array | undefined {
   const { bits, table, read } = forms[values];
   const view = new DataView(wire.buffer, wire.byteOffset, 4 * table);

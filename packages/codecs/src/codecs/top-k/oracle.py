@@ -107,7 +107,10 @@ def cases():
         "all the same": [[0.1] * 11, [11]],
         "denormals, and what rounds to one": [[1e-45, -1e-45, 6e-8, -2.9e-8, 3e-8, 6.0975e-5], [6]],
         "the ends of the range of halves": [[65519, -65504, 65488, -0.1, 0.3333], [3, 5]],
-        **{f"normal, {n}": [short_decimals(n, n), sorted({1, max(n // 17, 1), max(n // 5, 1)})] for n in [1, 9, 64, 300]},
+        **{
+            f"normal, {n}": [short_decimals(n, n), sorted({1, max(n // 17, 1), max(n // 5, 1)})]
+            for n in [1, 9, 64, 300]
+        },
     }
     for name, (x, ks) in shorter.items():
         for k in ks:

@@ -12,7 +12,8 @@
 #include "terse/parallel.h"
 
 terse_codec_status top_k_check(size_t n, const terse_codec_options *options) {
-    if (options->indices > TERSE_INDICES_ELIAS_FANO || options->values > TERSE_VALUES_SIGN) return TERSE_CODEC_BAD_CHOICE;
+    if (options->indices > TERSE_INDICES_ELIAS_FANO || options->values > TERSE_VALUES_SIGN)
+        return TERSE_CODEC_BAD_CHOICE;
     return options->k < 1 || options->k > n ? TERSE_CODEC_BAD_K : TERSE_CODEC_OK;
 }
 
@@ -81,7 +82,8 @@ static void look_where_a_sample_says(top_k_sight *sight, const sample *s) {
     double seen = (double)sight->beyond;  // what is not finite
     int high = TOP_K_RANGES - 1, low;
     while (high > 0 && seen + (double)sight->in[high] <= s->expected - s->margin) seen += (double)sight->in[high--];
-    for (low = high; low > 0 && seen + (double)sight->in[low] < s->expected + s->margin; low--) seen += (double)sight->in[low];
+    for (low = high; low > 0 && seen + (double)sight->in[low] < s->expected + s->margin; low--)
+        seen += (double)sight->in[low];
     int shift = ALL_SHIFT - TOP_K_RANGE_BITS;  // as fine as it can be and see all of them
     for (int seen_at_once = 1; seen_at_once < high + 1 - low; seen_at_once *= 2) shift++;
     look(sight, (uint32_t)low << ALL_SHIFT, shift);
@@ -94,7 +96,8 @@ static uint32_t lower_bound(top_k_sight *sight, const sample *s, size_t *expecte
     double seen = (double)sight->beyond;
     int range = TOP_K_RANGES - 1;
     while (range > 0 && seen + (double)sight->in[range] < s->expected + s->margin) seen += (double)sight->in[range--];
-    const double all = (seen + (double)sight->in[range] + s->margin) * 1.25 * (double)s->n / (double)(s->places * TOP_K_NEIGHBOURS);
+    const double all = (seen + (double)sight->in[range] + s->margin) * 1.25 * (double)s->n /
+                       (double)(s->places * TOP_K_NEIGHBOURS);
     *expected = all < (double)s->n ? (size_t)all : s->n;
     const uint32_t bound = sight->low + ((uint32_t)range << sight->shift);
     look(sight, sight->low, sight->shift);
@@ -111,7 +114,8 @@ static int count_all(const top_k_kernel *kernel, top_k_sight *sight, const float
 
 // *least: the k-th largest magnitude. *ties: how many elements that equal it are chosen. False if a float is NaN or
 // infinite.
-static int find(const top_k_kernel *kernel, top_k_sight *sight, const float *x, size_t n, size_t k, uint32_t *least, size_t *ties) {
+static int find(const top_k_kernel *kernel, top_k_sight *sight, const float *x, size_t n, size_t k, uint32_t *least,
+                size_t *ties) {
     for (;;) {
         if (!count_all(kernel, sight, x, n)) return 0;
         size_t larger = sight->beyond;
@@ -123,7 +127,8 @@ static int find(const top_k_kernel *kernel, top_k_sight *sight, const float *x, 
         }
         *least = sight->low + ((uint32_t)range << sight->shift);
         *ties = k - larger;
-        if (sight->shift == 0 || *ties == sight->in[range]) return 1;  // all of a range are chosen: no need to look into it
+        if (sight->shift == 0 || *ties == sight->in[range])
+            return 1;  // all of a range are chosen: no need to look into it
         look(sight, *least, sight->shift > TOP_K_RANGE_BITS ? sight->shift - TOP_K_RANGE_BITS : 0);
     }
 }
@@ -140,10 +145,15 @@ typedef struct copies {
     terse_index_layout layout;
     float *values;
     uint16_t *places;
-    struct segment { size_t at, count; } *segments;  // of the values and places
+    struct segment {
+        size_t at, count;
+    } *segments;  // of the values and places
     atomic_size_t taken;
     atomic_int infinite;
-    struct { size_t larger, equal, begin; terse_chosen_writer writer; } of_piece[PIECES];  // begin: how many are chosen before it
+    struct {
+        size_t larger, equal, begin;
+        terse_chosen_writer writer;
+    } of_piece[PIECES];  // begin: how many are chosen before it
 } copies;
 
 static void copy_part(void *context, size_t begin, size_t end) {
@@ -224,11 +234,20 @@ static void write_pieces(copies *c, size_t pieces, size_t ties) {
 }
 
 // Returns false if this is not possible: the sample was misleading, or there is no memory.
-static int encode_copies(const top_k_kernel *kernel, top_k_sight *sight, const sample *s, uint8_t *indices, uint8_t *chosen, terse_index_layout layout, const float *x, size_t n, size_t k) {
+static int encode_copies(const top_k_kernel *kernel, top_k_sight *sight, const sample *s, uint8_t *indices,
+                         uint8_t *chosen, terse_index_layout layout, const float *x, size_t n, size_t k) {
     size_t expected;
     const uint32_t low = lower_bound(sight, s, &expected);
     const size_t segments = (n + TOP_K_SEGMENT - 1) / TOP_K_SEGMENT, room = expected + TOP_K_SEGMENT;
-    copies c = {.kernel = kernel, .x = x, .n = n, .k = k, .room = room, .low = low, .indices = indices, .chosen = chosen, .layout = layout};
+    copies c = {.kernel = kernel,
+                .x = x,
+                .n = n,
+                .k = k,
+                .room = room,
+                .low = low,
+                .indices = indices,
+                .chosen = chosen,
+                .layout = layout};
     c.segments = malloc(segments * sizeof *c.segments + room * (sizeof *c.values + sizeof *c.places));
     if (!c.segments) return 0;
     c.values = (float *)(c.segments + segments);
@@ -249,7 +268,8 @@ static int encode_copies(const top_k_kernel *kernel, top_k_sight *sight, const s
 
 // Writes the indices, and the chosen values to `chosen` where it is not NULL. Returns n, or the first element that is
 // not finite.
-static size_t choose_all(const top_k_kernel *kernel, uint8_t *indices, uint8_t *chosen, terse_index_layout layout, const float *x, size_t n, size_t k) {
+static size_t choose_all(const top_k_kernel *kernel, uint8_t *indices, uint8_t *chosen, terse_index_layout layout,
+                         const float *x, size_t n, size_t k) {
     top_k_sight sight;
     if (layout.marks) memset(indices, 0, layout.bytes);
     if (n < SAMPLED) look(&sight, 0, ALL_SHIFT);
@@ -369,7 +389,8 @@ static size_t write_halves(const terse_codec *f16, uint8_t *values, kept_values 
     return k;
 }
 
-size_t top_k_write_values(const top_k_kernel *kernel, uint8_t *wire, const float *kept, const float *x, size_t n, const terse_codec_options *o) {
+size_t top_k_write_values(const top_k_kernel *kernel, uint8_t *wire, const float *kept, const float *x, size_t n,
+                          const terse_codec_options *o) {
     const top_k_wire parts = top_k_wire_of(n, o);
     kept_values source = {.values = kept, .x = x, .reader = terse_index_reader_at(wire + parts.indices, parts.layout)};
     uint8_t *const table = wire + parts.table, *const values = wire + parts.values;
@@ -380,7 +401,8 @@ size_t top_k_write_values(const top_k_kernel *kernel, uint8_t *wire, const float
 }
 
 // Whether the table and the values are such as encoders write: finite, magnitudes not negative, pad bits 0.
-static int values_are_good(const top_k_kernel *kernel, const uint8_t *wire, const top_k_wire *parts, const terse_codec_options *o) {
+static int values_are_good(const top_k_kernel *kernel, const uint8_t *wire, const top_k_wire *parts,
+                           const terse_codec_options *o) {
     const size_t k = o->k;
     const uint8_t *const values = wire + parts->values;
     float value;
@@ -400,7 +422,8 @@ static int values_are_good(const top_k_kernel *kernel, const uint8_t *wire, cons
     }
 }
 
-static void read_values(const top_k_kernel *kernel, float *into, const uint8_t *wire, const top_k_wire *parts, const terse_codec_options *o, size_t at, size_t count) {
+static void read_values(const top_k_kernel *kernel, float *into, const uint8_t *wire, const top_k_wire *parts,
+                        const terse_codec_options *o, size_t at, size_t count) {
     static const terse_codec_options once = TERSE_CODEC_OPTIONS;
     const uint8_t *const values = wire + parts->values;
     float table[4] = {0};
@@ -419,13 +442,15 @@ static void read_values(const top_k_kernel *kernel, float *into, const uint8_t *
     }
 }
 
-terse_codec_status top_k_decode_add(const top_k_kernel *kernel, float *sum, const uint8_t *wire, size_t n, const terse_codec_options *o) {
+terse_codec_status top_k_decode_add(const top_k_kernel *kernel, float *sum, const uint8_t *wire, size_t n,
+                                    const terse_codec_options *o) {
     const top_k_wire parts = top_k_wire_of(n, o);
     const uint8_t *const indices = wire + parts.indices;
     const size_t k = o->k;
     size_t places[BLOCK];
     float kept[BLOCK];
-    if (!terse_marks_are_good(indices, k, parts.layout) || !values_are_good(kernel, wire, &parts, o)) return TERSE_CODEC_BAD_WIRE;
+    if (!terse_marks_are_good(indices, k, parts.layout) || !values_are_good(kernel, wire, &parts, o))
+        return TERSE_CODEC_BAD_WIRE;
     size_t above = 0;  // what the next index is at least
     terse_index_reader reader = terse_index_reader_at(indices, parts.layout);
     EACH_BLOCK {

@@ -20,14 +20,15 @@
 
 constexpr unsigned THREADS = 256, WARPS = THREADS / WARP;
 constexpr unsigned RANGES = TOP_K_RANGES, ROUND = TOP_K_RANGE_BITS, ALL_SHIFT = 31 - ROUND, PICKED = RANGES / THREADS;
-constexpr unsigned COUNTED = 16 * WARP, TILE = 16 * THREADS;  // floats of a warp's unit, and of a block's; 16 loads a lane are on their way at once
-constexpr size_t MOST_BLOCKS = 792;                           // 6 for each of the 132 multiprocessors of an H100 or H200
+constexpr unsigned COUNTED = 16 * WARP, TILE = 16 * THREADS;  // floats of a warp's unit, and of a block's; 16 loads a
+                                                              // lane are on their way at once
+constexpr size_t MOST_BLOCKS = 792;  // 6 for each of the 132 multiprocessors of an H100 or H200
 
 // In device memory, zeros at first: everything is in sight.
 struct search {
     unsigned low, finer;  // range r holds the bits of magnitudes from low + (r << shift) on, shift = ALL_SHIFT - finer
     unsigned found, least, chosen;  // chosen: 1 once the kept elements are known
-    unsigned long long ties;  // chosen are magnitudes above `least`, and as many that equal it; set once found
+    unsigned long long ties;        // chosen are magnitudes above `least`, and as many that equal it; set once found
     unsigned long long beyond, ended, next_tile, in[RANGES];
 
     __device__ unsigned shift() const { return ALL_SHIFT - finer; }
@@ -80,7 +81,8 @@ __global__ void __launch_bounds__(THREADS) top_k_sample(search *s, const float *
     for (unsigned r = threadIdx.x; r < RANGES; r += THREADS) in[r] = 0;
     __syncthreads();
     const size_t stride = n / samples;
-    for (size_t sample = first_thread(); sample < samples; sample += all_threads()) atomicAdd(&in[magnitude_bits(x[top_k_sampled(stride, 1, sample)]) >> ALL_SHIFT], 1u);
+    for (size_t sample = first_thread(); sample < samples; sample += all_threads())
+        atomicAdd(&in[magnitude_bits(x[top_k_sampled(stride, 1, sample)]) >> ALL_SHIFT], 1u);
     if (!add_counts(s, in)) return;
 
     const double expected = (double)k * (double)samples / (double)n, margin = 16 + expected / 8;
@@ -100,7 +102,8 @@ __global__ void __launch_bounds__(THREADS) top_k_sample(search *s, const float *
     s->low = low << ALL_SHIFT, s->finer = finer, s->ended = 0;
 }
 
-__global__ void __launch_bounds__(THREADS, 6) top_k_count(search *s, const float *x, size_t n, size_t k, uint64_t *bad) {
+__global__ void __launch_bounds__(THREADS, 6)
+    top_k_count(search *s, const float *x, size_t n, size_t k, uint64_t *bad) {
     __shared__ unsigned in[RANGES], beyond;
     if (s->found) return;
     for (unsigned r = threadIdx.x; r < RANGES; r += THREADS) in[r] = 0;
@@ -156,7 +159,8 @@ __global__ void __launch_bounds__(THREADS, 6) top_k_count(search *s, const float
     }
     __syncthreads();
     if (threadIdx.x) return;
-    if (!picked) s->low = s->finer = 0;  // the sample misled: k are larger than what is in sight, or too few are in sight
+    if (!picked)
+        s->low = s->finer = 0;  // the sample misled: k are larger than what is in sight, or too few are in sight
     if (fresh(bad) != TERSE_CODEC_CUDA_GOOD) s->found = 1;
     s->beyond = s->ended = 0;
 }
@@ -168,7 +172,9 @@ __device__ inline void put_float(uint8_t *to, float value, bool aligned) {
 }
 
 template <class Index>
-__global__ void __launch_bounds__(THREADS) top_k_choose(uint8_t *values, bool aligned, Index *chosen, search *s, unsigned long long *states, size_t tiles, const float *x, size_t n, size_t k, const uint64_t *bad) {
+__global__ void __launch_bounds__(THREADS)
+    top_k_choose(uint8_t *values, bool aligned, Index *chosen, search *s, unsigned long long *states, size_t tiles,
+                 const float *x, size_t n, size_t k, const uint64_t *bad) {
     __shared__ unsigned long long next, before[2];
     __shared__ unsigned of_warps[2][WARPS];
     if (*bad != TERSE_CODEC_CUDA_GOOD) return;
@@ -220,7 +226,8 @@ __global__ void __launch_bounds__(THREADS) top_k_choose(uint8_t *values, bool al
 constexpr unsigned PACKED = 8 * WARP, MOST_WIDTH = 48;
 
 template <class Index>
-__global__ void __launch_bounds__(THREADS) top_k_pack(uint8_t *indices, const Index *chosen, size_t k, unsigned width, bool aligned, const uint64_t *bad) {
+__global__ void __launch_bounds__(THREADS)
+    top_k_pack(uint8_t *indices, const Index *chosen, size_t k, unsigned width, bool aligned, const uint64_t *bad) {
     __shared__ unsigned room[WARPS][WARP * MOST_WIDTH / 4];
     if (*bad != TERSE_CODEC_CUDA_GOOD) return;
     const unsigned lane = lane_of_warp();
@@ -239,7 +246,8 @@ __global__ void __launch_bounds__(THREADS) top_k_pack(uint8_t *indices, const In
         }
         __syncwarp();
         const size_t begin = base / 8 * width;
-        const unsigned left = (unsigned)(all - begin < WARP * width ? all - begin : WARP * width), whole = aligned ? left / 4 : 0;
+        const unsigned left = (unsigned)(all - begin < WARP * width ? all - begin : WARP * width),
+                       whole = aligned ? left / 4 : 0;
         for (unsigned w = lane; w < whole; w += WARP) ((unsigned *)(indices + begin))[w] = words[w];
         for (unsigned b = 4 * whole + lane; b < left; b += WARP) indices[begin + b] = bytes[b];
         __syncwarp();
@@ -248,7 +256,8 @@ __global__ void __launch_bounds__(THREADS) top_k_pack(uint8_t *indices, const In
 
 // The bits of Elias-Fano's indices, or of a bitmap, in words that are 0.
 template <class Index>
-__global__ void __launch_bounds__(THREADS) top_k_set_bits(unsigned *words, const Index *chosen, size_t k, unsigned low, unsigned step, size_t marks_at, const uint64_t *bad) {
+__global__ void __launch_bounds__(THREADS) top_k_set_bits(unsigned *words, const Index *chosen, size_t k, unsigned low,
+                                                          unsigned step, size_t marks_at, const uint64_t *bad) {
     if (*bad != TERSE_CODEC_CUDA_GOOD) return;
     for (size_t j = first_thread(); j < k; j += all_threads()) {
         const uint64_t index = chosen[j];
@@ -263,7 +272,8 @@ __global__ void __launch_bounds__(THREADS) top_k_set_bits(unsigned *words, const
     }
 }
 
-__global__ void __launch_bounds__(THREADS) top_k_copy_bytes(uint8_t *to, const unsigned *words, size_t bytes, const uint64_t *bad) {
+__global__ void __launch_bounds__(THREADS)
+    top_k_copy_bytes(uint8_t *to, const unsigned *words, size_t bytes, const uint64_t *bad) {
     if (*bad != TERSE_CODEC_CUDA_GOOD) return;
     for (size_t i = first_thread(); i < bytes; i += all_threads()) to[i] = (uint8_t)(words[i / 4] >> 8 * (i % 4));
 }
@@ -273,12 +283,15 @@ struct meaning {
     double mean, low, high;
     unsigned long long counts[4];
 
-    __device__ unsigned bin_of(float c) const { return (unsigned)((double)c >= low) + (unsigned)((double)c >= mean) + (unsigned)((double)c >= high); }
+    __device__ unsigned bin_of(float c) const {
+        return (unsigned)((double)c >= low) + (unsigned)((double)c >= mean) + (unsigned)((double)c >= high);
+    }
 };
 
 // *bad = the first kept element that no half can be.
 template <class Index>
-__global__ void __launch_bounds__(THREADS) top_k_halves(uint8_t *values, const float *kept, const Index *chosen, size_t k, const search *s, uint64_t *bad) {
+__global__ void __launch_bounds__(THREADS)
+    top_k_halves(uint8_t *values, const float *kept, const Index *chosen, size_t k, const search *s, uint64_t *bad) {
     if (!s->chosen) return;
     for (size_t j = first_thread(); j < k; j += all_threads()) {
         const unsigned bits = __float_as_uint(kept[j]), half = f16_half::of(bits);
@@ -299,7 +312,8 @@ __global__ void top_k_borders(meaning *m, const double *partials, slots s) {
 }
 
 // The sums of the four bins, each in the order of sum_slots: that of bin q of a slot is partials[q * slots + slot].
-__global__ void __launch_bounds__(SUM_THREADS) top_k_sum_bins(double *partials, meaning *m, const float *kept, slots s, const search *found) {
+__global__ void __launch_bounds__(SUM_THREADS)
+    top_k_sum_bins(double *partials, meaning *m, const float *kept, slots s, const search *found) {
     if (!found->chosen) return;
     const unsigned j = threadIdx.x % 16, half = 0xffffu << (lane_of_warp() & 16);
     for (size_t slot = first_thread() / 16; slot < s.count; slot += all_threads() / 16) {
@@ -340,7 +354,8 @@ __global__ void top_k_magnitude(uint8_t *table, const double *partials, slots s)
 }
 
 // A lane writes a byte: four codes of 2 bits, or eight signs.
-__global__ void __launch_bounds__(THREADS) top_k_codes(uint8_t *values, const float *kept, size_t k, unsigned bits, const meaning *m, const search *s) {
+__global__ void __launch_bounds__(THREADS)
+    top_k_codes(uint8_t *values, const float *kept, size_t k, unsigned bits, const meaning *m, const search *s) {
     if (!s->chosen) return;
     const unsigned in_byte = 8 / bits;
     for (size_t byte = first_thread(); byte * in_byte < k; byte += all_threads()) {
@@ -375,7 +390,8 @@ struct kept_on_wire {
         return used == 0 || values[k * bits / 8] >> used == 0;
     }
     __device__ bool is_finite(size_t j) const {
-        if (bits == 16) return ((values[2 * j] | (unsigned)values[2 * j + 1] << 8) & TERSE_F16_INFINITE) != TERSE_F16_INFINITE;
+        if (bits == 16)
+            return ((values[2 * j] | (unsigned)values[2 * j + 1] << 8) & TERSE_F16_INFINITE) != TERSE_F16_INFINITE;
         return bits < 16 || magnitude_bits(at(j)) < INFINITE;
     }
 };
@@ -384,7 +400,9 @@ constexpr unsigned MARKS = 32 * THREADS;  // of a tile: a lane reads 32
 
 // The index of each mark, to chosen. *bad: other than k marks, one behind the last, or an index that is n or more.
 template <class Index>
-__global__ void __launch_bounds__(THREADS) top_k_read_marks(Index *chosen, search *s, unsigned long long *states, size_t tiles, const uint8_t *indices, terse_index_layout l, size_t n, size_t k, uint64_t *bad) {
+__global__ void __launch_bounds__(THREADS)
+    top_k_read_marks(Index *chosen, search *s, unsigned long long *states, size_t tiles, const uint8_t *indices,
+                     terse_index_layout l, size_t n, size_t k, uint64_t *bad) {
     __shared__ unsigned long long next, before;
     __shared__ unsigned of_warps[WARPS];
     const unsigned lane = lane_of_warp(), warp = threadIdx.x / WARP;
@@ -445,7 +463,8 @@ struct places {
 
 // *bad = the first index that does not ascend below n, or whose float is not finite; 0 for a bad table or pad bits.
 template <class Index>
-__global__ void __launch_bounds__(THREADS) top_k_check_wire(places<Index> in, kept_on_wire kept, size_t n, size_t k, uint64_t *bad) {
+__global__ void __launch_bounds__(THREADS)
+    top_k_check_wire(places<Index> in, kept_on_wire kept, size_t n, size_t k, uint64_t *bad) {
     if (*bad != TERSE_CODEC_CUDA_GOOD) return;
     if (first_thread() == 0 && !kept.is_good(k)) refuse(bad, 0);
     for (size_t j = first_thread(); j < k; j += all_threads()) {
@@ -457,7 +476,8 @@ __global__ void __launch_bounds__(THREADS) top_k_check_wire(places<Index> in, ke
 
 // No two indices are the same.
 template <class Index>
-__global__ void __launch_bounds__(THREADS) top_k_decode_add(float *sum, places<Index> in, kept_on_wire kept, size_t k, float scale, const uint64_t *bad) {
+__global__ void __launch_bounds__(THREADS)
+    top_k_decode_add(float *sum, places<Index> in, kept_on_wire kept, size_t k, float scale, const uint64_t *bad) {
     if (*bad != TERSE_CODEC_CUDA_GOOD) return;
     for (size_t j = first_thread(); j < k; j += all_threads()) sum[in.at(j)] += scale * kept.at(j);
 }
@@ -472,7 +492,9 @@ struct room {
     size_t states, meaning_at, words, zeros, chosen, kept, partials, all;
 };
 
-static size_t mark_tiles(const terse_index_layout &l) { return l.marks ? divided_up(divided_up(l.marks_at % 8 + l.marks, 8), MARKS / 8) : 0; }
+static size_t mark_tiles(const terse_index_layout &l) {
+    return l.marks ? divided_up(divided_up(l.marks_at % 8 + l.marks, 8), MARKS / 8) : 0;
+}
 
 static room room_of(size_t n, const terse_codec_options *o) {
     const top_k_wire wire = top_k_wire_of(n, o);
@@ -493,18 +515,22 @@ static room room_of(size_t n, const terse_codec_options *o) {
 static size_t workspace_bytes(size_t n, const terse_codec_options *o) { return room_of(n, o).all; }
 
 // One after the other, until one cannot be launched.
-#define THEN(call) if (status == TERSE_CODEC_OK) status = call
+#define THEN(call) \
+    if (status == TERSE_CODEC_OK) status = call
 
 // The table and the values of the kept floats, which lie in the workspace.
 template <class Index>
-static terse_codec_status write_values(uint8_t *wire, const top_k_wire &parts, const terse_codec_options *o, uint8_t *workspace, const room &r, uint64_t *bad, void *stream) {
+static terse_codec_status write_values(uint8_t *wire, const top_k_wire &parts, const terse_codec_options *o,
+                                       uint8_t *workspace, const room &r, uint64_t *bad, void *stream) {
     const float *const kept = (const float *)(workspace + r.kept);
     const search *const s = (const search *)workspace;
     meaning *const m = (meaning *)(workspace + r.meaning_at);
     double *const partials = (double *)(workspace + r.partials);
     uint8_t *const values = wire + parts.values, *const table = wire + parts.table;
     const size_t k = o->k;
-    if (o->values == TERSE_VALUES_F16) return launch(top_k_halves<Index>, divided_up(k, THREADS), THREADS, stream, values, kept, (const Index *)(workspace + r.chosen), k, s, bad);
+    if (o->values == TERSE_VALUES_F16)
+        return launch(top_k_halves<Index>, divided_up(k, THREADS), THREADS, stream, values, kept,
+                      (const Index *)(workspace + r.chosen), k, s, bad);
     const slots all = slots_of({k, 1, k, nullptr}, TERSE_REDUCTION_CHUNK);
     terse_codec_status status = TERSE_CODEC_OK;
     const unsigned bits = o->values == TERSE_VALUES_2BIT ? 2 : 1;
@@ -516,15 +542,18 @@ static terse_codec_status write_values(uint8_t *wire, const top_k_wire &parts, c
         THEN(launch(top_k_mean, 1, WARP, stream, m, partials, all));
         THEN(sum_all<SQUARES>(partials, kept, nullptr, &m->mean, all, stream));
         THEN(launch(top_k_borders, 1, WARP, stream, m, partials, all));
-        THEN(launch(top_k_sum_bins, divided_up(all.count, SUM_THREADS / 16), SUM_THREADS, stream, partials, m, kept, all, s));
+        THEN(launch(top_k_sum_bins, divided_up(all.count, SUM_THREADS / 16), SUM_THREADS, stream, partials, m, kept,
+                    all, s));
         THEN(launch(top_k_table, 1, WARP, stream, table, partials, m, all));
     }
-    THEN(launch(top_k_codes, divided_up(divided_up(k * bits, 8), THREADS), THREADS, stream, values, kept, k, bits, m, s));
+    THEN(launch(top_k_codes, divided_up(divided_up(k * bits, 8), THREADS), THREADS, stream, values, kept, k, bits, m,
+                s));
     return status;
 }
 
 template <class Index>
-static terse_codec_status choose(uint8_t *wire, const float *x, size_t n, const terse_codec_options *o, uint8_t *workspace, const room &r, uint64_t *bad, void *stream) {
+static terse_codec_status choose(uint8_t *wire, const float *x, size_t n, const terse_codec_options *o,
+                                 uint8_t *workspace, const room &r, uint64_t *bad, void *stream) {
     search *const s = (search *)workspace;
     unsigned long long *const states = (unsigned long long *)(workspace + r.states);
     Index *const chosen = (Index *)(workspace + r.chosen);
@@ -532,15 +561,19 @@ static terse_codec_status choose(uint8_t *wire, const float *x, size_t n, const 
     const terse_index_layout &l = parts.layout;
     const size_t k = o->k, tiles = divided_up(n, TILE), blocks = tiles < MOST_BLOCKS ? tiles : MOST_BLOCKS;
     const bool as_they_are = o->values == TERSE_VALUES_F32;
-    uint8_t *const indices = wire + parts.indices, *const values = as_they_are ? wire + parts.values : workspace + r.kept;
-    terse_codec_status status = launch(top_k_choose<Index>, blocks, THREADS, stream, values, multiples_of(4, values), chosen, s, states, tiles, x, n, k, bad);
+    uint8_t *const indices = wire + parts.indices, *const values = as_they_are ? wire + parts.values
+                                                                               : workspace + r.kept;
+    terse_codec_status status = launch(top_k_choose<Index>, blocks, THREADS, stream, values, multiples_of(4, values),
+                                       chosen, s, states, tiles, x, n, k, bad);
     const unsigned low = (unsigned)l.low;
     if (l.marks) {
         unsigned *const words = (unsigned *)(workspace + r.words);
-        THEN(launch(top_k_set_bits<Index>, divided_up(k, THREADS), THREADS, stream, words, chosen, k, low, l.step, (size_t)l.marks_at, bad));
+        THEN(launch(top_k_set_bits<Index>, divided_up(k, THREADS), THREADS, stream, words, chosen, k, low, l.step,
+                    (size_t)l.marks_at, bad));
         THEN(launch(top_k_copy_bytes, divided_up(l.bytes, THREADS), THREADS, stream, indices, words, l.bytes, bad));
     } else if (low) {
-        THEN(launch(top_k_pack<Index>, divided_up(k, WARPS * PACKED), THREADS, stream, indices, chosen, k, low, low % 4 == 0 && multiples_of(4, indices), bad));
+        THEN(launch(top_k_pack<Index>, divided_up(k, WARPS * PACKED), THREADS, stream, indices, chosen, k, low,
+                    low % 4 == 0 && multiples_of(4, indices), bad));
     }
     if (!as_they_are) THEN(write_values<Index>(wire, parts, o, workspace, r, bad, stream));
     return status;
@@ -548,20 +581,24 @@ static terse_codec_status choose(uint8_t *wire, const float *x, size_t n, const 
 
 // 256 threads throughout. Counting strides over x, 6 blocks a multiprocessor: a block's 8 KiB of counts are added to
 // all others' once.
-static terse_codec_status encode(uint8_t *wire, const float *x, size_t n, const terse_codec_options *o, void *workspace, uint64_t *bad, void *stream) {
+static terse_codec_status encode(uint8_t *wire, const float *x, size_t n, const terse_codec_options *o, void *workspace,
+                                 uint64_t *bad, void *stream) {
     search *const s = (search *)workspace;
     const room r = room_of(n, o);
-    const size_t units = divided_up(n, WARPS * COUNTED), blocks = units < MOST_BLOCKS ? units : MOST_BLOCKS, samples = top_k_samples(n);
+    const size_t units = divided_up(n, WARPS * COUNTED), blocks = units < MOST_BLOCKS ? units : MOST_BLOCKS,
+                 samples = top_k_samples(n);
     terse_codec_status status = terse_cuda_status(cudaMemsetAsync(workspace, 0, r.zeros, (cudaStream_t)stream));
     if (samples) THEN(launch(top_k_sample, divided_up(samples, 4 * THREADS), THREADS, stream, s, x, n, o->k, samples));
-    for (unsigned round = samples ? 0 : 1; round < 4; round++) THEN(launch(top_k_count, blocks, THREADS, stream, s, x, n, o->k, bad));
+    for (unsigned round = samples ? 0 : 1; round < 4; round++)
+        THEN(launch(top_k_count, blocks, THREADS, stream, s, x, n, o->k, bad));
     const auto choosing = short_indices(n) ? choose<unsigned> : choose<unsigned long long>;
     THEN(choosing(wire, x, n, o, (uint8_t *)workspace, r, bad, stream));
     return status;
 }
 
 template <class Index>
-static terse_codec_status read_and_add(float *sum, const uint8_t *wire, size_t n, const terse_codec_options *o, uint8_t *workspace, uint64_t *bad, void *stream) {
+static terse_codec_status read_and_add(float *sum, const uint8_t *wire, size_t n, const terse_codec_options *o,
+                                       uint8_t *workspace, uint64_t *bad, void *stream) {
     const room r = room_of(n, o);
     const top_k_wire parts = top_k_wire_of(n, o);
     const terse_index_layout &l = parts.layout;
@@ -574,14 +611,16 @@ static terse_codec_status read_and_add(float *sum, const uint8_t *wire, size_t n
     terse_codec_status status = TERSE_CODEC_OK;
     if (l.marks) {
         THEN(terse_cuda_status(cudaMemsetAsync(workspace, 0, r.meaning_at, (cudaStream_t)stream)));
-        THEN(launch(top_k_read_marks<Index>, tiles < MOST_BLOCKS ? tiles : MOST_BLOCKS, THREADS, stream, chosen, (search *)workspace, (unsigned long long *)(workspace + r.states), tiles, indices, l, n, k, bad));
+        THEN(launch(top_k_read_marks<Index>, tiles < MOST_BLOCKS ? tiles : MOST_BLOCKS, THREADS, stream, chosen,
+                    (search *)workspace, (unsigned long long *)(workspace + r.states), tiles, indices, l, n, k, bad));
     }
     THEN(launch(top_k_check_wire<Index>, blocks, THREADS, stream, in, kept, n, k, bad));
     THEN(launch(top_k_decode_add<Index>, blocks, THREADS, stream, sum, in, kept, k, o->scale, bad));
     return status;
 }
 
-static terse_codec_status decode_add(float *sum, const uint8_t *wire, size_t n, const terse_codec_options *o, void *workspace, uint64_t *bad, void *stream) {
+static terse_codec_status decode_add(float *sum, const uint8_t *wire, size_t n, const terse_codec_options *o,
+                                     void *workspace, uint64_t *bad, void *stream) {
     const auto read = short_indices(n) ? read_and_add<unsigned> : read_and_add<unsigned long long>;
     return read(sum, wire, n, o, (uint8_t *)workspace, bad, stream);
 }

@@ -6,14 +6,18 @@
 #include "top_k.h"
 
 #ifndef TERSE_SHORT_INDICES
-#define TERSE_SHORT_INDICES ((size_t)1 << 32)  // of so many floats indices have 32 bits; the emulated checks take fewer, so that both kinds are chosen
+#define TERSE_SHORT_INDICES \
+    ((size_t)1 << 32)  // of so many floats indices have 32 bits; the emulated checks take fewer, so that both kinds are
+                       // chosen
 #endif
 
 // One sample of each stretch; none of a short vector, where reading all takes no longer.
 inline size_t top_k_samples(size_t n) { return n < (1 << 16) ? 0 : n / 64 < (1 << 16) ? n / 64 : 1 << 16; }
 
 template <class T>
-__device__ T fresh(const T *at) { return *(const volatile T *)at; }  // what another block has written in this launch
+__device__ T fresh(const T *at) {
+    return *(const volatile T *)at;
+}  // what another block has written in this launch
 
 // The state of a tile, in the upper two bits of its word: its own count, or the count of all elements up to its end.
 constexpr unsigned long long TILE_AGGREGATE = 1ull << 62, TILE_PREFIX = 2ull << 62, TILE_NUMBER = TILE_AGGREGATE - 1;
@@ -31,7 +35,8 @@ __device__ inline unsigned long long before_tile(unsigned long long *states, siz
         unsigned long long word;
         do word = lane < behind ? fresh(states + behind - 1 - lane) : TILE_PREFIX;
         while (!__all_sync(EVERY_LANE, word > TILE_NUMBER));
-        const unsigned whole = __ballot_sync(EVERY_LANE, word >= TILE_PREFIX), nearest = whole ? __ffs((int)whole) - 1 : WARP - 1;
+        const unsigned whole = __ballot_sync(EVERY_LANE, word >= TILE_PREFIX),
+                       nearest = whole ? __ffs((int)whole) - 1 : WARP - 1;
         unsigned long long sum = lane <= nearest ? word & TILE_NUMBER : 0;
 #pragma unroll
         for (unsigned stride = WARP / 2; stride; stride /= 2) sum += __shfl_xor_sync(EVERY_LANE, sum, stride);

@@ -28,8 +28,8 @@ enum {
 typedef struct top_k_sight {
     uint32_t low;
     int shift;
-    uint32_t end;  // behind the last range, at most infinity's bits
-    size_t beyond; // how many magnitudes are `end` or more
+    uint32_t end;   // behind the last range, at most infinity's bits
+    size_t beyond;  // how many magnitudes are `end` or more
     size_t in[TOP_K_RANGES];
 } top_k_sight;
 
@@ -73,8 +73,10 @@ extern const top_k_kernel top_k_scalar_kernel;
 
 terse_codec_status top_k_check(size_t n, const terse_codec_options *options);
 size_t top_k_wire_bytes(size_t n, const terse_codec_options *options);
-size_t top_k_encode(const top_k_kernel *kernel, uint8_t *wire, const float *x, size_t n, const terse_codec_options *options);
-terse_codec_status top_k_decode_add(const top_k_kernel *kernel, float *sum, const uint8_t *wire, size_t n, const terse_codec_options *options);
+size_t top_k_encode(const top_k_kernel *kernel, uint8_t *wire, const float *x, size_t n,
+                    const terse_codec_options *options);
+terse_codec_status top_k_decode_add(const top_k_kernel *kernel, float *sum, const uint8_t *wire, size_t n,
+                                    const terse_codec_options *options);
 
 // Where the parts of a wire begin, and its bytes.
 typedef struct top_k_wire {
@@ -85,29 +87,46 @@ static inline top_k_wire top_k_wire_of(size_t n, const terse_codec_options *o) {
     const size_t k = o->k;
     const terse_values kind = o->values;
     const terse_index_layout layout = terse_index_layout_of(k, n, o->indices);
-    const size_t table = kind == TERSE_VALUES_2BIT ? 16 : kind == TERSE_VALUES_SIGN ? 4 : 0, values = table + layout.bytes;
-    const size_t of_values = kind == TERSE_VALUES_F32 ? 4 * k : kind == TERSE_VALUES_F16 ? 2 * k : kind == TERSE_VALUES_2BIT ? k / 4 + (k % 4 != 0) : k / 8 + (k % 8 != 0);
+    const size_t table = kind == TERSE_VALUES_2BIT   ? 16
+                         : kind == TERSE_VALUES_SIGN ? 4
+                                                     : 0,
+                 values = table + layout.bytes;
+    const size_t of_values = kind == TERSE_VALUES_F32    ? 4 * k
+                             : kind == TERSE_VALUES_F16  ? 2 * k
+                             : kind == TERSE_VALUES_2BIT ? k / 4 + (k % 4 != 0)
+                                                         : k / 8 + (k % 8 != 0);
     return (top_k_wire){layout, 0, table, values, values + of_values};
 }
 
 // Writes the table and the values, behind indices that are written. kept: the k values; NULL: they are read from x.
 // Returns k, or which of the kept values it cannot write.
-size_t top_k_write_values(const top_k_kernel *kernel, uint8_t *wire, const float *kept, const float *x, size_t n, const terse_codec_options *options);
+size_t top_k_write_values(const top_k_kernel *kernel, uint8_t *wire, const float *kept, const float *x, size_t n,
+                          const terse_codec_options *options);
 
 // The table of an implementation, from its kernel.
-#define TOP_K_CODEC(symbol, by, kernel)                                                                                         \
-    static size_t encode(uint8_t *wire, const float *x, size_t n, const terse_codec_options *o, size_t begin, size_t end) { \
-        return (void)begin, (void)end, top_k_encode(&kernel, wire, x, n, o);                                              \
-    }                                                                                                                    \
-    static terse_codec_status decode_add(float *sum, const uint8_t *wire, size_t n, const terse_codec_options *o, size_t begin, size_t end) { \
-        return (void)begin, (void)end, top_k_decode_add(&kernel, sum, wire, n, o);                                       \
-    }                                                                                                                    \
-    const terse_codec symbol = {                                                                                         \
-        .name = "top-k", .implementation = by, .takes = TOP_K_TAKES, .whole = 1,                                        \
-        .check = top_k_check, .wire_bytes = top_k_wire_bytes, .encode = encode, .decode_add = decode_add,                \
+#define TOP_K_CODEC(symbol, by, kernel)                                                                           \
+    static size_t encode(uint8_t *wire, const float *x, size_t n, const terse_codec_options *o, size_t begin,     \
+                         size_t end) {                                                                            \
+        return (void)begin, (void)end, top_k_encode(&kernel, wire, x, n, o);                                      \
+    }                                                                                                             \
+    static terse_codec_status decode_add(float *sum, const uint8_t *wire, size_t n, const terse_codec_options *o, \
+                                         size_t begin, size_t end) {                                              \
+        return (void)begin, (void)end, top_k_decode_add(&kernel, sum, wire, n, o);                                \
+    }                                                                                                             \
+    const terse_codec symbol = {                                                                                  \
+        .name = "top-k",                                                                                          \
+        .implementation = by,                                                                                     \
+        .takes = TOP_K_TAKES,                                                                                     \
+        .whole = 1,                                                                                               \
+        .check = top_k_check,                                                                                     \
+        .wire_bytes = top_k_wire_bytes,                                                                           \
+        .encode = encode,                                                                                         \
+        .decode_add = decode_add,                                                                                 \
     };
 
-static inline void top_k_count_one(top_k_sight *sight, uint32_t magnitude) { sight->in[(magnitude - sight->low) >> sight->shift]++; }
+static inline void top_k_count_one(top_k_sight *sight, uint32_t magnitude) {
+    sight->in[(magnitude - sight->low) >> sight->shift]++;
+}
 
 static inline void top_k_copy_one(top_k_segment *to, const float *x, size_t i) {
     const size_t page = i / TOP_K_PAGE, at = to->count[page]++;
@@ -116,14 +135,17 @@ static inline void top_k_copy_one(top_k_segment *to, const float *x, size_t i) {
 
 // Walks four pages in turn. round(context, x) returns one bit per element of 64: 1 if it is copied. The rest of a page
 // is scalar.
-static inline __attribute__((always_inline)) void top_k_copy_by_rounds(top_k_segment *to, const float *x, size_t n, uint32_t least,
-                                                                       uint64_t (*round)(void *context, const float *x), void *context) {
+static inline __attribute__((always_inline)) void top_k_copy_by_rounds(top_k_segment *to, const float *x, size_t n,
+                                                                       uint32_t least,
+                                                                       uint64_t (*round)(void *context, const float *x),
+                                                                       void *context) {
     memset(to->count, 0, sizeof to->count);
     for (size_t at = 0; at < TOP_K_PAGE; at += TERSE_ROUND)
         for (size_t page = 0; page < TOP_K_PAGES; page++) {
             const size_t first = page * TOP_K_PAGE + at;
             if (first + TERSE_ROUND > n) break;
-            for (uint64_t copied = round(context, x + first); copied; copied &= copied - 1) top_k_copy_one(to, x, first + (size_t)__builtin_ctzll(copied));
+            for (uint64_t copied = round(context, x + first); copied; copied &= copied - 1)
+                top_k_copy_one(to, x, first + (size_t)__builtin_ctzll(copied));
         }
     for (size_t i = n / TERSE_ROUND * TERSE_ROUND; i < n; i++) {
         const uint32_t magnitude = terse_magnitude_bits(x + i);

@@ -25,11 +25,13 @@ TERSE_ROUND_FUNCTION count_round(void *context, size_t i) {
         c->beyond = COUNT(beyond, c->beyond);
         seen[k] = BUT_NOT(INTS_ABOVE(magnitude, c->below_low), beyond);
     }
-    for (uint64_t in = WORD(seen); in; in &= in - 1) top_k_count_one(c->sight, terse_magnitude_bits(c->x + i + __builtin_ctzll(in)));
+    for (uint64_t in = WORD(seen); in; in &= in - 1)
+        top_k_count_one(c->sight, terse_magnitude_bits(c->x + i + __builtin_ctzll(in)));
 }
 
 static int count(top_k_sight *sight, const float *x, size_t begin, size_t end) {
-    counting c = {x + begin, sight, SPLAT_INTS((int)sight->low - 1), SPLAT_INTS((int)sight->end - 1), SPLAT_INTS(0), SPLAT_INTS(0)};
+    counting c = {x + begin,     sight,        SPLAT_INTS((int)sight->low - 1), SPLAT_INTS((int)sight->end - 1),
+                  SPLAT_INTS(0), SPLAT_INTS(0)};
     const size_t done = begin + terse_walk(end - begin, count_round, &c);
     for (int lane = 0; lane < LANES; lane++) sight->beyond += (uint32_t)c.beyond[lane];
     const int finite = LARGEST_INT(c.most) < TERSE_INFINITE;

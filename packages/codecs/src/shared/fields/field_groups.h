@@ -4,7 +4,8 @@
 #include <stdint.h>
 #include <string.h>
 
-static inline __attribute__((always_inline)) void terse_join_groups_of(uint8_t *to, const uint64_t groups[8], const unsigned width) {
+static inline __attribute__((always_inline)) void terse_join_groups_of(uint8_t *to, const uint64_t groups[8],
+                                                                       const unsigned width) {
     uint64_t words[8] = {0};
 #pragma GCC unroll 8
     for (unsigned g = 0; g < 8; g++) {
@@ -16,7 +17,8 @@ static inline __attribute__((always_inline)) void terse_join_groups_of(uint8_t *
 }
 
 // Eight groups of 8 * width bits, to one run of bytes. Inlined, width is a constant.
-static inline __attribute__((always_inline)) void terse_join_groups(uint8_t *to, const uint64_t groups[8], unsigned width) {
+static inline __attribute__((always_inline)) void terse_join_groups(uint8_t *to, const uint64_t groups[8],
+                                                                    unsigned width) {
     switch (width) {
         case 2: terse_join_groups_of(to, groups, 2); break;
         case 3: terse_join_groups_of(to, groups, 3); break;

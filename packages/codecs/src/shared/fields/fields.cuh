@@ -27,13 +27,16 @@ struct scaled {
 };
 
 // Eight fields of one lane, least significant bit first.
-struct eight_fields { uint64_t low, high; };
+struct eight_fields {
+    uint64_t low, high;
+};
 
 __device__ inline void store_fields(uint8_t *to, const eight_fields &v, unsigned width, size_t left, bool aligned) {
     if (aligned && left >= width) {
         if (width == 2) *(uint16_t *)to = (uint16_t)v.low;
         else
-            for (unsigned b = 0; b < width; b += 4) ((unsigned *)to)[b / 4] = (unsigned)((b < 8 ? v.low : v.high) >> 8 * (b % 8));
+            for (unsigned b = 0; b < width; b += 4)
+                ((unsigned *)to)[b / 4] = (unsigned)((b < 8 ? v.low : v.high) >> 8 * (b % 8));
     } else {
         for (unsigned b = 0; b < width && b < left; b++) to[b] = (uint8_t)((b < 8 ? v.low : v.high) >> 8 * (b % 8));
     }
@@ -44,7 +47,8 @@ __device__ inline eight_fields load_fields(const uint8_t *from, unsigned width, 
     if (aligned && left >= width) {
         if (width == 2) v.low = *(const uint16_t *)from;
         else
-            for (unsigned b = 0; b < width; b += 4) (b < 8 ? v.low : v.high) |= (uint64_t)((const unsigned *)from)[b / 4] << 8 * (b % 8);
+            for (unsigned b = 0; b < width; b += 4)
+                (b < 8 ? v.low : v.high) |= (uint64_t)((const unsigned *)from)[b / 4] << 8 * (b % 8);
     } else {
         for (unsigned b = 0; b < width && b < left; b++) (b < 8 ? v.low : v.high) |= (uint64_t)from[b] << 8 * (b % 8);
     }
@@ -61,7 +65,8 @@ struct field_target {
 
 // FIELDS elements from `base` on, or as many as there are. `packed`: room for them, of the warp.
 template <class Writing>
-static __device__ void write_some(const field_target &to_all, const float *x, const scaled &s, const draws &d, const Writing &w, uint64_t *bad, size_t base, uint64_t *packed) {
+static __device__ void write_some(const field_target &to_all, const float *x, const scaled &s, const draws &d,
+                                  const Writing &w, uint64_t *bad, size_t base, uint64_t *packed) {
     const size_t n = to_all.n;
     const unsigned lane = lane_of_warp(), j = lane % 16, width = to_all.width;
     uint8_t *const staged = (uint8_t *)packed;
@@ -110,9 +115,11 @@ static __device__ void write_some(const field_target &to_all, const float *x, co
 }
 
 template <class Writing>
-static __global__ void __launch_bounds__(FIELD_THREADS) write_fields(field_target to, const float *x, scaled s, draws d, Writing w, uint64_t *bad) {
+static __global__ void __launch_bounds__(FIELD_THREADS)
+    write_fields(field_target to, const float *x, scaled s, draws d, Writing w, uint64_t *bad) {
     __shared__ uint64_t room[FIELD_WARPS][FIELDS / 8];
-    for (size_t base = first_warp() * FIELDS; base < to.n; base += all_warps() * FIELDS) write_some(to, x, s, d, w, bad, base, room[threadIdx.x / WARP]);
+    for (size_t base = first_warp() * FIELDS; base < to.n; base += all_warps() * FIELDS)
+        write_some(to, x, s, d, w, bad, base, room[threadIdx.x / WARP]);
 }
 
 // The fields of 64 elements lie 80 bytes apart, so that the lanes of a warp meet in no bank.
@@ -125,7 +132,8 @@ __device__ inline unsigned nibbles_of(unsigned low, unsigned high) {
 }
 
 template <class Writing, unsigned WIDTH>
-static __global__ void __launch_bounds__(FIELD_THREADS, 3) write_whole_fields(field_target to, const float *x, scaled s, draws d, Writing w, uint64_t *bad) {
+static __global__ void __launch_bounds__(FIELD_THREADS, 3)
+    write_whole_fields(field_target to, const float *x, scaled s, draws d, Writing w, uint64_t *bad) {
     __shared__ uint64_t rooms[FIELD_WARPS][WHOLE_FIELDS / 64 * GROUP_WORDS / 2];
     const unsigned lane = lane_of_warp(), group = lane / 4, a = lane % 4;
     unsigned *const room = (unsigned *)rooms[threadIdx.x / WARP];
@@ -158,7 +166,8 @@ static __global__ void __launch_bounds__(FIELD_THREADS, 3) write_whole_fields(fi
         for (unsigned e = 0; refused && e < 16; e++)
             if (w.refuses(from[e / 4 * 16 + e % 4])) refuse(bad, base + 64 * group + 4 * a + e / 4 * 16 + e % 4);
 #pragma unroll
-        for (unsigned k = 0; k < 4; k++) room[group * GROUP_WORDS + 4 * k + a] = scale > 0 ? out[k] : 0x01010101u * w.zero();
+        for (unsigned k = 0; k < 4; k++)
+            room[group * GROUP_WORDS + 4 * k + a] = scale > 0 ? out[k] : 0x01010101u * w.zero();
         __syncwarp();
         unsigned *const words = (unsigned *)(to.fields + base / 8 * WIDTH);
 #pragma unroll
@@ -174,7 +183,9 @@ static __global__ void __launch_bounds__(FIELD_THREADS, 3) write_whole_fields(fi
 }
 
 template <class Reading>
-static __global__ void __launch_bounds__(FIELD_THREADS) read_fields(float *sum, const uint8_t *fields, size_t n, unsigned width, bool aligned, scaled s, Reading reading, float by, const uint64_t *bad) {
+static __global__ void __launch_bounds__(FIELD_THREADS)
+    read_fields(float *sum, const uint8_t *fields, size_t n, unsigned width, bool aligned, scaled s, Reading reading,
+                float by, const uint64_t *bad) {
     __shared__ uint4 room[FIELD_WARPS][FIELDS / 8];
     if (*bad != TERSE_CODEC_CUDA_GOOD) return;
     const unsigned lane = lane_of_warp(), mask = (1u << width) - 1;
@@ -188,11 +199,14 @@ static __global__ void __launch_bounds__(FIELD_THREADS) read_fields(float *sum, 
             v[k] = i < n ? sum[i] : 0.0f;
         }
         const size_t from = (base / 8 + lane) * width;
-        const eight_fields in = from < bytes ? load_fields(fields + from, width, bytes - from, aligned) : eight_fields{};
+        const eight_fields in = from < bytes ? load_fields(fields + from, width, bytes - from, aligned)
+                                             : eight_fields{};
         unsigned of[8];
 #pragma unroll
-        for (unsigned k = 0; k < 8; k++) of[k] = (unsigned)(width == 16 ? (k < 4 ? in.low : in.high) >> 16 * (k % 4) : in.low >> k * width) & mask;
-        room[threadIdx.x / WARP][lane] = make_uint4(of[0] | of[1] << 16, of[2] | of[3] << 16, of[4] | of[5] << 16, of[6] | of[7] << 16);
+        for (unsigned k = 0; k < 8; k++)
+            of[k] = (unsigned)(width == 16 ? (k < 4 ? in.low : in.high) >> 16 * (k % 4) : in.low >> k * width) & mask;
+        room[threadIdx.x / WARP][lane] = make_uint4(of[0] | of[1] << 16, of[2] | of[3] << 16, of[4] | of[5] << 16,
+                                                    of[6] | of[7] << 16);
         __syncwarp();
         const size_t end = base + FIELDS < n ? base + FIELDS : n, first = s.in.of(base);
         const bool one_group = end <= s.in.begin(first + 1);
@@ -209,7 +223,9 @@ static __global__ void __launch_bounds__(FIELD_THREADS) read_fields(float *sum, 
 }
 
 template <class Reading, unsigned WIDTH, bool ALIGNED>
-static __global__ void __launch_bounds__(FIELD_THREADS) read_whole_fields(float *sum, const uint8_t *fields, size_t n, scaled s, Reading reading, float by, const uint64_t *bad) {
+static __global__ void __launch_bounds__(FIELD_THREADS)
+    read_whole_fields(float *sum, const uint8_t *fields, size_t n, scaled s, Reading reading, float by,
+                      const uint64_t *bad) {
     if (*bad != TERSE_CODEC_CUDA_GOOD) return;
     const unsigned lane = lane_of_warp();
     for (size_t base = first_warp() * WHOLE_FIELDS; base < n; base += all_warps() * WHOLE_FIELDS) {
@@ -227,16 +243,21 @@ static __global__ void __launch_bounds__(FIELD_THREADS) read_whole_fields(float 
                 four[t][0] = WIDTH == 4 ? *(const uint16_t *)from : *(const unsigned *)from;
                 four[t][1] = WIDTH == 16 ? ((const unsigned *)from)[1] : 0;
             }
-            const auto added = [&](float to, const unsigned(&of)[2], unsigned k) {
-                const unsigned field = WIDTH == 16 ? of[k / 2] >> 16 * (k % 2) & 0xffff : of[0] >> WIDTH * k & ((1u << WIDTH) - 1);
+            const auto added = [&](float to, const unsigned (&of)[2], unsigned k) {
+                const unsigned field = WIDTH == 16 ? of[k / 2] >> 16 * (k % 2) & 0xffff
+                                                   : of[0] >> WIDTH * k & ((1u << WIDTH) - 1);
                 return to + reading.value(field, unit) * by;
             };
 #pragma unroll
-            for (unsigned t = 0; t < 4; t++) sums[t * WARP + lane] = make_float4(added(v[t].x, four[t], 0), added(v[t].y, four[t], 1), added(v[t].z, four[t], 2), added(v[t].w, four[t], 3));
+            for (unsigned t = 0; t < 4; t++)
+                sums[t * WARP + lane] = make_float4(added(v[t].x, four[t], 0), added(v[t].y, four[t], 1),
+                                                    added(v[t].z, four[t], 2), added(v[t].w, four[t], 3));
         } else {
             for (size_t i = base + lane; i < end; i += WARP) {
                 if (!one_group) unit = reading.unit(s.of_group(s.in.of(i)));
-                const unsigned field = WIDTH == 4 ? fields[i / 2] >> 4 * (i % 2) & 15 : WIDTH == 8 ? fields[i] : fields[2 * i] | (unsigned)fields[2 * i + 1] << 8;
+                const unsigned field = WIDTH == 4   ? fields[i / 2] >> 4 * (i % 2) & 15
+                                       : WIDTH == 8 ? fields[i]
+                                                    : fields[2 * i] | (unsigned)fields[2 * i + 1] << 8;
                 sum[i] += reading.value(field, unit) * by;
             }
         }
@@ -244,32 +265,46 @@ static __global__ void __launch_bounds__(FIELD_THREADS) read_whole_fields(float 
 }
 
 // Whether 8 fields begin where 16 or 32 bits can be read and written at once.
-inline bool fields_are_straight(const uint8_t *fields, unsigned width) { return width == 2 ? multiples_of(2, fields) : width % 4 == 0 && multiples_of(4, fields); }
+inline bool fields_are_straight(const uint8_t *fields, unsigned width) {
+    return width == 2 ? multiples_of(2, fields) : width % 4 == 0 && multiples_of(4, fields);
+}
 
 // 256 threads: 8 warps. Whole fields: 16 KiB of x a block, 4 loads of 16 bytes per lane on their way; others half as
 // much, by 4 bytes.
 template <class Writing>
-terse_codec_status launch_write_fields(uint8_t *fields, const float *x, size_t n, unsigned width, const scaled &s, const terse_codec_options *o, const Writing &w, uint64_t *bad, void *stream) {
+terse_codec_status launch_write_fields(uint8_t *fields, const float *x, size_t n, unsigned width, const scaled &s,
+                                       const terse_codec_options *o, const Writing &w, uint64_t *bad, void *stream) {
     const draws d = {o->seed, o->step, o->index};
     const field_target to = {fields, n, width, fields_are_straight(fields, width)};
     const bool whole = multiples_of(16, x) && multiples_of(4, fields) && (width == 4 || width == 8 || width == 16);
-    if (!whole) return launch(write_fields<Writing>, divided_up(n, FIELD_WARPS * FIELDS), FIELD_THREADS, stream, to, x, s, d, w, bad);
-    const auto kernel = width == 4 ? write_whole_fields<Writing, 4> : width == 8 ? write_whole_fields<Writing, 8> : write_whole_fields<Writing, 16>;
+    if (!whole)
+        return launch(write_fields<Writing>, divided_up(n, FIELD_WARPS * FIELDS), FIELD_THREADS, stream, to, x, s, d, w,
+                      bad);
+    const auto kernel = width == 4   ? write_whole_fields<Writing, 4>
+                        : width == 8 ? write_whole_fields<Writing, 8>
+                                     : write_whole_fields<Writing, 16>;
     return launch(kernel, divided_up(n, FIELD_WARPS * WHOLE_FIELDS), FIELD_THREADS, stream, to, x, s, d, w, bad);
 }
 
 template <class Reading, unsigned WIDTH>
-terse_codec_status launch_read_whole_fields(float *sum, const uint8_t *fields, size_t n, const scaled &s, const terse_codec_options *o, const Reading &r, const uint64_t *bad, void *stream) {
-    const auto kernel = multiples_of(16, sum) && multiples_of(4, fields) ? read_whole_fields<Reading, WIDTH, true> : read_whole_fields<Reading, WIDTH, false>;
-    return launch(kernel, divided_up(n, FIELD_WARPS * WHOLE_FIELDS), FIELD_THREADS, stream, sum, fields, n, s, r, o->scale, bad);
+terse_codec_status launch_read_whole_fields(float *sum, const uint8_t *fields, size_t n, const scaled &s,
+                                            const terse_codec_options *o, const Reading &r, const uint64_t *bad,
+                                            void *stream) {
+    const auto kernel = multiples_of(16, sum) && multiples_of(4, fields) ? read_whole_fields<Reading, WIDTH, true>
+                                                                         : read_whole_fields<Reading, WIDTH, false>;
+    return launch(kernel, divided_up(n, FIELD_WARPS * WHOLE_FIELDS), FIELD_THREADS, stream, sum, fields, n, s, r,
+                  o->scale, bad);
 }
 
 template <class Reading>
-terse_codec_status launch_read_fields(float *sum, const uint8_t *fields, size_t n, unsigned width, const scaled &s, const terse_codec_options *o, const Reading &r, const uint64_t *bad, void *stream) {
+terse_codec_status launch_read_fields(float *sum, const uint8_t *fields, size_t n, unsigned width, const scaled &s,
+                                      const terse_codec_options *o, const Reading &r, const uint64_t *bad,
+                                      void *stream) {
     if (width == 4) return launch_read_whole_fields<Reading, 4>(sum, fields, n, s, o, r, bad, stream);
     if (width == 8) return launch_read_whole_fields<Reading, 8>(sum, fields, n, s, o, r, bad, stream);
     if (width == 16) return launch_read_whole_fields<Reading, 16>(sum, fields, n, s, o, r, bad, stream);
-    return launch(read_fields<Reading>, divided_up(n, FIELD_WARPS * FIELDS), FIELD_THREADS, stream, sum, fields, n, width, fields_are_straight(fields, width), s, r, o->scale, bad);
+    return launch(read_fields<Reading>, divided_up(n, FIELD_WARPS * FIELDS), FIELD_THREADS, stream, sum, fields, n,
+                  width, fields_are_straight(fields, width), s, r, o->scale, bad);
 }
 
 // (min(field, most) - offset) unit, as terse_field_meaning has it.
@@ -277,7 +312,9 @@ struct linear_reading {
     unsigned most;
     double offset, reach, s;  // unit = reach scale / s
     __device__ double unit(float scale) const { return reach * (double)scale / s; }
-    __device__ float value(unsigned field, double unit) const { return (float)(((double)(field < most ? field : most) - offset) * unit); }
+    __device__ float value(unsigned field, double unit) const {
+        return (float)(((double)(field < most ? field : most) - offset) * unit);
+    }
 };
 
 #endif

@@ -12,7 +12,9 @@
 #include "terse/walk.h"
 
 static inline unsigned terse_field_bits(const terse_codec_options *o) { return o->bits ? o->bits : 1; }
-static inline unsigned terse_field_width(const terse_codec_options *o) { return o->width ? o->width : terse_field_bits(o); }
+static inline unsigned terse_field_width(const terse_codec_options *o) {
+    return o->width ? o->width : terse_field_bits(o);
+}
 static inline uint32_t terse_field_ranks(const terse_codec_options *o) { return o->ranks ? o->ranks : 1; }
 
 // n <= 2^48 and width <= 16: no overflow.
@@ -22,7 +24,8 @@ static inline size_t terse_field_bytes(size_t n, unsigned width) { return n * wi
 static inline terse_codec_status terse_check_fields(const terse_codec_options *o, int known) {
     const unsigned bits = terse_field_bits(o), width = terse_field_width(o);
     if (!known || width < bits) return TERSE_CODEC_BAD_WIDTH;
-    const uint64_t most = o->side ? 2 * (uint64_t)o->side : ((uint64_t)1 << bits) - 1, room = ((uint64_t)1 << width) - 1;
+    const uint64_t most = o->side ? 2 * (uint64_t)o->side : ((uint64_t)1 << bits) - 1,
+                   room = ((uint64_t)1 << width) - 1;
     return terse_field_ranks(o) * most <= room ? TERSE_CODEC_OK : TERSE_CODEC_TOO_MANY_RANKS;
 }
 
@@ -68,12 +71,15 @@ typedef struct terse_field_meaning {
 } terse_field_meaning;
 
 // sum[i] += scale * value of field i, i = from .. to - 1. n: fields in all, which says how far may be read.
-typedef void terse_fields_add(float *sum, const uint8_t *fields, size_t n, const terse_field_meaning *meaning, float scale, size_t from, size_t to);
+typedef void terse_fields_add(float *sum, const uint8_t *fields, size_t n, const terse_field_meaning *meaning,
+                              float scale, size_t from, size_t to);
 terse_fields_add terse_fields_add_scalar, terse_fields_add_avx2, terse_fields_add_avx512, terse_fields_add_neon;
 
 // sum[i] += values[field i]. width: 2 to 4.
-typedef void terse_fields_look_up(float *sum, const uint8_t *fields, size_t n, unsigned width, const float values[16], size_t from, size_t to);
-terse_fields_look_up terse_fields_look_up_scalar, terse_fields_look_up_avx2, terse_fields_look_up_avx512, terse_fields_look_up_neon;
+typedef void terse_fields_look_up(float *sum, const uint8_t *fields, size_t n, unsigned width, const float values[16],
+                                  size_t from, size_t to);
+terse_fields_look_up terse_fields_look_up_scalar, terse_fields_look_up_avx2, terse_fields_look_up_avx512,
+    terse_fields_look_up_neon;
 
 static inline float terse_field_value(uint32_t field, const terse_field_meaning *m) {
     return (float)(((double)(field < m->most ? field : m->most) - m->offset) * m->unit);

@@ -23,14 +23,18 @@ static inline __attribute__((always_inline)) void look_up_64(const looking_up *l
 TERSE_ROUND_FUNCTION look_up_narrow(void *context, size_t i) { look_up_64(context, i, 3); }
 TERSE_ROUND_FUNCTION look_up_4_bits(void *context, size_t i) { look_up_64(context, i, 4); }
 
-void TERSE_NAMED(terse_fields_look_up)(float *sum, const uint8_t *fields, size_t n, unsigned width, const float values[16], size_t from, size_t to) {
+void TERSE_NAMED(terse_fields_look_up)(float *sum, const uint8_t *fields, size_t n, unsigned width,
+                                       const float values[16], size_t from, size_t to) {
     const size_t readable = TERSE_READABLE_FIELDS(n, width);
     const size_t first = (from + 7) / 8 * 8, last = to < readable ? to : readable;
     size_t done = from;
     if (first < last) {
         terse_fields_look_up_scalar(sum, fields, n, width, values, from, first);
         looking_up l = {
-            sum + first, fields + first / 8 * width, terse_fields_ahead(to - from), terse_unpacking_of(width),
+            sum + first,
+            fields + first / 8 * width,
+            terse_fields_ahead(to - from),
+            terse_unpacking_of(width),
             {EIGHT_FLOATS(values), EIGHT_FLOATS(values + 8)},
         };
         const size_t length = last - first;
@@ -60,7 +64,8 @@ TERSE_ROUND_FUNCTION add_round(void *context, size_t i) {
     }
 }
 
-void TERSE_NAMED(terse_fields_add)(float *sum, const uint8_t *fields, size_t n, const terse_field_meaning *m, float scale, size_t from, size_t to) {
+void TERSE_NAMED(terse_fields_add)(float *sum, const uint8_t *fields, size_t n, const terse_field_meaning *m,
+                                   float scale, size_t from, size_t to) {
     if (m->width >= 2 && m->width <= 4 && to - from >= TERSE_ROUND) {
         float values[16] = {0};
         for (uint32_t field = 0; field < 1u << m->width; field++) values[field] = terse_field_value(field, m) * scale;
@@ -73,8 +78,14 @@ void TERSE_NAMED(terse_fields_add)(float *sum, const uint8_t *fields, size_t n, 
     if (first < last) {
         terse_fields_add_scalar(sum, fields, n, m, scale, from, first);
         adding a = {
-            sum + first, fields + first / 8 * m->width, terse_fields_ahead(to - from), terse_unpacking_of(m->width),
-            SPLAT_INTS((int)m->most), SPLAT_WIDE(m->offset), SPLAT_WIDE(m->unit), SPLAT(scale),
+            sum + first,
+            fields + first / 8 * m->width,
+            terse_fields_ahead(to - from),
+            terse_unpacking_of(m->width),
+            SPLAT_INTS((int)m->most),
+            SPLAT_WIDE(m->offset),
+            SPLAT_WIDE(m->unit),
+            SPLAT(scale),
         };
         done = first + terse_walk(last - first, add_round, &a);
     }

@@ -8,7 +8,9 @@
 
 constexpr unsigned HALVES = 4 * 4 * WARP;
 
-__device__ inline unsigned half_at(const uint8_t *wire, size_t i) { return wire[2 * i] | (unsigned)wire[2 * i + 1] << 8; }
+__device__ inline unsigned half_at(const uint8_t *wire, size_t i) {
+    return wire[2 * i] | (unsigned)wire[2 * i + 1] << 8;
+}
 
 template <class Half, bool ALIGNED>
 static __global__ void __launch_bounds__(256) encode_halves(uint8_t *wire, const float *x, size_t n, uint64_t *bad) {
@@ -25,7 +27,9 @@ static __global__ void __launch_bounds__(256) encode_halves(uint8_t *wire, const
 #pragma unroll
             for (unsigned t = 0; t < 4; t++) v[t] = ((const float4 *)(x + base))[t * WARP + lane];
 #pragma unroll
-            for (unsigned t = 0; t < 4; t++) ((uint2 *)(wire + 2 * base))[t * WARP + lane] = make_uint2(half(v[t].x) | half(v[t].y) << 16, half(v[t].z) | half(v[t].w) << 16);
+            for (unsigned t = 0; t < 4; t++)
+                ((uint2 *)(wire + 2 * base))[t * WARP + lane] = make_uint2(half(v[t].x) | half(v[t].y) << 16,
+                                                                           half(v[t].z) | half(v[t].w) << 16);
         } else {
             for (size_t i = base + lane; i < end; i += WARP) {
                 const unsigned bits = half(x[i]);
@@ -56,7 +60,8 @@ static __global__ void __launch_bounds__(256) check_halves(const uint8_t *wire, 
 }
 
 template <class Half, bool ALIGNED>
-static __global__ void __launch_bounds__(256) add_halves(float *sum, const uint8_t *wire, size_t n, float scale, const uint64_t *bad) {
+static __global__ void __launch_bounds__(256)
+    add_halves(float *sum, const uint8_t *wire, size_t n, float scale, const uint64_t *bad) {
     if (*bad != TERSE_CODEC_CUDA_GOOD) return;
     const unsigned lane = lane_of_warp();
     const auto value = [&](unsigned half) { return scale * Half::value(half & 0xffff); };
@@ -66,7 +71,8 @@ static __global__ void __launch_bounds__(256) add_halves(float *sum, const uint8
             float4 v[4];
             uint2 halves[4];
 #pragma unroll
-            for (unsigned t = 0; t < 4; t++) v[t] = sums[t * WARP + lane], halves[t] = ((const uint2 *)(wire + 2 * base))[t * WARP + lane];
+            for (unsigned t = 0; t < 4; t++)
+                v[t] = sums[t * WARP + lane], halves[t] = ((const uint2 *)(wire + 2 * base))[t * WARP + lane];
 #pragma unroll
             for (unsigned t = 0; t < 4; t++) {
                 v[t].x += value(halves[t].x), v[t].y += value(halves[t].x >> 16);
@@ -81,13 +87,16 @@ static __global__ void __launch_bounds__(256) add_halves(float *sum, const uint8
 
 // 256 threads, 8 warps a block: 16 KiB of x a block.
 template <class Half>
-terse_codec_status launch_encode_halves(uint8_t *wire, const float *x, size_t n, const terse_codec_options *, void *, uint64_t *bad, void *stream) {
-    const auto kernel = multiples_of(16, x) && multiples_of(8, wire) ? encode_halves<Half, true> : encode_halves<Half, false>;
+terse_codec_status launch_encode_halves(uint8_t *wire, const float *x, size_t n, const terse_codec_options *, void *,
+                                        uint64_t *bad, void *stream) {
+    const auto kernel = multiples_of(16, x) && multiples_of(8, wire) ? encode_halves<Half, true>
+                                                                     : encode_halves<Half, false>;
     return launch(kernel, divided_up(n, 8 * HALVES), 256, stream, wire, x, n, bad);
 }
 
 template <class Half>
-terse_codec_status launch_add_halves(float *sum, const uint8_t *wire, size_t n, const terse_codec_options *o, void *, uint64_t *bad, void *stream) {
+terse_codec_status launch_add_halves(float *sum, const uint8_t *wire, size_t n, const terse_codec_options *o, void *,
+                                     uint64_t *bad, void *stream) {
     const auto check = multiples_of(16, wire) ? check_halves<Half, true> : check_halves<Half, false>;
     const terse_codec_status status = launch(check, divided_up(n, 8 * 256), 256, stream, wire, n, bad);
     if (status != TERSE_CODEC_OK) return status;

@@ -23,7 +23,8 @@ static inline uint16_t half_at(const uint8_t *wire, size_t i) {
     return half;
 }
 
-static size_t encode(uint8_t *wire, const float *x, size_t n, const terse_codec_options *options, size_t begin, size_t end) {
+static size_t encode(uint8_t *wire, const float *x, size_t n, const terse_codec_options *options, size_t begin,
+                     size_t end) {
     (void)n, (void)options;
     for (size_t i = begin; i < end; i++) {
         const uint32_t bits = bits_of(x[i]);
@@ -41,7 +42,8 @@ static int is_good(const uint8_t *wire, size_t n, const terse_codec_options *opt
     return 1;
 }
 
-static terse_codec_status decode_add(float *sum, const uint8_t *wire, size_t n, const terse_codec_options *options, size_t begin, size_t end) {
+static terse_codec_status decode_add(float *sum, const uint8_t *wire, size_t n, const terse_codec_options *options,
+                                     size_t begin, size_t end) {
     (void)n;
     for (size_t i = begin; i < end; i++) sum[i] += options->scale * value_of(half_at(wire, i));
     return TERSE_CODEC_OK;

@@ -24,7 +24,8 @@ TERSE_ROUND_FUNCTION encode_round(void *context, size_t i) {
     }
 }
 
-static size_t encode(uint8_t *wire, const float *x, size_t n, const terse_codec_options *options, size_t begin, size_t end) {
+static size_t encode(uint8_t *wire, const float *x, size_t n, const terse_codec_options *options, size_t begin,
+                     size_t end) {
     encoding e = {wire + 2 * begin, x + begin, SPLAT_INTS(0)};
     const size_t done = begin + terse_walk(end - begin, encode_round, &e);
     // A number that does not fit: the scalar code finds the first one.
@@ -71,7 +72,8 @@ TERSE_ROUND_FUNCTION decode_round(void *context, size_t i) {
     }
 }
 
-static terse_codec_status decode_add(float *sum, const uint8_t *wire, size_t n, const terse_codec_options *options, size_t begin, size_t end) {
+static terse_codec_status decode_add(float *sum, const uint8_t *wire, size_t n, const terse_codec_options *options,
+                                     size_t begin, size_t end) {
     decoding d = {sum + begin, wire + 2 * begin, SPLAT(options->scale)};
     const size_t done = begin + terse_walk(end - begin, decode_round, &d);
     return plainer.decode_add(sum, wire, n, options, done, end);

@@ -1,5 +1,5 @@
-// Which of n were chosen: k ascending indices, least significant bit first, filled up with 0 to a whole byte. Internal to
-// the codecs that keep a few of many; no part of the ABI.
+// Which of n were chosen: k ascending indices, least significant bit first, filled up with 0 to a whole byte. Internal
+// to the codecs that keep a few of many; no part of the ABI.
 //
 //   fixed        ceil(log2 n) bits each
 //   elias-fano   l = floor(log2(n / k)) low bits each, then k + floor(n / 2^l) marks: of the j-th index i, bit
@@ -20,7 +20,9 @@ static inline int terse_index_bits(size_t n) {
 }
 
 // Bytes of k indices below n; k is at most n.
-static inline size_t terse_index_bytes(size_t k, size_t n) { return (size_t)(((uint64_t)k * (uint64_t)terse_index_bits(n) + 7) / 8); }
+static inline size_t terse_index_bytes(size_t k, size_t n) {
+    return (size_t)(((uint64_t)k * (uint64_t)terse_index_bits(n) + 7) / 8);
+}
 
 static inline uint32_t terse_float_bits(const float *x) {
     uint32_t bits;
@@ -35,14 +37,15 @@ static inline uint32_t terse_magnitude_bits(const float *x) { return terse_float
 
 // Where the bits of k indices are. k is at most n, so all of them are at most 48 k or 2 n.
 typedef struct terse_index_layout {
-    int low;                     // low bits of each index, side by side at the beginning
-    unsigned step;               // how many places a mark moves up for each mark before it: 0 or 1
-    uint64_t marks_at, marks;    // the first mark, in bits, and how many marks there are
+    int low;                   // low bits of each index, side by side at the beginning
+    unsigned step;             // how many places a mark moves up for each mark before it: 0 or 1
+    uint64_t marks_at, marks;  // the first mark, in bits, and how many marks there are
     size_t bytes;
 } terse_index_layout;
 
 static inline terse_index_layout terse_index_layout_of(size_t k, size_t n, terse_indices indices) {
-    if (indices == TERSE_INDICES_FIXED) return (terse_index_layout){terse_index_bits(n), 0, 0, 0, terse_index_bytes(k, n)};
+    if (indices == TERSE_INDICES_FIXED)
+        return (terse_index_layout){terse_index_bits(n), 0, 0, 0, terse_index_bytes(k, n)};
     int low = 0;
     while (k && (uint64_t)k <= (uint64_t)n >> (low + 1)) low++;
     const uint64_t at = (uint64_t)k * (uint64_t)low, marks = (uint64_t)k + ((uint64_t)n >> low);
@@ -56,23 +59,26 @@ typedef struct terse_chosen_writer {
     uint8_t *low, *values;  // values: NULL where they are not wanted
     uint64_t bits;          // not yet written, of the low bits
     int count, width;
-    uint8_t *marks;         // NULL: none
-    uint64_t mark;          // the place of a mark whose index has no high bits
+    uint8_t *marks;  // NULL: none
+    uint64_t mark;   // the place of a mark whose index has no high bits
     size_t mark_byte;
     unsigned step, mark_bits;  // mark_bits: not yet written, of mark_byte
 } terse_chosen_writer;
 
 // A writer of the chosen elements after the first `before` ones, which another thread writes. values: the place of k
 // floats.
-static inline terse_chosen_writer terse_chosen_writer_from(uint8_t *indices, uint8_t *values, terse_index_layout l, size_t before) {
+static inline terse_chosen_writer terse_chosen_writer_from(uint8_t *indices, uint8_t *values, terse_index_layout l,
+                                                           size_t before) {
     const uint64_t bit = (uint64_t)before * (uint64_t)l.low, mark = l.marks_at + l.step * (uint64_t)before;
     uint8_t *const floats = values ? values + 4 * before : NULL, *const marks = l.marks ? indices : NULL;
-    return (terse_chosen_writer){indices + bit / 8, floats, 0, (int)(bit % 8), l.low, marks, mark, (size_t)(l.marks_at / 8), l.step, 0};
+    return (terse_chosen_writer){indices + bit / 8,        floats, 0, (int)(bit % 8), l.low, marks, mark,
+                                 (size_t)(l.marks_at / 8), l.step, 0};
 }
 
 // A writer of all indices of fixed length, with their floats behind them.
 static inline terse_chosen_writer terse_chosen_writer_at(uint8_t *wire, size_t k, size_t n) {
-    return terse_chosen_writer_from(wire, wire + terse_index_bytes(k, n), terse_index_layout_of(k, n, TERSE_INDICES_FIXED), 0);
+    return terse_chosen_writer_from(wire, wire + terse_index_bytes(k, n),
+                                    terse_index_layout_of(k, n, TERSE_INDICES_FIXED), 0);
 }
 
 // Leaves less than a byte.
@@ -166,7 +172,8 @@ static inline void terse_read_indices(terse_index_reader *r, size_t *into, size_
         uint64_t high = 0, low = 0;
         if (l.marks) {
             while (!r->word) terse_next_marks(r);
-            high = 8 * (uint64_t)(r->word_at - 8) + (uint64_t)__builtin_ctzll(r->word) - l.marks_at - l.step * (uint64_t)r->next;
+            high = 8 * (uint64_t)(r->word_at - 8) + (uint64_t)__builtin_ctzll(r->word) - l.marks_at -
+                   l.step * (uint64_t)r->next;
             r->word &= r->word - 1;
         }
         if (l.low) {
@@ -184,7 +191,8 @@ static inline int terse_marks_are_good(const uint8_t *indices, size_t k, terse_i
     if (used && indices[l.bytes - 1] >> used) return 0;
     const size_t first = (size_t)(l.marks_at / 8);
     size_t count = (size_t)__builtin_popcountll((uint64_t)indices[first] >> l.marks_at % 8);
-    for (size_t at = first + 1; at < l.bytes; at += 8) count += (size_t)__builtin_popcountll(terse_word_of(indices, l.bytes, at));
+    for (size_t at = first + 1; at < l.bytes; at += 8)
+        count += (size_t)__builtin_popcountll(terse_word_of(indices, l.bytes, at));
     return count == k;
 }
 

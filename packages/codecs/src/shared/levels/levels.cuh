@@ -11,7 +11,8 @@ enum reduction { MEAN_MAGNITUDE, LARGEST_MAGNITUDE, NORM };
 
 // A warp per scale group. The workspace has them because an unscaled wire does not.
 template <reduction REDUCTION>
-static __global__ void __launch_bounds__(256) level_scales(uint8_t *scales, uint8_t *wire, const void *partials, const float *x, slots s, double reach, uint64_t *bad) {
+static __global__ void __launch_bounds__(256) level_scales(uint8_t *scales, uint8_t *wire, const void *partials,
+                                                           const float *x, slots s, double reach, uint64_t *bad) {
     for (size_t r = first_warp(); r < s.in.count; r += all_warps()) {
         const size_t begin = s.in.begin(r), end = s.in.begin(r + 1);
         double reduced = 0;
@@ -31,18 +32,24 @@ static __global__ void __launch_bounds__(256) level_scales(uint8_t *scales, uint
     }
 }
 
-constexpr size_t chunk_of(reduction kind) { return kind == LARGEST_MAGNITUDE ? LARGEST_CHUNK : (size_t)TERSE_REDUCTION_CHUNK; }
+constexpr size_t chunk_of(reduction kind) {
+    return kind == LARGEST_MAGNITUDE ? LARGEST_CHUNK : (size_t)TERSE_REDUCTION_CHUNK;
+}
 
 // ends of segments | scales or units | partial reductions
 template <reduction REDUCTION>
 size_t levels_workspace_bytes(size_t n, const terse_codec_options *o) {
-    return bytes_of_ends(o) + whole_words(4 * terse_scale_group_count(n, o)) + 8 * slot_count(n, o, chunk_of(REDUCTION));
+    return bytes_of_ends(o) + whole_words(4 * terse_scale_group_count(n, o)) +
+           8 * slot_count(n, o, chunk_of(REDUCTION));
 }
-inline uint8_t *scales_in(void *workspace, const terse_codec_options *o) { return (uint8_t *)workspace + bytes_of_ends(o); }
+inline uint8_t *scales_in(void *workspace, const terse_codec_options *o) {
+    return (uint8_t *)workspace + bytes_of_ends(o);
+}
 
 // As put_scale_groups, the copy reads them before it returns.
 inline terse_codec_status put_units(uint8_t *scales, const terse_codec_options *o, void *stream) {
-    return terse_cuda_status(cudaMemcpyAsync(scales, o->units, o->unit_count * sizeof(float), cudaMemcpyHostToDevice, (cudaStream_t)stream));
+    return terse_cuda_status(
+        cudaMemcpyAsync(scales, o->units, o->unit_count * sizeof(float), cudaMemcpyHostToDevice, (cudaStream_t)stream));
 }
 
 // A Writing multiplies x with `levels` / scale: the scale is that many levels, a unit is one.
@@ -51,7 +58,8 @@ inline double levels_of_scale(const terse_codec_options *o, double levels) { ret
 __device__ inline bool refused_by_units(bool units, float x) { return units && magnitude_bits(x) >= INFINITE; }
 
 template <reduction REDUCTION, class Writing>
-terse_codec_status encode_levels(uint8_t *wire, const float *x, size_t n, const terse_codec_options *o, double reach, const Writing &w, void *workspace, uint64_t *bad, void *stream) {
+terse_codec_status encode_levels(uint8_t *wire, const float *x, size_t n, const terse_codec_options *o, double reach,
+                                 const Writing &w, void *workspace, uint64_t *bad, void *stream) {
     scale_groups in;
     terse_codec_status status = put_scale_groups(&in, n, o, workspace, stream);
     const slots s = slots_of(in, chunk_of(REDUCTION));
@@ -61,11 +69,15 @@ terse_codec_status encode_levels(uint8_t *wire, const float *x, size_t n, const 
         status = put_units(scales, o, stream);
     } else if (status == TERSE_CODEC_OK) {
         if (REDUCTION == LARGEST_MAGNITUDE) status = largest_all((unsigned *)partials, x, s, stream);
-        if (REDUCTION == MEAN_MAGNITUDE) status = sum_all<MAGNITUDES>((double *)partials, x, nullptr, nullptr, s, stream);
+        if (REDUCTION == MEAN_MAGNITUDE)
+            status = sum_all<MAGNITUDES>((double *)partials, x, nullptr, nullptr, s, stream);
         if (REDUCTION == NORM) status = sum_all<SQUARES>((double *)partials, x, nullptr, nullptr, s, stream);
     }
-    if (status == TERSE_CODEC_OK && !o->units) status = launch(level_scales<REDUCTION>, divided_up(in.count, 8), 256, stream, scales, o->unscaled ? nullptr : wire, partials, x, s, reach, bad);
-    if (status == TERSE_CODEC_OK) status = launch_write_fields(fields, x, n, terse_field_width(o), {in, scales}, o, w, bad, stream);
+    if (status == TERSE_CODEC_OK && !o->units)
+        status = launch(level_scales<REDUCTION>, divided_up(in.count, 8), 256, stream, scales,
+                        o->unscaled ? nullptr : wire, partials, x, s, reach, bad);
+    if (status == TERSE_CODEC_OK)
+        status = launch_write_fields(fields, x, n, terse_field_width(o), {in, scales}, o, w, bad, stream);
     return status;
 }
 
@@ -80,22 +92,28 @@ struct logarithmic_reading {
     }
 };
 
-inline terse_codec_status decode_levels(float *sum, const uint8_t *wire, size_t n, const terse_codec_options *o, double reach, void *workspace, uint64_t *bad, void *stream) {
+inline terse_codec_status decode_levels(float *sum, const uint8_t *wire, size_t n, const terse_codec_options *o,
+                                        double reach, void *workspace, uint64_t *bad, void *stream) {
     const unsigned s = terse_levels_a_side(o), width = terse_field_width(o);
     const linear_reading summed = {UINT16_MAX, (double)terse_field_ranks(o) * s, 1.0, 1.0};
-    if (o->unscaled && !o->units) return launch_read_fields(sum, wire, n, width, {{n, 1, n, nullptr}, nullptr}, o, summed, bad, stream);
+    if (o->unscaled && !o->units)
+        return launch_read_fields(sum, wire, n, width, {{n, 1, n, nullptr}, nullptr}, o, summed, bad, stream);
     scale_groups in;
     terse_codec_status status = put_scale_groups(&in, n, o, workspace, stream);
     if (o->units) {
         uint8_t *const units = scales_in(workspace, o);
         if (status == TERSE_CODEC_OK) status = put_units(units, o, stream);
-        return status != TERSE_CODEC_OK ? status : launch_read_fields(sum, wire, n, width, {in, units}, o, summed, bad, stream);
+        return status != TERSE_CODEC_OK ? status
+                                        : launch_read_fields(sum, wire, n, width, {in, units}, o, summed, bad, stream);
     }
     const uint8_t *const fields = wire + 4 * in.count;
-    if (status == TERSE_CODEC_OK) status = launch(check_scales, divided_up(in.count, 256), 256, stream, wire, in.count, reach, bad);
+    if (status == TERSE_CODEC_OK)
+        status = launch(check_scales, divided_up(in.count, 256), 256, stream, wire, in.count, reach, bad);
     if (status != TERSE_CODEC_OK) return status;
-    if (o->levels == TERSE_LEVELS_LOGARITHMIC) return launch_read_fields(sum, fields, n, width, {in, wire}, o, logarithmic_reading{(int)s}, bad, stream);
-    return launch_read_fields(sum, fields, n, width, {in, wire}, o, linear_reading{2 * s, (double)s, reach, (double)s}, bad, stream);
+    if (o->levels == TERSE_LEVELS_LOGARITHMIC)
+        return launch_read_fields(sum, fields, n, width, {in, wire}, o, logarithmic_reading{(int)s}, bad, stream);
+    return launch_read_fields(sum, fields, n, width, {in, wire}, o, linear_reading{2 * s, (double)s, reach, (double)s},
+                              bad, stream);
 }
 
 #endif

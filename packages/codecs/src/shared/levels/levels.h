@@ -17,14 +17,15 @@
 
 typedef struct terse_levels_codec {
     double reach;
-    // The scale of n > 0 elements from a measure of them, in fp64: the sum of those of chunks, or the largest. It is not
-    // finite if an element is not.
+    // The scale of n > 0 elements from a measure of them, in fp64: the sum of those of chunks, or the largest. It is
+    // not finite if an element is not.
     double (*measure)(const float *x, size_t n);
     double (*scale_of)(double measure, size_t n);
     terse_combination combination;
     // Fields of the elements [from, to), which all have this scale (more than 0), or this unit where units are given;
     // x[0] and field 0 are those of the whole vector.
-    void (*quantise)(uint8_t *fields, const float *x, const terse_codec_options *o, float scale, size_t from, size_t to);
+    void (*quantise)(uint8_t *fields, const float *x, const terse_codec_options *o, float scale, size_t from,
+                     size_t to);
     terse_fields_add *add;
     // Writes scale and fields of an x that is one scale group, in one pass over x; false if that is not possible for
     // this x. NULL: never is.
@@ -32,7 +33,9 @@ typedef struct terse_levels_codec {
 } terse_levels_codec;
 
 // The number of levels on one side of zero.
-static inline unsigned terse_levels_a_side(const terse_codec_options *o) { return o->side ? o->side : (1u << (o->bits - 1)) - 1; }
+static inline unsigned terse_levels_a_side(const terse_codec_options *o) {
+    return o->side ? o->side : (1u << (o->bits - 1)) - 1;
+}
 
 // Without scales on the wire prepare has no place to store them.
 static inline int terse_levels_scale_in_encode(const terse_codec_options *o) {
@@ -51,51 +54,74 @@ static inline uint8_t *terse_levels_fields(uint8_t *wire, size_t n, const terse_
 
 size_t terse_levels_wire_bytes(size_t n, const terse_codec_options *o);
 terse_codec_status terse_levels_check(size_t n, const terse_codec_options *o);
-size_t terse_levels_prepare_measured(const terse_levels_codec *codec, uint8_t *wire, const float *x, size_t n, const double *measures);
-size_t terse_levels_scales(const terse_levels_codec *codec, uint8_t *scales, const float *x, size_t n, const terse_codec_options *o);
-size_t terse_levels_prepare(const terse_levels_codec *codec, uint8_t *wire, const float *x, size_t n, const terse_codec_options *o);
-size_t terse_levels_encode_at_once(const terse_levels_codec *codec, uint8_t *wire, const float *x, size_t n, const terse_codec_options *o);
-size_t terse_levels_encode(const terse_levels_codec *codec, uint8_t *wire, const float *x, size_t n, const terse_codec_options *o, size_t begin, size_t end);
-terse_codec_status terse_levels_decode_add(const terse_levels_codec *codec, float *sum, const uint8_t *wire, size_t n, const terse_codec_options *o, size_t begin, size_t end);
+size_t terse_levels_prepare_measured(const terse_levels_codec *codec, uint8_t *wire, const float *x, size_t n,
+                                     const double *measures);
+size_t terse_levels_scales(const terse_levels_codec *codec, uint8_t *scales, const float *x, size_t n,
+                           const terse_codec_options *o);
+size_t terse_levels_prepare(const terse_levels_codec *codec, uint8_t *wire, const float *x, size_t n,
+                            const terse_codec_options *o);
+size_t terse_levels_encode_at_once(const terse_levels_codec *codec, uint8_t *wire, const float *x, size_t n,
+                                   const terse_codec_options *o);
+size_t terse_levels_encode(const terse_levels_codec *codec, uint8_t *wire, const float *x, size_t n,
+                           const terse_codec_options *o, size_t begin, size_t end);
+terse_codec_status terse_levels_decode_add(const terse_levels_codec *codec, float *sum, const uint8_t *wire, size_t n,
+                                           const terse_codec_options *o, size_t begin, size_t end);
 
-static inline int terse_levels_can_be_a_scale(double scale, double reach) { return scale >= 0 && scale * reach <= FLT_MAX; }
+static inline int terse_levels_can_be_a_scale(double scale, double reach) {
+    return scale >= 0 && scale * reach <= FLT_MAX;
+}
 
 // Whether an encoder can have written the scales of the elements [begin, end).
-int terse_levels_scales_are_good(double reach, const uint8_t *wire, size_t n, const terse_codec_options *o, size_t begin, size_t end);
+int terse_levels_scales_are_good(double reach, const uint8_t *wire, size_t n, const terse_codec_options *o,
+                                 size_t begin, size_t end);
 
 // The table of a codec `named`, from its terse_levels_codec.
-#define TERSE_LEVELS_TABLE(codec, named, flags, by)                                                                                          \
-    static size_t prepare(uint8_t *wire, const float *x, size_t n, const terse_codec_options *o) {                                           \
-        return terse_levels_prepare(&(codec), wire, x, n, o);                                                                                \
-    }                                                                                                                                        \
-    static size_t scales_of(uint8_t *scales, const float *x, size_t n, const terse_codec_options *o) {                                       \
-        return terse_levels_scales(&(codec), scales, x, n, o);                                                                               \
-    }                                                                                                                                        \
-    static size_t encode(uint8_t *wire, const float *x, size_t n, const terse_codec_options *o, size_t begin, size_t end) {                  \
-        return terse_levels_encode(&(codec), wire, x, n, o, begin, end);                                                                     \
-    }                                                                                                                                        \
-    static size_t encode_at_once(uint8_t *wire, const float *x, size_t n, const terse_codec_options *o) {                                    \
-        return terse_levels_encode_at_once(&(codec), wire, x, n, o);                                                                         \
-    }                                                                                                                                        \
-    static double measure_chunk(uint8_t *wire, const float *x, size_t n, const terse_codec_options *o, size_t begin, size_t end) {           \
-        (void)wire, (void)n, (void)o;                                                                                                        \
-        return (codec).measure(x + begin, end - begin);                                                                                      \
-    }                                                                                                                                        \
-    static size_t prepare_measured(uint8_t *wire, const float *x, size_t n, const terse_codec_options *o, const double *measures) {          \
-        (void)o;                                                                                                                             \
-        return terse_levels_prepare_measured(&(codec), wire, x, n, measures);                                                                \
-    }                                                                                                                                        \
-    static int is_good(const uint8_t *wire, size_t n, const terse_codec_options *o, size_t begin, size_t end) {                              \
-        return terse_levels_scales_are_good((codec).reach, wire, n, o, begin, end);                                                         \
-    }                                                                                                                                        \
-    static terse_codec_status decode_add(float *sum, const uint8_t *wire, size_t n, const terse_codec_options *o, size_t begin, size_t end) { \
-        return terse_levels_decode_add(&(codec), sum, wire, n, o, begin, end);                                                               \
-    }                                                                                                                                        \
-    const terse_codec terse_##named##_##by = {                                                                                               \
-        .name = #named, .implementation = #by, .takes = (flags), .check = terse_levels_check, .wire_bytes = terse_levels_wire_bytes,         \
-        .prepare = prepare, .encode = encode, .is_good = is_good, .decode_add = decode_add, .scales = scales_of,                             \
-        .encode_at_once = encode_at_once, .blocks_in_encode = TERSE_BLOCK_IN_ENCODE,                                                         \
-        .measure = measure_chunk, .prepare_measured = prepare_measured,                                                                      \
+#define TERSE_LEVELS_TABLE(codec, named, flags, by)                                                                  \
+    static size_t prepare(uint8_t *wire, const float *x, size_t n, const terse_codec_options *o) {                   \
+        return terse_levels_prepare(&(codec), wire, x, n, o);                                                        \
+    }                                                                                                                \
+    static size_t scales_of(uint8_t *scales, const float *x, size_t n, const terse_codec_options *o) {               \
+        return terse_levels_scales(&(codec), scales, x, n, o);                                                       \
+    }                                                                                                                \
+    static size_t encode(uint8_t *wire, const float *x, size_t n, const terse_codec_options *o, size_t begin,        \
+                         size_t end) {                                                                               \
+        return terse_levels_encode(&(codec), wire, x, n, o, begin, end);                                             \
+    }                                                                                                                \
+    static size_t encode_at_once(uint8_t *wire, const float *x, size_t n, const terse_codec_options *o) {            \
+        return terse_levels_encode_at_once(&(codec), wire, x, n, o);                                                 \
+    }                                                                                                                \
+    static double measure_chunk(uint8_t *wire, const float *x, size_t n, const terse_codec_options *o, size_t begin, \
+                                size_t end) {                                                                        \
+        (void)wire, (void)n, (void)o;                                                                                \
+        return (codec).measure(x + begin, end - begin);                                                              \
+    }                                                                                                                \
+    static size_t prepare_measured(uint8_t *wire, const float *x, size_t n, const terse_codec_options *o,            \
+                                   const double *measures) {                                                         \
+        (void)o;                                                                                                     \
+        return terse_levels_prepare_measured(&(codec), wire, x, n, measures);                                        \
+    }                                                                                                                \
+    static int is_good(const uint8_t *wire, size_t n, const terse_codec_options *o, size_t begin, size_t end) {      \
+        return terse_levels_scales_are_good((codec).reach, wire, n, o, begin, end);                                  \
+    }                                                                                                                \
+    static terse_codec_status decode_add(float *sum, const uint8_t *wire, size_t n, const terse_codec_options *o,    \
+                                         size_t begin, size_t end) {                                                 \
+        return terse_levels_decode_add(&(codec), sum, wire, n, o, begin, end);                                       \
+    }                                                                                                                \
+    const terse_codec terse_##named##_##by = {                                                                       \
+        .name = #named,                                                                                              \
+        .implementation = #by,                                                                                       \
+        .takes = (flags),                                                                                            \
+        .check = terse_levels_check,                                                                                 \
+        .wire_bytes = terse_levels_wire_bytes,                                                                       \
+        .prepare = prepare,                                                                                          \
+        .encode = encode,                                                                                            \
+        .is_good = is_good,                                                                                          \
+        .decode_add = decode_add,                                                                                    \
+        .scales = scales_of,                                                                                         \
+        .encode_at_once = encode_at_once,                                                                            \
+        .blocks_in_encode = TERSE_BLOCK_IN_ENCODE,                                                                   \
+        .measure = measure_chunk,                                                                                    \
+        .prepare_measured = prepare_measured,                                                                        \
     };
 
 #endif

@@ -19,7 +19,8 @@ static unsigned logarithmic(double v, int s, double *p) {
     return k < 1 ? 0 : (unsigned)k;
 }
 
-void terse_stochastic_scalar(uint8_t *fields, const float *x, const terse_codec_options *o, float scale, size_t from, size_t to) {
+void terse_stochastic_scalar(uint8_t *fields, const float *x, const terse_codec_options *o, float scale, size_t from,
+                             size_t to) {
     const unsigned s = terse_levels_a_side(o), width = terse_field_width(o);
     const double factor = terse_stochastic_factor(o, scale), most = terse_stochastic_most(o);
     uint32_t words[64];

@@ -13,11 +13,17 @@
 #define TERSE_STOCHASTIC_H
 #include "levels.h"
 
-typedef void terse_stochastic_quantise(uint8_t *fields, const float *x, const terse_codec_options *o, float scale, size_t from, size_t to);
-terse_stochastic_quantise terse_stochastic_scalar, terse_stochastic_avx2, terse_stochastic_avx512, terse_stochastic_neon;
+typedef void terse_stochastic_quantise(uint8_t *fields, const float *x, const terse_codec_options *o, float scale,
+                                       size_t from, size_t to);
+terse_stochastic_quantise terse_stochastic_scalar, terse_stochastic_avx2, terse_stochastic_avx512,
+    terse_stochastic_neon;
 
 // The factor of |x|, and the largest product, which rounding could exceed. With units, `scale` is the unit.
-static inline double terse_stochastic_most(const terse_codec_options *o) { return o->levels == TERSE_LEVELS_LOGARITHMIC ? 1 : terse_levels_a_side(o); }
-static inline double terse_stochastic_factor(const terse_codec_options *o, float scale) { return o->units ? 1.0 / scale : terse_stochastic_most(o) / scale; }
+static inline double terse_stochastic_most(const terse_codec_options *o) {
+    return o->levels == TERSE_LEVELS_LOGARITHMIC ? 1 : terse_levels_a_side(o);
+}
+static inline double terse_stochastic_factor(const terse_codec_options *o, float scale) {
+    return o->units ? 1.0 / scale : terse_stochastic_most(o) / scale;
+}
 
 #endif

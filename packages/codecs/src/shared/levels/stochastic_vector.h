@@ -22,20 +22,31 @@ static drawing drawing_of(uint8_t *fields, const float *x, const terse_codec_opt
     const int s = (int)terse_levels_a_side(o);
     const double unit = o->levels == TERSE_LEVELS_LOGARITHMIC ? 1.0 : 0x1p32;
     return (drawing){
-        fields, x, terse_levels_ahead(o), index, terse_packing_of(terse_field_width(o)), terse_random_of(o->seed, o->step),
-        SPLAT_WIDE(terse_stochastic_factor(o, scale) * unit), SPLAT_WIDE(terse_stochastic_most(o) * unit),
-        power_of_two(1 - s), power_of_two(s - 1 + 32), (uint64_t)(1023 - s) << 32, (unsigned)s,
+        fields,
+        x,
+        terse_levels_ahead(o),
+        index,
+        terse_packing_of(terse_field_width(o)),
+        terse_random_of(o->seed, o->step),
+        SPLAT_WIDE(terse_stochastic_factor(o, scale) * unit),
+        SPLAT_WIDE(terse_stochastic_most(o) * unit),
+        power_of_two(1 - s),
+        power_of_two(s - 1 + 32),
+        (uint64_t)(1023 - s) << 32,
+        (unsigned)s,
     };
 }
 
 // Draws one of the two integers around v 2^-32; the result is in the upper half of each lane.
 static inline longs draw(longs words, wide v) { return CEIL(v) + ((~words & 0xffffffff) | 1); }
 
-static inline __attribute__((always_inline)) longs level_of(const drawing *d, wide x, longs words, const terse_levels levels) {
+static inline __attribute__((always_inline)) longs level_of(const drawing *d, wide x, longs words,
+                                                            const terse_levels levels) {
     const wide v = WIDE_LIMIT(x * d->factor, d->most), whole = SPLAT_WIDE(0x1p32);
     if (levels != TERSE_LEVELS_LOGARITHMIC) return draw(words, v);
     const wide_mask is_low = WIDE_BELOW(v, d->lowest);
-    const longs mantissa = ((longs)v & 0xfffffffffffff) | (longs)whole, exponent = ((longs)v >> 20 & 0xfff00000000) - d->exponent;
+    const longs mantissa = ((longs)v & 0xfffffffffffff) | (longs)whole,
+                exponent = ((longs)v >> 20 & 0xfff00000000) - d->exponent;
     const wide p = WIDE_CHOOSE(is_low, v * d->times, (wide)mantissa - whole);
     return (longs)WIDE_CHOOSE(is_low, SPLAT_WIDE(0), (wide)exponent) + draw(words, p);
 }
@@ -51,7 +62,8 @@ static inline __attribute__((always_inline)) void draw_round(drawing *d, size_t 
         const longs lower = level_of(d, LOAD_WIDE(from), words[2 * k], levels);
         const longs upper = level_of(d, LOAD_WIDE(from + LANES / 2), words[2 * k + 1], levels);
         ints magnitude = UPPER_BITS(lower, upper);
-        if (levels == TERSE_LEVELS_WITHOUT_ZERO) magnitude = MOST_INTS(magnitude, LEAST_INTS((ints)ABS(x), SPLAT_INTS(1)));
+        if (levels == TERSE_LEVELS_WITHOUT_ZERO)
+            magnitude = MOST_INTS(magnitude, LEAST_INTS((ints)ABS(x), SPLAT_INTS(1)));
         const ints minus = (ints)x >> 31;  // -1 where x is negative; -0.0 has magnitude 0
         level[k] = (magnitude ^ minus) - minus;
     }
@@ -62,7 +74,8 @@ TERSE_ROUND_FUNCTION uniform_round(void *d, size_t i) { draw_round(d, i, TERSE_L
 TERSE_ROUND_FUNCTION without_zero_round(void *d, size_t i) { draw_round(d, i, TERSE_LEVELS_WITHOUT_ZERO); }
 TERSE_ROUND_FUNCTION logarithmic_round(void *d, size_t i) { draw_round(d, i, TERSE_LEVELS_LOGARITHMIC); }
 
-void TERSE_NAMED(terse_stochastic)(uint8_t *fields, const float *x, const terse_codec_options *o, float scale, size_t from, size_t to) {
+void TERSE_NAMED(terse_stochastic)(uint8_t *fields, const float *x, const terse_codec_options *o, float scale,
+                                   size_t from, size_t to) {
     const size_t first = (from + 63) / 64 * 64;  // where draws begin
     size_t done = from;
     if (first + 64 <= to) {

@@ -24,7 +24,8 @@ typedef struct terse_bins {
 } terse_bins;
 
 // i: the index of x in its chunk, modulo 16.
-static inline __attribute__((always_inline)) void terse_add_to_bin(terse_chunk_bins *chunk, unsigned bin, unsigned i, float x) {
+static inline __attribute__((always_inline)) void terse_add_to_bin(terse_chunk_bins *chunk, unsigned bin, unsigned i,
+                                                                   float x) {
     chunk->partial[bin][i] += (terse_sum_and_count){x, 1};
 }
 

@@ -18,10 +18,13 @@ enum { TERSE_PHILOX_ROUNDS = 10 };
 
 // The key of a round, 0 .. 9: its lower word and its upper one.
 static inline uint32_t terse_philox_key(uint64_t seed, int round, int upper) {
-    return upper ? (uint32_t)(seed >> 32) + (uint32_t)round * 0xBB67AE85u : (uint32_t)seed + (uint32_t)round * 0x9E3779B9u;
+    return upper ? (uint32_t)(seed >> 32) + (uint32_t)round * 0xBB67AE85u
+                 : (uint32_t)seed + (uint32_t)round * 0x9E3779B9u;
 }
 
-typedef struct terse_philox_block { uint32_t word[4]; } terse_philox_block;
+typedef struct terse_philox_block {
+    uint32_t word[4];
+} terse_philox_block;
 
 static inline terse_philox_block terse_philox(uint64_t c, uint64_t step, uint64_t seed) {
     uint32_t c0 = (uint32_t)c, c1 = (uint32_t)(c >> 32), c2 = (uint32_t)step, c3 = (uint32_t)(step >> 32);

@@ -15,7 +15,8 @@ static inline longs terse_first_counters(void) {
 
 // words[k] = those of elements i + LANES / 2 k .. i + LANES / 2 (k + 1) - 1, in the lower halves of the lanes; i is a
 // multiple of 64.
-static inline __attribute__((always_inline)) void terse_vector_random_words(terse_random *random, uint64_t i, longs words[2 * VECTORS]) {
+static inline __attribute__((always_inline)) void terse_vector_random_words(terse_random *random, uint64_t i,
+                                                                            longs words[2 * VECTORS]) {
     const uint32_t first = terse_random_first(random, i);
 #pragma GCC unroll 4
     for (size_t pair = 0; pair < TERSE_COUNTER_VECTORS; pair += 2) {  // two vectors side by side

@@ -20,21 +20,27 @@ static void check_reductions(const terse_reductions *m, const char *by) {
     const size_t chunk = TERSE_REDUCTION_CHUNK;
     static const float special[] = {NAN, -NAN, INFINITY, -INFINITY};
     // Lengths around one chunk, around the four that are walked side by side, and beyond eight.
-    const size_t more[] = {chunk - 1, chunk, chunk + 1, chunk + 17, 2 * chunk, 4 * chunk - 1, 4 * chunk, 4 * chunk + 1, 5 * chunk + 70, 8 * chunk + 31};
+    const size_t more[] = {chunk - 1,     chunk,     chunk + 1,     chunk + 17,     2 * chunk,
+                           4 * chunk - 1, 4 * chunk, 4 * chunk + 1, 5 * chunk + 70, 8 * chunk + 31};
     for (size_t l = 0; l < length_count + sizeof more / sizeof *more; l++) {
         const size_t n = l < length_count ? lengths[l] : more[l - length_count];
         for (int kind = 0; kind < 3 + 4; kind++) {
             float *x = reduced_room + random_word() % MARGIN;
             for (size_t i = 0; i < n; i++) x[i] = kind == 1 ? any_float() : kind == 2 ? -0.0f : near_one();
             if (kind > 2 && n) x[random_word() % n] = special[kind - 3];
-            expect(same_double(m->sum_of_magnitudes(x, n), s->sum_of_magnitudes(x, n)), "reductions", by, n, "sum of magnitudes");
-            expect(same_double(m->sum_of_squares(x, n), s->sum_of_squares(x, n)), "reductions", by, n, "sum of squares");
+            expect(same_double(m->sum_of_magnitudes(x, n), s->sum_of_magnitudes(x, n)), "reductions", by, n,
+                   "sum of magnitudes");
+            expect(same_double(m->sum_of_squares(x, n), s->sum_of_squares(x, n)), "reductions", by, n,
+                   "sum of squares");
             terse_codec_options o = TERSE_CODEC_OPTIONS;
             o.zero = random_word() % 2 ? TERSE_ZERO_PLUS : TERSE_ZERO_MINUS;
             memset(signs_room, SENTINEL, sizeof signs_room);
-            expect(same_double(m->sum_of_squares_and_signs(signs_room[0], x, n, o.zero == TERSE_ZERO_PLUS), s->sum_of_squares(x, n)), "reductions", by, n, "sum of squares, with signs");
+            expect(same_double(m->sum_of_squares_and_signs(signs_room[0], x, n, o.zero == TERSE_ZERO_PLUS),
+                               s->sum_of_squares(x, n)),
+                   "reductions", by, n, "sum of squares, with signs");
             const int written = kind > 2 || terse_sign_scalar.encode(signs_room[1], x, n, &o, 0, n) == n;
-            expect(written && (kind > 2 || !memcmp(signs_room[0], signs_room[1], sizeof *signs_room)), "reductions", by, n, "signs, or bytes behind them");
+            expect(written && (kind > 2 || !memcmp(signs_room[0], signs_room[1], sizeof *signs_room)), "reductions", by,
+                   n, "signs, or bytes behind them");
             const float mine = m->largest(x, n), expected = s->largest(x, n);
             expect(!memcmp(&mine, &expected, sizeof mine), "reductions", by, n, "largest");
         }
@@ -47,7 +53,8 @@ void terse_check_reductions(void) {
         const terse_reductions *reductions;
     } all[] = {
 #if defined(__x86_64__)
-        {"avx512", &terse_reductions_avx512}, {"avx2", &terse_reductions_avx2},
+        {"avx512", &terse_reductions_avx512},
+        {"avx2", &terse_reductions_avx2},
 #elif defined(__aarch64__)
         {"neon", &terse_reductions_neon},
 #endif

@@ -88,11 +88,13 @@ static void largest_part(void *context, size_t begin, size_t end) {
     const float most = m->largest(m->x + begin, end - begin);
     unsigned bits, before = atomic_load(&m->most);
     memcpy(&bits, &most, sizeof bits);
-    while (before < bits && !atomic_compare_exchange_weak(&m->most, &before, bits)) {}
+    while (before < bits && !atomic_compare_exchange_weak(&m->most, &before, bits)) {
+    }
 }
 
 float terse_reductions_largest(float (*largest)(const float *x, size_t n), const float *x, size_t n) {
-    if (n <= TERSE_REDUCTION_CHUNK) return largest(x, n);  // blocks are often short, and an atomic exchange for each would be slow
+    if (n <= TERSE_REDUCTION_CHUNK)
+        return largest(x, n);  // blocks are often short, and an atomic exchange for each would be slow
     measuring m;
     m.x = x, m.largest = largest;
     atomic_init(&m.most, 0);

@@ -43,7 +43,10 @@ inline slots slots_of(const scale_groups &in, size_t chunk) {
 
 inline size_t slot_count(size_t n, const terse_codec_options *o, size_t chunk) {
     const size_t ends_are_somewhere = 8;
-    return slots_of({n, terse_scale_group_count(n, o), o->block && o->block < n ? o->block : n, o->segments ? (const size_t *)ends_are_somewhere : nullptr}, chunk).count;
+    return slots_of({n, terse_scale_group_count(n, o), o->block && o->block < n ? o->block : n,
+                     o->segments ? (const size_t *)ends_are_somewhere : nullptr},
+                    chunk)
+        .count;
 }
 
 enum summed { PLAIN, MAGNITUDES, SQUARES };
@@ -55,7 +58,8 @@ constexpr unsigned SUM_THREADS = 64, ON_THE_WAY = 32;
 // ON_THE_WAY elements a lane are loaded at once. Masked elements count as 0. about: the number that is subtracted
 // from the elements of each scale group; null: 0.
 template <summed TERM>
-static __global__ void __launch_bounds__(SUM_THREADS) sum_slots(double *partials, const float *x, const uint8_t *hold, const double *about, slots s) {
+static __global__ void __launch_bounds__(SUM_THREADS)
+    sum_slots(double *partials, const float *x, const uint8_t *hold, const double *about, slots s) {
     const unsigned j = threadIdx.x % 16, half = 0xffffu << (lane_of_warp() & 16);
     for (size_t slot = first_thread() / 16; slot < s.count; slot += all_threads() / 16) {
         size_t begin, end;
@@ -89,7 +93,8 @@ static __global__ void __launch_bounds__(SUM_THREADS) sum_slots(double *partials
 // The bits of the largest magnitude of each slot; one warp per slot. Chunks are shorter than those of sums, because
 // order does not matter.
 constexpr size_t LARGEST_CHUNK = 8192;
-[[maybe_unused]] static __global__ void __launch_bounds__(256) largest_of_slots(unsigned *partials, const float *x, slots s) {
+[[maybe_unused]] static __global__ void __launch_bounds__(256)
+    largest_of_slots(unsigned *partials, const float *x, slots s) {
     for (size_t slot = first_warp(); slot < s.count; slot += all_warps()) {
         size_t begin, end;
         s.span(slot, &begin, &end);
@@ -109,7 +114,8 @@ constexpr size_t LARGEST_CHUNK = 8192;
 }
 
 __device__ inline float largest_of_group(const unsigned *partials, const slots &s, size_t r) {
-    const size_t first = s.of(r), length = s.in.begin(r + 1) - s.in.begin(r), count = length / s.chunk + (length % s.chunk != 0);
+    const size_t first = s.of(r), length = s.in.begin(r + 1) - s.in.begin(r),
+                 count = length / s.chunk + (length % s.chunk != 0);
     unsigned most = 0;
     for (size_t at = lane_of_warp(); at < count; at += WARP) most = larger(most, partials[first + at]);
     return __uint_as_float(__reduce_max_sync(EVERY_LANE, most));
@@ -134,15 +140,18 @@ __device__ inline void refuse_group(uint64_t *bad, const float *x, size_t begin,
 // The sum of a scale group's slots, in order; the same in every lane of the warp that asks.
 __device__ inline double sum_of_group(const double *partials, const slots &s, size_t r) {
     const unsigned lane = lane_of_warp();
-    const size_t first = s.of(r), length = s.in.begin(r + 1) - s.in.begin(r), count = length / s.chunk + (length % s.chunk != 0);
+    const size_t first = s.of(r), length = s.in.begin(r + 1) - s.in.begin(r),
+                 count = length / s.chunk + (length % s.chunk != 0);
     double all = 0;
     for (size_t at = 0; at < count; at += 4 * WARP) {
         double v[4];  // all on their way before the first is added
 #pragma unroll
-        for (unsigned k = 0; k < 4; k++) v[k] = at + k * WARP + lane < count ? partials[first + at + k * WARP + lane] : 0;
+        for (unsigned k = 0; k < 4; k++)
+            v[k] = at + k * WARP + lane < count ? partials[first + at + k * WARP + lane] : 0;
 #pragma unroll
         for (unsigned k = 0; k < 4; k++)
-            for (unsigned from = 0; from < WARP && at + k * WARP + from < count; from++) all += __shfl_sync(EVERY_LANE, v[k], from);
+            for (unsigned from = 0; from < WARP && at + k * WARP + from < count; from++)
+                all += __shfl_sync(EVERY_LANE, v[k], from);
     }
     return all;
 }
@@ -153,8 +162,10 @@ inline terse_codec_status largest_all(unsigned *partials, const float *x, const 
 
 // 64 threads are 4 chunks: a block for every multiprocessor of an H100 or H200 from 33 Mi elements on.
 template <summed TERM>
-inline terse_codec_status sum_all(double *partials, const float *x, const uint8_t *hold, const double *about, const slots &s, void *stream) {
-    return launch(sum_slots<TERM>, divided_up(s.count, SUM_THREADS / 16), SUM_THREADS, stream, partials, x, hold, about, s);
+inline terse_codec_status sum_all(double *partials, const float *x, const uint8_t *hold, const double *about,
+                                  const slots &s, void *stream) {
+    return launch(sum_slots<TERM>, divided_up(s.count, SUM_THREADS / 16), SUM_THREADS, stream, partials, x, hold, about,
+                  s);
 }
 
 #endif

@@ -22,7 +22,8 @@ typedef struct terse_reductions {
     float (*largest)(const float *x, size_t n);  // the largest magnitude; NaN or infinity if there is one, 0 if n is 0
 } terse_reductions;
 
-extern const terse_reductions terse_reductions_scalar, terse_reductions_avx2, terse_reductions_avx512, terse_reductions_neon;
+extern const terse_reductions terse_reductions_scalar, terse_reductions_avx2, terse_reductions_avx512,
+    terse_reductions_neon;
 
 // How the reductions of chunks become that of all.
 typedef enum terse_combination { TERSE_SUM, TERSE_LARGEST } terse_combination;
@@ -66,7 +67,8 @@ static inline double terse_reductions_fold(double partial[16]) {
 static inline void terse_write_signs(uint8_t *bytes, const float *x, size_t n, int zero_is_plus) {
     for (size_t i = 0; i < n; i += 8) {
         unsigned byte = 0;
-        for (size_t j = i; j < n && j < i + 8; j++) byte |= (unsigned)(x[j] > 0.0f || (zero_is_plus && x[j] == 0.0f)) << (j - i);
+        for (size_t j = i; j < n && j < i + 8; j++)
+            byte |= (unsigned)(x[j] > 0.0f || (zero_is_plus && x[j] == 0.0f)) << (j - i);
         bytes[i / 8] = (uint8_t)byte;
     }
 }

@@ -16,7 +16,8 @@ static inline __attribute__((always_inline)) wide term(wide x, const enum sums o
 }
 
 // partial[j] += x[j], x[j + 16], ... of `vectors` vectors.
-static inline __attribute__((always_inline)) void add(wide partial[WIDES], const float *x, const size_t vectors, const enum sums of) {
+static inline __attribute__((always_inline)) void add(wide partial[WIDES], const float *x, const size_t vectors,
+                                                      const enum sums of) {
 #pragma GCC unroll 16
     for (size_t k = 0; k < vectors; k++) {
         partial[2 * k % WIDES] += term(LOAD_WIDE(x + LANES * k), of);
@@ -24,7 +25,8 @@ static inline __attribute__((always_inline)) void add(wide partial[WIDES], const
     }
 }
 
-static inline __attribute__((always_inline)) void add_64(wide partial[WIDES], const float *x, size_t i, terse_signs signs, const enum sums of) {
+static inline __attribute__((always_inline)) void add_64(wide partial[WIDES], const float *x, size_t i,
+                                                         terse_signs signs, const enum sums of) {
     terse_prefetch(x + i + AHEAD);
     add(partial, x + i, VECTORS, of);
     if (of != SQUARES_AND_SIGNS) return;
@@ -46,7 +48,8 @@ static inline __attribute__((always_inline)) void store(double in_memory[16], co
     for (int j = 0; j < WIDES; j++) STORE_WIDE(in_memory + LANES / 2 * j, partial[j]);
 }
 
-static inline __attribute__((always_inline)) void sum(double *of_chunks, const float *x, size_t n, terse_signs signs, const enum sums of) {
+static inline __attribute__((always_inline)) void sum(double *of_chunks, const float *x, size_t n, terse_signs signs,
+                                                      const enum sums of) {
     double in_memory[16];
     size_t at = 0;
     for (; at + SIDE_BY_SIDE * TERSE_REDUCTION_CHUNK <= n; at += SIDE_BY_SIDE * TERSE_REDUCTION_CHUNK) {
@@ -54,8 +57,10 @@ static inline __attribute__((always_inline)) void sum(double *of_chunks, const f
         for (int c = 0; c < SIDE_BY_SIDE; c++) clear(partial[c]);
         for (size_t i = 0; i < TERSE_REDUCTION_CHUNK; i += 64)
 #pragma GCC unroll 4
-            for (size_t c = 0; c < SIDE_BY_SIDE; c++) add_64(partial[c], x, at + c * TERSE_REDUCTION_CHUNK + i, signs, of);
-        for (int c = 0; c < SIDE_BY_SIDE; c++) store(in_memory, partial[c]), *of_chunks++ = terse_reductions_fold(in_memory);
+            for (size_t c = 0; c < SIDE_BY_SIDE; c++)
+                add_64(partial[c], x, at + c * TERSE_REDUCTION_CHUNK + i, signs, of);
+        for (int c = 0; c < SIDE_BY_SIDE; c++)
+            store(in_memory, partial[c]), *of_chunks++ = terse_reductions_fold(in_memory);
     }
     for (; at < n; at += TERSE_REDUCTION_CHUNK) {
         const size_t end = n - at < TERSE_REDUCTION_CHUNK ? n : at + TERSE_REDUCTION_CHUNK;
@@ -74,11 +79,21 @@ static inline __attribute__((always_inline)) void sum(double *of_chunks, const f
     }
 }
 
-static void magnitudes_of_chunks(double *of_chunks, const float *x, size_t n, terse_signs none) { sum(of_chunks, x, n, none, MAGNITUDES); }
-static void squares_of_chunks(double *of_chunks, const float *x, size_t n, terse_signs none) { sum(of_chunks, x, n, none, SQUARES); }
-static void squares_and_signs_of_chunks(double *of_chunks, const float *x, size_t n, terse_signs signs) { sum(of_chunks, x, n, signs, SQUARES_AND_SIGNS); }
-static double sum_of_magnitudes(const float *x, size_t n) { return terse_reductions_sum(magnitudes_of_chunks, x, n, (terse_signs){0}); }
-static double sum_of_squares(const float *x, size_t n) { return terse_reductions_sum(squares_of_chunks, x, n, (terse_signs){0}); }
+static void magnitudes_of_chunks(double *of_chunks, const float *x, size_t n, terse_signs none) {
+    sum(of_chunks, x, n, none, MAGNITUDES);
+}
+static void squares_of_chunks(double *of_chunks, const float *x, size_t n, terse_signs none) {
+    sum(of_chunks, x, n, none, SQUARES);
+}
+static void squares_and_signs_of_chunks(double *of_chunks, const float *x, size_t n, terse_signs signs) {
+    sum(of_chunks, x, n, signs, SQUARES_AND_SIGNS);
+}
+static double sum_of_magnitudes(const float *x, size_t n) {
+    return terse_reductions_sum(magnitudes_of_chunks, x, n, (terse_signs){0});
+}
+static double sum_of_squares(const float *x, size_t n) {
+    return terse_reductions_sum(squares_of_chunks, x, n, (terse_signs){0});
+}
 static double sum_of_squares_and_signs(uint8_t *signs, const float *x, size_t n, int zero_is_plus) {
     return terse_reductions_sum(squares_and_signs_of_chunks, x, n, (terse_signs){signs, zero_is_plus});
 }
@@ -112,4 +127,5 @@ static float largest_of_part(const float *x, size_t n) {
 
 static float largest(const float *x, size_t n) { return terse_reductions_largest(largest_of_part, x, n); }
 
-const terse_reductions TERSE_NAMED(terse_reductions) = {sum_of_magnitudes, sum_of_squares, sum_of_squares_and_signs, largest};
+const terse_reductions TERSE_NAMED(terse_reductions) = {sum_of_magnitudes, sum_of_squares, sum_of_squares_and_signs,
+                                                        largest};

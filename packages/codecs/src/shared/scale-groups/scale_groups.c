@@ -18,7 +18,8 @@ typedef struct walk {
 } walk;
 
 static void compute(walk *w, size_t r) {
-    const size_t begin = terse_scale_group_begin(r, w->n, w->options), end = terse_scale_group_begin(r + 1, w->n, w->options);
+    const size_t begin = terse_scale_group_begin(r, w->n, w->options),
+                 end = terse_scale_group_begin(r + 1, w->n, w->options);
     float scale[TERSE_MOST_SCALES];
     const size_t accepted = w->of_group(w->by, w->x, begin, end, w->options, scale);
     if (accepted == end) {
@@ -26,7 +27,8 @@ static void compute(walk *w, size_t r) {
         return;
     }
     size_t before = atomic_load(&w->refused);
-    while (accepted < before && !atomic_compare_exchange_weak(&w->refused, &before, accepted)) {}
+    while (accepted < before && !atomic_compare_exchange_weak(&w->refused, &before, accepted)) {
+    }
 }
 
 static int is_large(const walk *w, size_t r) {
@@ -44,7 +46,8 @@ static void walk_part(void *context, size_t begin, size_t end) {
     }
 }
 
-size_t terse_compute_scales(terse_compute_scale *of_group, const void *by, size_t each, uint8_t *scales, const float *x, size_t n, const terse_codec_options *o) {
+size_t terse_compute_scales(terse_compute_scale *of_group, const void *by, size_t each, uint8_t *scales, const float *x,
+                            size_t n, const terse_codec_options *o) {
     walk w = {of_group, by, each, scales, x, n, o, n};
     terse_parallel(n, 1, walk_part, &w);
     if (o->block && o->block < LARGE) return atomic_load(&w.refused);

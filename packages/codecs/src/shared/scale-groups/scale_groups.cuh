@@ -27,17 +27,17 @@ inline size_t whole_words(size_t bytes) { return (bytes + 7) / 8 * 8; }
 inline size_t bytes_of_ends(const terse_codec_options *o) { return 8 * o->segment_count; }
 
 // The copy reads `segments` before it returns: pageable memory goes through the driver's own.
-inline terse_codec_status put_scale_groups(scale_groups *to, size_t n, const terse_codec_options *o, void *workspace, void *stream) {
+inline terse_codec_status put_scale_groups(scale_groups *to, size_t n, const terse_codec_options *o, void *workspace,
+                                           void *stream) {
     static_assert(sizeof(size_t) == 8);
     *to = {n, terse_scale_group_count(n, o), o->block && o->block < n ? o->block : n, nullptr};
     if (!o->segments) return TERSE_CODEC_OK;
     to->ends = (const size_t *)workspace;
-    return terse_cuda_status(cudaMemcpyAsync(workspace, o->segments, bytes_of_ends(o), cudaMemcpyHostToDevice, (cudaStream_t)stream));
+    return terse_cuda_status(
+        cudaMemcpyAsync(workspace, o->segments, bytes_of_ends(o), cudaMemcpyHostToDevice, (cudaStream_t)stream));
 }
 
-__device__ inline float scale_on_wire(const uint8_t *wire, size_t r) {
-    return float_on_wire(wire + 4 * r);
-}
+__device__ inline float scale_on_wire(const uint8_t *wire, size_t r) { return float_on_wire(wire + 4 * r); }
 
 __device__ inline void put_scale(uint8_t *wire, size_t r, float scale) {
     for (unsigned b = 0; b < 4; b++) wire[4 * r + b] = (uint8_t)(__float_as_uint(scale) >> 8 * b);

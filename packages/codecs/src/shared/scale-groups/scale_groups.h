@@ -52,17 +52,23 @@ static inline int terse_scales_in_encode(const terse_codec_options *o) {
 
 // Computes the scale of one scale group, one fp32 or several: sets them and returns end, or returns the index of the
 // element in [begin, end) that it refuses.
-typedef size_t terse_compute_scale(const void *by, const float *x, size_t begin, size_t end, const terse_codec_options *options, float *scale);
+typedef size_t terse_compute_scale(const void *by, const float *x, size_t begin, size_t end,
+                                   const terse_codec_options *options, float *scale);
 
 // Sets the scale of every scale group, `each` fp32, on several threads: a thread computes many small scale groups, and
 // all threads share a large one. Returns n, or the index of the first element that is refused.
-size_t terse_compute_scales(terse_compute_scale *of_group, const void *by, size_t each, uint8_t *scales, const float *x, size_t n, const terse_codec_options *options);
+size_t terse_compute_scales(terse_compute_scale *of_group, const void *by, size_t each, uint8_t *scales, const float *x,
+                            size_t n, const terse_codec_options *options);
 
 // The scale groups that the elements [begin, end) need, with the empty segments behind them, so that the ranges of all
 // parts of a vector have every scale group.
-typedef struct terse_scale_group_range { size_t first, end; } terse_scale_group_range;
-static inline terse_scale_group_range terse_scale_groups_of(size_t begin, size_t end, size_t n, const terse_codec_options *o) {
-    terse_scale_group_range range = {begin && begin < n ? terse_scale_group_of(begin, o) : 0, terse_scale_group_count(n, o)};
+typedef struct terse_scale_group_range {
+    size_t first, end;
+} terse_scale_group_range;
+static inline terse_scale_group_range terse_scale_groups_of(size_t begin, size_t end, size_t n,
+                                                            const terse_codec_options *o) {
+    terse_scale_group_range range = {begin && begin < n ? terse_scale_group_of(begin, o) : 0,
+                                     terse_scale_group_count(n, o)};
     if (end < n) {
         range.end = terse_scale_group_of(end, o);
         range.end += terse_scale_group_begin(range.end, n, o) < end;
@@ -71,7 +77,8 @@ static inline terse_scale_group_range terse_scale_groups_of(size_t begin, size_t
 }
 
 // Whether all scales of the elements [begin, end) are finite and not negative, as encoders write them.
-static inline int terse_scales_are_good(const uint8_t *wire, size_t n, const terse_codec_options *o, size_t begin, size_t end) {
+static inline int terse_scales_are_good(const uint8_t *wire, size_t n, const terse_codec_options *o, size_t begin,
+                                        size_t end) {
     const terse_scale_group_range groups = terse_scale_groups_of(begin, end, n, o);
     for (size_t r = groups.first; r < groups.end; r++) {
         const float scale = terse_scale_at(wire, r);

@@ -4,7 +4,8 @@
 #include "packed_signs.cuh"
 #include "launch.cuh"
 
-constexpr unsigned ENCODED = 8 * TILE;  // floats of a warp's unit: 8 loads of 16 bytes per lane are on their way at once
+constexpr unsigned ENCODED = 8 * TILE;  // floats of a warp's unit: 8 loads of 16 bytes per lane are on their way at
+                                        // once
 constexpr unsigned DECODED = 4 * TILE;  // half as many, each read and written
 
 // sum += scale where the bit is 1, -= scale where it is 0, nothing where it is masked: a whole unit, 16-byte loads and
