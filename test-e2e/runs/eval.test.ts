@@ -55,6 +55,7 @@ describe("./terse eval", () => {
       [["run", "--data.validationFraction=0"], "has nothing that is held out; give a larger data.validationFraction"],
       [["run", "--optimizer.lr=1"], "--optimizer.lr: unknown flag"],
       [["run", "run"], "eval takes one run or folder"],
+      [["run", "--evaluate.every=5"], "--evaluate.every: eval evaluates once"],
     ] as const) {
       const { code, out, err } = await terseIn(folder, ["eval", ...args]);
       expect([code, out, err.trimEnd().split("\n").length]).toEqual([1, "", 1]);

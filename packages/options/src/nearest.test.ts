@@ -26,7 +26,7 @@ describe("editDistance", () => {
 });
 
 describe("nearest", () => {
-  const known = ["lr", "beta1", "beta2", "weightDecay", "steps"];
+  const known = ["lr", "beta1", "beta2", "weightDecay", "steps", "nproc-per-node"];
 
   it.each([
     ["beta11", "beta1"],
@@ -42,6 +42,8 @@ describe("nearest", () => {
     ["learningRate", "lr"],
     ["learning_rate", "lr"],
     ["epochs", "steps"],
+    ["ranks", "nproc-per-node"],
+    ["world_size", "nproc-per-node"],
   ])("finds, for %s, %s, which is another word for it", (word, meant) => {
     expect(nearest(word, known)).toBe(meant);
     expect(nearest(word, ["beta1"])).toBeUndefined();

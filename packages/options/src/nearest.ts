@@ -39,6 +39,9 @@ export const normalised = (word: string): string => word.toLowerCase().replace(/
 const synonyms: ReadonlyMap<string, string> = new Map([
   ["learningrate", "lr"],
   ["epochs", "steps"],
+  ...["ranks", "workers", "processes", "worldsize", "np", "nproc", "ngpus", "numprocesses"].map(
+    (word) => [word, "nproc-per-node"] as const,
+  ),
 ]);
 
 /** The key that users mean by another word: lr for learning_rate. The word itself where none is known. */

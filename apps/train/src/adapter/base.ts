@@ -19,6 +19,7 @@ import {
   openSafetensors,
   recordOf,
 } from "@terse/checkpoint";
+import { saveFolder, savesIn } from "../saves/save-folder.ts";
 
 /** Weights in files; without records where it is not known what they had when the adapter was trained. */
 export interface BaseFolder {
@@ -61,7 +62,7 @@ export async function findBase(folder: string, config: Config, moved: string | u
     throw new CheckpointError(
       `${join(folder, adapterConfigFile)} names no base (base_model_name_or_path); name its folder, --base FOLDER`,
     );
-  const at = resolve(named);
+  const at = weightsIn(named);
   const remedy = `name the folder of the base, --base FOLDER`;
   if (!existsSync(at))
     throw new CheckpointError(
@@ -90,7 +91,13 @@ export async function findBase(folder: string, config: Config, moved: string | u
  */
 export function tokenizerWithBase(folder: string, tokenizer: string, moved: string | undefined): string {
   const isGone = moved !== undefined && isAdapterFolder(folder) && isAbsolute(tokenizer) && !existsSync(tokenizer);
-  return isGone && existsSync(join(moved, "tokenizer.json")) ? resolve(moved) : tokenizer;
+  return isGone && existsSync(join(weightsIn(moved), "tokenizer.json")) ? weightsIn(moved) : tokenizer;
+}
+
+/** The folder that `path` names; of a run, its last save. */
+function weightsIn(path: string): string {
+  const step = savesIn(path).at(-1);
+  return step === undefined ? resolve(path) : resolve(saveFolder(path, step));
 }
 
 /** What the adapter's file says of its base; undefined where it says nothing, as PEFT's. */

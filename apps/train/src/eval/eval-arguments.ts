@@ -38,6 +38,8 @@ export function readEval(argv: readonly string[], env: NodeJS.ProcessEnv): EvalA
   if (help) return "help";
   if (words.length > 1)
     throw new OptionsError([`eval takes one run or folder, got "${words[1]}" too; data is named with --data PATH`]);
+  if (overrides.some((override) => override.startsWith("evaluate.every=")))
+    throw new OptionsError(["--evaluate.every: eval evaluates once, and takes evaluate.windows alone; drop it"]);
   const { data, json = false, ...given } = flags;
   const path = data === undefined ? [] : [`data.path=${JSON.stringify(data)}`];
   return {
