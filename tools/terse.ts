@@ -56,6 +56,7 @@ const commands: Record<string, () => Promise<void>> = {
     const { pythonMissing, browserMissing, armMissing, nvccMissing, mpiMissing, slurmMissing } = await setUp(steps, [
       ...everything,
       "kernels",
+      "formatters",
     ]);
     const without = [
       pythonMissing && "the Python that tests compare results with",
