@@ -9,6 +9,7 @@ import { height, joined, plotOptions } from "./plot-options.ts";
 import { quantity, type Unit } from "./quantities.ts";
 import { type By, lowerBound } from "./run-data.ts";
 import type { Series } from "./series.ts";
+import { tablePlace } from "./table.ts";
 import { unitsOfX } from "./units-of-x.ts";
 import { valuesTable } from "./values-table.ts";
 
@@ -26,7 +27,7 @@ export class Chart {
   readonly #options: ChartOptions;
   readonly #plot = element("div", { class: "plot", tabindex: "0", role: "img" });
   readonly #legend = element("ul", { class: "legend" });
-  readonly #table = element("div", { class: "scroll", tabindex: "0", role: "region" });
+  readonly #table: HTMLElement;
   readonly #details: HTMLDetailsElement;
   readonly #read: (text: string) => void;
   readonly #hiddenLabels = new Set<string>();
@@ -40,10 +41,10 @@ export class Chart {
   constructor(options: ChartOptions, read: (text: string) => void) {
     this.#options = options;
     this.#read = read;
+    const { title, about } = options;
+    this.#table = tablePlace(title);
     this.#details = element("details", {}, element("summary", {}, "Table"), this.#table);
     this.#details.addEventListener("toggle", () => this.#fillTable());
-    const { title, about } = options;
-    this.#table.setAttribute("aria-label", `${title}: table`);
     this.card = element(
       "section",
       { class: "card", "aria-label": title },
@@ -81,13 +82,10 @@ export class Chart {
     );
   }
 
-  /** Draws anew, in the colours of light or dark mode. */
-  redraw(): void {
-    if (!this.#uplot) return;
-    this.#make();
-    this.#showAll();
+  /** Is drawn anew at the next `show`, in the colours of light or dark mode. */
+  forget(): void {
+    this.#plotted = "";
     this.#legend.replaceChildren();
-    this.#fillLegend();
   }
 
   #make(): void {

@@ -1,26 +1,18 @@
 /** Makes elements of a page; all text goes in as text. */
-type Child = Node | string | undefined;
+export type Child = Node | string | undefined;
+
+type Attributes = Readonly<Record<string, string | boolean | undefined>>;
 
 export function element<Name extends keyof HTMLElementTagNameMap>(
   name: Name,
-  attributes: Record<string, string | boolean | undefined> = {},
+  attributes: Attributes = {},
   ...children: Child[]
 ): HTMLElementTagNameMap[Name] {
-  const node = document.createElement(name);
-  setAttributes(node, attributes);
-  node.append(...children.filter((child) => child !== undefined));
-  return node;
+  return filled(document.createElement(name), attributes, children);
 }
 
-export function svg(
-  name: string,
-  attributes: Record<string, string | boolean | undefined>,
-  ...children: Child[]
-): Element {
-  const node = document.createElementNS("http://www.w3.org/2000/svg", name);
-  setAttributes(node, attributes);
-  node.append(...children.filter((child) => child !== undefined));
-  return node;
+export function svg(name: string, attributes: Attributes, ...children: Child[]): Element {
+  return filled(document.createElementNS("http://www.w3.org/2000/svg", name), attributes, children);
 }
 
 /** A swatch: a rectangle, or a line with its dashes. */
@@ -39,7 +31,9 @@ export function swatch(colour: string, dashes: readonly number[] = [], isLine = 
   return svg("svg", { class: "swatch", width: isLine ? "18" : "11", height: "10", "aria-hidden": "true" }, mark);
 }
 
-function setAttributes(of: Element, attributes: Record<string, string | boolean | undefined>): void {
+function filled<E extends Element>(node: E, attributes: Attributes, children: readonly Child[]): E {
   for (const [key, value] of Object.entries(attributes))
-    if (value !== undefined && value !== false) of.setAttribute(key, value === true ? "" : value);
+    if (value !== undefined && value !== false) node.setAttribute(key, value === true ? "" : value);
+  node.append(...children.filter((child) => child !== undefined));
+  return node;
 }

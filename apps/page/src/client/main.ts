@@ -1,11 +1,11 @@
 /** The page: it follows the runs, and shows them anew when something has changed. */
 import { onTheme } from "./colours.ts";
 import { AgreementByLayer } from "./panels/agreement-by-layer.ts";
-import { ChartOfRun, ChartOfRuns, ofAllRuns, ofOneRun } from "./panels/charts.ts";
+import { chartOfRun, chartOfRuns, ofAllRuns, ofOneRun } from "./panels/charts.ts";
 import { Momenta } from "./panels/momenta.ts";
 import { OtherMetrics } from "./panels/other-metrics.ts";
 import type { Panel } from "./panels/panel.ts";
-import { PartsByStep, PartsOfStep } from "./panels/parts-of-step.ts";
+import { PartsOfStep, partsByStep } from "./panels/parts-of-step.ts";
 import { Ranks } from "./panels/ranks.ts";
 import { Recipes } from "./panels/recipes.ts";
 import { RunCards, stateOf } from "./panels/run-cards.ts";
@@ -20,13 +20,13 @@ const read = (text: string) => {
   byId("reading").textContent = text;
 };
 
-const [loss, ...others] = ofAllRuns.map((definition) => new ChartOfRuns(definition, read));
+const [loss, ...others] = ofAllRuns.map((definition) => chartOfRuns(definition, read));
 const cards = new RunCards(byId("runs"));
 const panels: readonly Panel[] = [
   loss!,
   new PartsOfStep(),
-  new PartsByStep(read),
-  ...ofOneRun.map((definition) => new ChartOfRun(definition, read)),
+  partsByStep(read),
+  ...ofOneRun.map((definition) => chartOfRun(definition, read)),
   new Ranks(),
   new AgreementByLayer(),
   ...others,
@@ -75,7 +75,8 @@ function show(): void {
 controls.addEventListener("change", show);
 controls.addEventListener("submit", (event) => event.preventDefault());
 onTheme(() => {
-  for (const panel of [cards, ...panels]) panel.redraw();
+  for (const panel of [cards, ...panels]) panel.forget?.();
+  show();
 });
 setInterval(() => {
   if (runs.length > 0 && !document.hidden) cards.show(view()); // the age of the last line

@@ -1,8 +1,8 @@
 import type uPlot from "uplot";
-import { element } from "./element.ts";
 import { quantity, type Unit } from "./quantities.ts";
 import type { By } from "./run-data.ts";
 import type { Series } from "./series.ts";
+import { table } from "./table.ts";
 import { unitsOfX } from "./units-of-x.ts";
 
 const tableRows = 200;
@@ -11,22 +11,14 @@ const tableRows = 200;
 export function valuesTable(series: readonly Series[], x: uPlot.AlignedData[0], by: By, unit: Unit): HTMLElement {
   const every = Math.ceil(x.length / tableRows);
   const rows = [...x.keys()].filter((i) => (x.length - 1 - i) % every === 0);
-  const head = element(
-    "tr",
-    {},
-    element("th", { scope: "col" }, by),
-    ...series.map(({ label }) => element("th", { scope: "col" }, label)),
-  );
-  const body = rows.map((i) =>
-    element(
-      "tr",
-      {},
-      element("th", { scope: "row" }, quantity(x[i]!, unitsOfX[by])),
+  return table(
+    [by, ...series.map(({ label }) => label)],
+    rows.map((i) => [
+      quantity(x[i]!, unitsOfX[by]),
       ...series.map(({ x: own, y }) => {
         const at = own.indexOf(x[i]!);
-        return element("td", {}, at < 0 ? "" : quantity(y[at]!, unit));
+        return at < 0 ? "" : quantity(y[at]!, unit);
       }),
-    ),
+    ]),
   );
-  return element("table", {}, element("thead", {}, head), element("tbody", {}, ...body));
 }

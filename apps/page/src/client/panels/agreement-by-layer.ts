@@ -3,6 +3,7 @@ import { colour, named } from "../colours.ts";
 import { element, svg, swatch } from "../element.ts";
 import { quantity } from "../quantities.ts";
 import type { RunData } from "../run-data.ts";
+import { table, tablePlace } from "../table.ts";
 import type { Panel, View } from "./panel.ts";
 
 const parts = [
@@ -33,21 +34,14 @@ function rowsOf(run: RunData): Row[] {
 export class AgreementByLayer implements Panel {
   readonly card = element("section", { class: "card", "aria-label": "Agreement by layer" });
   readonly #about = element("p", { class: "about" });
-  readonly #table = element("div", {
-    class: "scroll",
-    tabindex: "0",
-    role: "region",
-    "aria-label": "Agreement by layer: table",
-  });
-  #view: View | undefined;
+  readonly #table = tablePlace("Agreement by layer");
 
   constructor() {
     this.card.append(element("h2", {}, "Agreement by layer"), this.#about, this.#table);
   }
 
-  show(view: View): void {
-    this.#view = view;
-    const run = view.runs[view.chosen]!;
+  show({ runs, chosen }: View): void {
+    const run = runs[chosen]!;
     const rows = rowsOf(run);
     this.card.hidden = rows.length === 0;
     if (rows.length === 0) return;
@@ -57,33 +51,16 @@ export class AgreementByLayer implements Panel {
         ? `Votes that have nothing in common tie with ${quantity(chance, "share")} of them: the line.`
         : "An odd number of votes does not tie, unless some are 0.";
     this.#about.textContent = `${about} ${ofChance}`;
-    const head = [
-      element("th", { scope: "col" }, "layer"),
-      ...parts.map((part) => element("th", { scope: "col" }, swatch(colour(part.colour)), part.label)),
-    ];
     this.#table.replaceChildren(
-      element(
-        "table",
+      table(
+        ["layer", ...parts.map((part) => [swatch(colour(part.colour)), part.label])],
+        rows.map(({ name, shares }) => [
+          [...breakable(name), bar(shares, chance)],
+          ...shares.map((share) => quantity(share, "share")),
+        ]),
         { class: "by-layer" },
-        element("thead", {}, element("tr", {}, ...head)),
-        element(
-          "tbody",
-          {},
-          ...rows.map(({ name, shares }) =>
-            element(
-              "tr",
-              {},
-              element("th", { scope: "row" }, ...breakable(name), bar(shares, chance)),
-              ...shares.map((share) => element("td", {}, quantity(share, "share"))),
-            ),
-          ),
-        ),
       ),
     );
-  }
-
-  redraw(): void {
-    if (this.#view) this.show(this.#view);
   }
 }
 

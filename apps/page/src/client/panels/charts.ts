@@ -1,8 +1,8 @@
 /** The charts: which keys of metrics.jsonl each shows, of all runs or of the one whose details are shown. */
-import { Chart, type ChartOptions } from "../chart.ts";
+import type { ChartOptions } from "../chart.ts";
 import type { By, RunData } from "../run-data.ts";
 import type { Series } from "../series.ts";
-import type { Panel, View } from "./panel.ts";
+import { ChartPanel } from "./chart-panel.ts";
 
 interface Line {
   readonly key: string;
@@ -127,66 +127,27 @@ export const ofOneRun: readonly Definition[] = [
   },
 ];
 
-export class ChartOfRuns implements Panel {
-  readonly #definition: Definition;
-  readonly #chart: Chart;
-
-  constructor(definition: Definition, read: (text: string) => void) {
-    this.#definition = definition;
-    this.#chart = new Chart(definition, read);
-  }
-
-  get card(): HTMLElement {
-    return this.#chart.card;
-  }
-
-  show({ runs, by }: View): void {
-    const { lines } = this.#definition;
-    const measured = lines.filter(({ key, beside = key }) =>
+export const chartOfRuns = (definition: Definition, read: (text: string) => void): ChartPanel =>
+  new ChartPanel(definition, read, ({ runs, by }) => {
+    const measured = definition.lines.filter(({ key, beside = key }) =>
       runs.some(({ columns }) => columns.has(key) && columns.has(beside)),
     );
     const several = measured.length > 1;
-    const series = runs.flatMap((run, i) =>
+    return runs.flatMap((run, i) =>
       measured.flatMap((each, at) => {
         // The lines of a single run have a colour each.
         const label = runs.length === 1 ? each.label : several ? `${run.name}, ${each.label}` : run.name;
         return seriesOf(run, { ...each, label }, runs.length === 1 ? at : i, by);
       }),
     );
-    this.#chart.show(series, by);
-  }
+  });
 
-  redraw(): void {
-    this.#chart.redraw();
-  }
-}
+export const chartOfRun = (definition: Definition, read: (text: string) => void): ChartPanel =>
+  new ChartPanel(definition, read, ({ runs, chosen, by }) =>
+    definition.lines.flatMap((each, i) => seriesOf(runs[chosen]!, each, each.colour ?? i + 1, by)),
+  );
 
-export class ChartOfRun implements Panel {
-  readonly #definition: Definition;
-  readonly #chart: Chart;
-
-  constructor(definition: Definition, read: (text: string) => void) {
-    this.#definition = definition;
-    this.#chart = new Chart(definition, read);
-  }
-
-  get card(): HTMLElement {
-    return this.#chart.card;
-  }
-
-  show({ runs, chosen, by }: View): void {
-    this.#chart.show(
-      this.#definition.lines.flatMap((each, i) => seriesOf(runs[chosen]!, each, each.colour ?? i + 1, by)),
-      by,
-    );
-  }
-
-  redraw(): void {
-    this.#chart.redraw();
-  }
-}
-
-export function seriesOf(run: RunData, { key, beside, ...style }: Line, colour: number, by: By): Series[] {
+function seriesOf(run: RunData, { key, beside, ...style }: Line, colour: number, by: By): Series[] {
   const column = run.columns.get(key);
   if (column === undefined || (beside !== undefined && !run.columns.has(beside))) return [];
   return [{ ...style, colour, x: column.steps.map((steps) => run.at(steps, by)), y: column.values }];

@@ -1,5 +1,6 @@
 /** The distribution of one run's momenta beside a Laplace distribution (the Lion Cub paper's Figure 4). */
 import { element } from "../element.ts";
+import { table, tablePlace } from "../table.ts";
 import type { Panel, View } from "./panel.ts";
 
 const shares = [0.5, 0.9, 0.99, 0.999];
@@ -17,9 +18,7 @@ export class Momenta implements Panel {
       ["this run", ...sizes.map((size) => size.toPrecision(3))],
       ["Laplace", ...laplace.map((size) => size.toPrecision(3)), ""],
     ];
-    const head = ["", ...shares.map((share) => `${100 * share} %`), "largest"].map((text) =>
-      element("th", { scope: "col" }, text),
-    );
+    const head = ["", ...shares.map((share) => `${100 * share} %`), "largest"];
     this.card.replaceChildren(
       element("h2", {}, "Sizes of momenta"),
       element(
@@ -27,29 +26,7 @@ export class Momenta implements Panel {
         { class: "about" },
         "So many of rank 0's momenta are not larger than this, as a multiple of their mean.",
       ),
-      element(
-        "div",
-        { class: "scroll", tabindex: "0", role: "region", "aria-label": "Sizes of momenta: table" },
-        element(
-          "table",
-          {},
-          element("thead", {}, element("tr", {}, ...head)),
-          element(
-            "tbody",
-            {},
-            ...rows.map(([name, ...values]) =>
-              element(
-                "tr",
-                {},
-                element("th", { scope: "row" }, name),
-                ...values.map((value) => element("td", {}, value)),
-              ),
-            ),
-          ),
-        ),
-      ),
+      tablePlace("Sizes of momenta", table(head, rows)),
     );
   }
-
-  redraw(): void {}
 }

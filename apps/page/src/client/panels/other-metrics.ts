@@ -1,12 +1,13 @@
 /** A chart for each key that no other one shows: metrics of validation (val/accuracy …), and items a second. */
 import { element } from "../element.ts";
 import type { Unit } from "../quantities.ts";
-import { ChartOfRuns } from "./charts.ts";
+import type { ChartPanel } from "./chart-panel.ts";
+import { chartOfRuns } from "./charts.ts";
 import type { Panel, View } from "./panel.ts";
 
 export class OtherMetrics implements Panel {
   readonly card = element("div", { class: "others" });
-  readonly #charts = new Map<string, ChartOfRuns>();
+  readonly #charts = new Map<string, ChartPanel>();
   readonly #read: (text: string) => void;
 
   constructor(read: (text: string) => void) {
@@ -20,7 +21,7 @@ export class OtherMetrics implements Panel {
       if (this.#charts.has(key)) continue;
       const { title, unit } = titleOf(key)!;
       const isRare = key.startsWith("val/");
-      const chart = new ChartOfRuns(
+      const chart = chartOfRuns(
         { title, unit, lines: [{ key, label: isRare ? "validation" : "all ranks", points: isRare }] },
         this.#read,
       );
@@ -30,8 +31,8 @@ export class OtherMetrics implements Panel {
     for (const chart of this.#charts.values()) chart.show(view);
   }
 
-  redraw(): void {
-    for (const chart of this.#charts.values()) chart.redraw();
+  forget(): void {
+    for (const chart of this.#charts.values()) chart.forget();
   }
 }
 

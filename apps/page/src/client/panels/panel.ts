@@ -11,6 +11,6 @@ export interface View {
 export interface Panel {
   readonly card: HTMLElement;
   show(view: View): void;
-  /** Draws itself anew: the page has changed its colours. */
-  redraw(): void;
+  /** Draws all of it at the next `show`: the page has changed its colours. */
+  forget?(): void;
 }

@@ -1,9 +1,10 @@
 /** Where the time of a step goes (the Lion Cub paper's Figure 10): one bar a run, and step by step for one run. */
-import { Chart } from "../chart.ts";
 import { colour } from "../colours.ts";
 import { element, svg, swatch } from "../element.ts";
 import { quantity } from "../quantities.ts";
 import type { RunData } from "../run-data.ts";
+import { table, tablePlace } from "../table.ts";
+import { ChartPanel } from "./chart-panel.ts";
 import type { Panel, View } from "./panel.ts";
 
 /** The parts that follow one another on a rank's thread; `rest` is what is left of step_seconds. */
@@ -31,11 +32,9 @@ function timesOf(run: RunData): { steps: readonly number[]; values: readonly num
 
 export class PartsOfStep implements Panel {
   readonly card = element("section", { class: "card", "aria-label": "Parts of a step" });
-  #view: View | undefined;
 
-  show(view: View): void {
-    this.#view = view;
-    const rows = view.runs.flatMap((run) => {
+  show({ runs }: View): void {
+    const rows = runs.flatMap((run) => {
       const times = timesOf(run);
       return times ? [{ name: run.name, means: times.values.map(mean) }] : [];
     });
@@ -43,20 +42,12 @@ export class PartsOfStep implements Panel {
     if (rows.length === 0) return;
     const longest = Math.max(...rows.map(({ means }) => sum(means)));
     const cell = (seconds: number, of: number) => `${quantity(seconds, "s")} · ${Math.round((100 * seconds) / of)} %`;
-    const head = [
-      element("td"),
-      ...rows.map(({ name }) => element("th", { scope: "col" }, rows.length > 1 ? name : "a step")),
-    ];
-    const body = [...parts, undefined].map((part, i) =>
-      element(
-        "tr",
-        {},
-        part
-          ? element("th", { scope: "row" }, swatch(colour(part.colour)), part.label)
-          : element("th", { scope: "row" }, "the whole step"),
-        ...rows.map(({ means }) => element("td", {}, part ? cell(means[i]!, sum(means)) : quantity(sum(means), "s"))),
-      ),
-    );
+    const head = [element("td"), ...rows.map(({ name }) => (rows.length > 1 ? name : "a step"))];
+    const ofParts = parts.map((part, i) => [
+      [swatch(colour(part.colour)), part.label],
+      ...rows.map(({ means }) => cell(means[i]!, sum(means))),
+    ]);
+    const whole = ["the whole step", ...rows.map(({ means }) => quantity(sum(means), "s"))];
     this.card.replaceChildren(
       element("h2", {}, "Parts of a step"),
       element(
@@ -71,16 +62,8 @@ export class PartsOfStep implements Panel {
           element("div", {}, rows.length > 1 ? name : undefined, bar(name, means, longest)),
         ),
       ),
-      element(
-        "div",
-        { class: "scroll", tabindex: "0", role: "region", "aria-label": "Parts of a step: table" },
-        element("table", {}, element("thead", {}, element("tr", {}, ...head)), element("tbody", {}, ...body)),
-      ),
+      tablePlace("Parts of a step", table(head, [...ofParts, whole])),
     );
-  }
-
-  redraw(): void {
-    if (this.#view) this.show(this.#view);
   }
 }
 
@@ -104,26 +87,14 @@ function bar(name: string, means: readonly number[], longest: number): Element {
 const sum = (values: readonly number[]) => values.reduce((a, b) => a + b, 0);
 const mean = (values: readonly number[]) => sum(values) / values.length;
 
-export class PartsByStep implements Panel {
-  readonly #chart: Chart;
-
-  constructor(read: (text: string) => void) {
-    const about = "Parts of the step on top of each other, so the upper edge is the whole step.";
-    this.#chart = new Chart({ title: "Parts of a step, over the run", unit: "s", about, stacked: true }, read);
-  }
-
-  get card(): HTMLElement {
-    return this.#chart.card;
-  }
-
-  show({ runs, chosen, by }: View): void {
+export function partsByStep(read: (text: string) => void): ChartPanel {
+  const about = "Parts of the step on top of each other, so the upper edge is the whole step.";
+  const options = { title: "Parts of a step, over the run", unit: "s", about, stacked: true } as const;
+  return new ChartPanel(options, read, ({ runs, chosen, by }) => {
     const run = runs[chosen]!;
     const times = timesOf(run);
-    const x = times?.steps.map((steps) => run.at(steps, by)) ?? [];
-    this.#chart.show(times ? parts.map(({ label, colour }, i) => ({ label, colour, x, y: times.values[i]! })) : [], by);
-  }
-
-  redraw(): void {
-    this.#chart.redraw();
-  }
+    if (times === undefined) return [];
+    const x = times.steps.map((steps) => run.at(steps, by));
+    return parts.map(({ label, colour }, i) => ({ label, colour, x, y: times.values[i]! }));
+  });
 }

@@ -2,21 +2,20 @@
 import { colour } from "../colours.ts";
 import { element, svg, swatch } from "../element.ts";
 import { quantity } from "../quantities.ts";
+import { table, tablePlace } from "../table.ts";
 import type { Panel, View } from "./panel.ts";
 
 export class Ranks implements Panel {
   readonly card = element("section", { class: "card", "aria-label": "Ranks" });
   readonly #summary = element("p", { class: "about" });
-  readonly #table = element("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Ranks: table" });
-  #view: View | undefined;
+  readonly #table = tablePlace("Ranks");
 
   constructor() {
     this.card.append(element("h2", {}, "Ranks"), this.#summary, this.#table);
   }
 
-  show(view: View): void {
-    this.#view = view;
-    const run = view.runs[view.chosen]!;
+  show({ runs, chosen }: View): void {
+    const run = runs[chosen]!;
     const work = run.listOf("ranks/compute_seconds");
     this.card.hidden = work === undefined;
     if (work === undefined) return;
@@ -29,11 +28,13 @@ export class Ranks implements Panel {
       work.length === 1
         ? "The last line of one rank."
         : `Rank ${slowest} is the slowest: its own work takes ${quantity(skew, "s")} more than that of the fastest.`;
-    const head = [undefined, "own work", "waiting for messages", "memory"].map((text, i) =>
-      i === 0
-        ? [element("th", { scope: "col" }, "rank"), element("td", { class: "bars" })]
-        : [element("th", { scope: "col" }, i < 3 ? swatch(colour(i - 1)) : undefined, text)],
-    );
+    const head = [
+      "rank",
+      element("td", { class: "bars" }),
+      [swatch(colour(0)), "own work"],
+      [swatch(colour(1)), "waiting for messages"],
+      "memory",
+    ];
     const rows = work.map((seconds, rank) => {
       const waits = waiting[rank] ?? 0;
       const [own, more] = [(100 * seconds) / longest, (100 * waits) / longest];
@@ -43,22 +44,14 @@ export class Ranks implements Panel {
         svg("rect", { width: `${own}%`, height: "100%", fill: colour(0) }),
         svg("rect", { x: `${own}%`, width: `${more}%`, height: "100%", fill: colour(1) }),
       );
-      return element(
-        "tr",
-        {},
-        element("th", { scope: "row" }, String(rank)),
+      return [
+        String(rank),
         element("td", { class: "bars" }, bar),
-        element("td", {}, quantity(seconds, "s")),
-        element("td", {}, waiting[rank] === undefined ? "" : quantity(waits, "s")),
-        element("td", {}, memory[rank] === undefined ? "" : quantity(memory[rank], "B")),
-      );
+        quantity(seconds, "s"),
+        waiting[rank] === undefined ? "" : quantity(waits, "s"),
+        memory[rank] === undefined ? "" : quantity(memory[rank], "B"),
+      ];
     });
-    this.#table.replaceChildren(
-      element("table", {}, element("thead", {}, element("tr", {}, ...head.flat())), element("tbody", {}, ...rows)),
-    );
-  }
-
-  redraw(): void {
-    if (this.#view) this.show(this.#view);
+    this.#table.replaceChildren(table(head, rows));
   }
 }

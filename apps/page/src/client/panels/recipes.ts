@@ -1,5 +1,6 @@
 /** The recipes, key by key; of several runs first the keys in which they differ. */
 import { element } from "../element.ts";
+import { table, tablePlace } from "../table.ts";
 import type { Panel, View } from "./panel.ts";
 
 export class Recipes implements Panel {
@@ -14,50 +15,24 @@ export class Recipes implements Panel {
     if (keys.length === 0 || shown === this.#shown) return; // a table that is open stays open
     this.#shown = shown;
     const differ = keys.filter((key) => new Set(recipes.map((recipe) => recipe.get(key))).size > 1);
-    const table = (of: readonly string[]) =>
-      element(
-        "div",
-        { class: "scroll", tabindex: "0", role: "region", "aria-label": "Recipe: table" },
-        element(
-          "table",
-          { class: "recipe" },
-          element(
-            "thead",
-            {},
-            element(
-              "tr",
-              {},
-              element("th", { scope: "col" }, "key"),
-              ...runs.map(({ name }) => element("th", { scope: "col" }, name)),
-            ),
-          ),
-          element(
-            "tbody",
-            {},
-            ...of.map((key) =>
-              element(
-                "tr",
-                {},
-                element("th", { scope: "row" }, ...breakable(key)),
-                ...recipes.map((recipe) => element("td", { class: "text" }, recipe.get(key) ?? "–")),
-              ),
-            ),
-          ),
-        ),
-      );
+    const tableOf = (some: readonly string[]) => {
+      const rows = some.map((key) => [
+        breakable(key),
+        ...recipes.map((recipe) => element("td", { class: "text" }, recipe.get(key) ?? "–")),
+      ]);
+      return tablePlace("Recipe", table(["key", ...runs.map(({ name }) => name)], rows, { class: "recipe" }));
+    };
     this.card.replaceChildren(
       element("h2", {}, runs.length > 1 ? "Recipes" : "Recipe"),
       ...(runs.length > 1
         ? [
             element("p", { class: "about" }, differ.length > 0 ? "Where they differ:" : "They are the same."),
-            ...(differ.length > 0 ? [table(differ)] : []),
+            ...(differ.length > 0 ? [tableOf(differ)] : []),
           ]
         : []),
-      element("details", {}, element("summary", {}, `All ${keys.length} keys`), table(keys)),
+      element("details", {}, element("summary", {}, `All ${keys.length} keys`), tableOf(keys)),
     );
   }
-
-  redraw(): void {}
 }
 
 /** The key may break after a dot, and nowhere else. */

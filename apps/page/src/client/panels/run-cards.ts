@@ -7,16 +7,14 @@ import type { Panel, View } from "./panel.ts";
 
 export class RunCards implements Panel {
   readonly card: HTMLElement;
-  #view: View | undefined;
   #shown: string[] = [];
 
   constructor(place: HTMLElement) {
     this.card = place;
   }
 
-  show(view: View): void {
-    this.#view = view;
-    view.runs.forEach((run, i) => {
+  show({ runs }: View): void {
+    runs.forEach((run, i) => {
       const card = runCard(run, i);
       if (card.outerHTML === this.#shown[i]) return;
       this.#shown[i] = card.outerHTML;
@@ -27,9 +25,8 @@ export class RunCards implements Panel {
     });
   }
 
-  redraw(): void {
+  forget(): void {
     this.#shown = [];
-    if (this.#view) this.show(this.#view);
   }
 }
 

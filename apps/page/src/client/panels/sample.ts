@@ -16,6 +16,4 @@ export class Sample implements Panel {
       element("pre", { tabindex: "0" }, text as string),
     );
   }
-
-  redraw(): void {}
 }
