@@ -54,6 +54,14 @@ export function renamed(config: HuggingFaceConfig, names: Readonly<Record<string
   );
 }
 
+/** Options that have a value, under the keys of config.json. */
+export function inKeysOf(names: Readonly<Record<string, string>>, options: object): HuggingFaceConfig {
+  const values = options as Readonly<Record<string, unknown>>;
+  return Object.fromEntries(
+    Object.entries(names).flatMap(([name, key]) => (values[name] === undefined ? [] : [[key, values[name]]])),
+  );
+}
+
 /** The classes of a classifier; two where the config does not say, as in transformers. */
 export function classesOf(config: HuggingFaceConfig): number {
   const { id2label, num_labels } = config;

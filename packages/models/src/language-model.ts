@@ -1,4 +1,14 @@
-import { arange, crossEntropy, KeyValueCache, Module, packedMask, scope, type Tensor } from "@terse/tensor";
+import {
+  arange,
+  checkpoint,
+  crossEntropy,
+  KeyValueCache,
+  Module,
+  noGrad,
+  packedMask,
+  scope,
+  type Tensor,
+} from "@terse/tensor";
 import type { TextModel } from "./model.ts";
 import { toDevice } from "./to-device.ts";
 
@@ -13,6 +23,7 @@ export interface TokensAndNext {
 export abstract class LanguageModel extends Module implements TextModel {
   abstract readonly config: object;
   abstract readonly shape: { readonly vocabulary: number; readonly context: number; readonly layers: number };
+  activationCheckpointing = false;
   /** The device of the weights. */
   protected abstract readonly device: string;
 
@@ -51,6 +62,28 @@ export abstract class LanguageModel extends Module implements TextModel {
 
   get vocabulary(): number {
     return this.shape.vocabulary;
+  }
+
+  /** The output of a block, which backward computes again with activation checkpointing: never where caches grow. */
+  protected throughBlock(
+    block: (...inputs: Tensor[]) => Tensor,
+    caches: readonly KeyValueCache[] | undefined,
+    ...inputs: readonly (Tensor | undefined)[]
+  ): Tensor {
+    const known = inputs.filter((input) => input !== undefined);
+    return this.activationCheckpointing && !caches ? checkpoint(block, ...known) : scope(() => block(...known));
+  }
+
+  /**
+   * Weights from N(0, 0.02²); σ is divided by √(2 layers) for those that write into the residual stream. Norms and
+   * biases stay. Radford et al. 2019, §2.3.
+   */
+  protected initialiseAsGpt2(isResidual: (name: string) => boolean): void {
+    noGrad(() => {
+      for (const [name, parameter] of this.namedParameters())
+        if (parameter.shape.length >= 2)
+          parameter.normal_({ std: isResidual(name) ? 0.02 / Math.sqrt(2 * this.shape.layers) : 0.02 });
+    });
   }
 
   /**

@@ -1,5 +1,5 @@
 /** BERT's config.json with PreLN, as transformers' MegatronBert reads and writes it. */
-import { checkedOptions, type HuggingFaceConfig, renamed, requireValues } from "../hugging-face-config.ts";
+import { checkedOptions, type HuggingFaceConfig, inKeysOf, renamed, requireValues } from "../hugging-face-config.ts";
 import { type BertShape, bertOptions } from "./options.ts";
 
 const names = {
@@ -40,15 +40,7 @@ const only = {
 
 export const toConfig = (shape: BertShape, architecture: string): HuggingFaceConfig => ({
   architectures: [architecture],
-  vocab_size: shape.vocabulary,
-  max_position_embeddings: shape.context,
-  hidden_size: shape.width,
-  num_attention_heads: shape.heads,
-  num_hidden_layers: shape.layers,
-  intermediate_size: shape.hidden,
-  hidden_dropout_prob: shape.dropout,
-  attention_probs_dropout_prob: shape.attentionDropout ?? shape.dropout,
-  layer_norm_eps: shape.eps,
+  ...inKeysOf(names, { ...shape, attentionDropout: shape.attentionDropout ?? shape.dropout }),
   ...only,
 });
 

@@ -1,17 +1,14 @@
-import { OptionsError, oneOf, positiveInteger, v } from "@terse/options";
+import { OptionsError, positiveInteger, v } from "@terse/options";
 import { classesOf, type HuggingFaceConfig, oneClassEach, requireValues } from "../hugging-face-config.ts";
 import type { DataFacts, ModelEntry } from "../model.ts";
+import { presetOptions } from "../preset-options.ts";
 import { textShape } from "../text-shape.ts";
 import { Bert, bertArchitecture } from "./bert.ts";
 import { BertClassifier, type BertClassifierOptions, bertClassifierArchitecture } from "./bert-classifier.ts";
 import { fromConfig } from "./config.ts";
 import { type BertShape, bertOptions, bertPresets } from "./options.ts";
 
-const recipe = v.object({
-  preset: v.optional(oneOf(Object.keys(bertPresets) as (keyof typeof bertPresets)[]), "base"),
-  // Each of these overrides the preset.
-  ...v.partial(v.object(bertOptions.entries)).entries,
-});
+const recipe = presetOptions(bertPresets, "base", bertOptions);
 
 const classifierRecipe = v.object({
   ...recipe.entries,

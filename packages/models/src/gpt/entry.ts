@@ -1,14 +1,11 @@
-import { oneOf, parseOptions, v } from "@terse/options";
+import { parseOptions, type v } from "@terse/options";
 import type { DataFacts, ModelEntry } from "../model.ts";
+import { presetOptions } from "../preset-options.ts";
 import { textShape } from "../text-shape.ts";
 import { Gpt } from "./gpt.ts";
 import { type GptOptions, type GptShape, gptOptions, gptPresets } from "./options.ts";
 
-const recipe = v.object({
-  preset: v.optional(oneOf(Object.keys(gptPresets) as (keyof typeof gptPresets)[]), "small"),
-  // Each of these overrides the preset.
-  ...v.partial(v.object(gptOptions.entries)).entries,
-});
+const recipe = presetOptions(gptPresets, "small", gptOptions);
 
 const read = ({ model_type: _, ...config }: GptOptions & { model_type?: unknown }) =>
   parseOptions(gptOptions, config, "gpt");

@@ -7,7 +7,6 @@
 import { parseOptions } from "@terse/options";
 import {
   CausalSelfAttention,
-  checkpoint,
   dropout,
   Embedding,
   type KeyValueCache,
@@ -15,9 +14,7 @@ import {
   linear,
   Module,
   ModuleList,
-  noGrad,
   RMSNorm,
-  scope,
   swiglu,
   type Tensor,
 } from "@terse/tensor";
@@ -83,7 +80,6 @@ export class Gpt extends LanguageModel {
   readonly head: Linear | undefined; // (V, d); undefined if tied
 
   readonly shape: GptShape;
-  activationCheckpointing = false;
 
   constructor(options: GptOptions) {
     super();
@@ -94,7 +90,7 @@ export class Gpt extends LanguageModel {
     this.blocks = new ModuleList(Array.from({ length: shape.layers }, () => new Block(shape)));
     this.norm = new RMSNorm(shape.width, { eps });
     this.head = shape.tied ? undefined : new Linear(shape.width, shape.vocabulary, { bias: false, role: "head" });
-    this.initialise();
+    this.initialiseAsGpt2((name) => /(attention\.out|mlp\.down)\.weight$/.test(name));
   }
 
   /** Number of parameters that a model of this shape has, without making it. Throws `OptionsError`. */
@@ -110,10 +106,7 @@ export class Gpt extends LanguageModel {
     const { dropout: p } = this.shape;
     if (p > 0) x = dropout(x, p, this.training);
     for (const [i, block] of this.blocks.modules.entries())
-      x =
-        this.activationCheckpointing && !caches
-          ? checkpoint((x, mask) => block.forward(x!, undefined, mask), x, ...(mask ? [mask] : []))
-          : scope(() => block.forward(x, caches?.[i], mask));
+      x = this.throughBlock((x, mask) => block.forward(x!, caches?.[i], mask), caches, x, mask);
     x = this.norm.forward(x);
     return this.head?.forward(x) ?? linear(x, this.embedding.weight);
   }
@@ -128,19 +121,5 @@ export class Gpt extends LanguageModel {
 
   protected get device(): string {
     return this.position.weight.device;
-  }
-
-  /**
-   * Weights from N(0, 0.02²); σ is divided by √(2 layers) for those that write into the residual stream. Radford et al.
-   * 2019, §2.3.
-   */
-  private initialise(): void {
-    noGrad(() => {
-      for (const [name, parameter] of this.namedParameters()) {
-        if (parameter.shape.length < 2) continue; // norms stay 1
-        const residual = name.endsWith("attention.out.weight") || name.endsWith("mlp.down.weight");
-        parameter.normal_({ std: residual ? 0.02 / Math.sqrt(2 * this.shape.layers) : 0.02 });
-      }
-    });
   }
 }

@@ -1,6 +1,6 @@
 /** GPT-2's config.json, as transformers reads and writes it. */
 import { OptionsError } from "@terse/options";
-import { checkedOptions, type HuggingFaceConfig, renamed, requireValues } from "../hugging-face-config.ts";
+import { checkedOptions, type HuggingFaceConfig, inKeysOf, renamed, requireValues } from "../hugging-face-config.ts";
 import { type Gpt2Options, type Gpt2Shape, gpt2Options } from "./options.ts";
 
 const names = {
@@ -28,20 +28,11 @@ const only = {
 const endOfText = 50256;
 
 export function toConfig(shape: Gpt2Shape): HuggingFaceConfig {
-  const { vocabulary, context, width, heads, layers, tied, dropout } = shape;
+  const { vocabulary, dropout, embeddingDropout = dropout, attentionDropout = dropout } = shape;
   return {
     model_type: "gpt2",
     architectures: ["GPT2LMHeadModel"],
-    vocab_size: vocabulary,
-    n_positions: context,
-    n_embd: width,
-    n_head: heads,
-    n_layer: layers,
-    tie_word_embeddings: tied,
-    resid_pdrop: dropout,
-    embd_pdrop: shape.embeddingDropout ?? dropout,
-    attn_pdrop: shape.attentionDropout ?? dropout,
-    layer_norm_epsilon: shape.eps,
+    ...inKeysOf(names, { ...shape, embeddingDropout, attentionDropout }),
     ...(vocabulary <= endOfText && { bos_token_id: null, eos_token_id: null }),
     ...only,
     activation_function: only.activation_function[0],

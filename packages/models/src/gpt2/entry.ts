@@ -1,15 +1,12 @@
-import { oneOf, v } from "@terse/options";
+import type { v } from "@terse/options";
 import type { DataFacts, ModelEntry } from "../model.ts";
+import { presetOptions } from "../preset-options.ts";
 import { textShape } from "../text-shape.ts";
 import { fromConfig } from "./config.ts";
 import { Gpt2 } from "./gpt2.ts";
 import { type Gpt2Shape, gpt2Options, gpt2Presets } from "./options.ts";
 
-const recipe = v.object({
-  preset: v.optional(oneOf(Object.keys(gpt2Presets) as (keyof typeof gpt2Presets)[]), "gpt2"),
-  // Each of these overrides the preset.
-  ...v.partial(v.object(gpt2Options.entries)).entries,
-});
+const recipe = presetOptions(gpt2Presets, "gpt2", gpt2Options);
 
 export const gpt2Entry = {
   options: recipe,

@@ -7,7 +7,6 @@
 import { parseOptions } from "@terse/options";
 import {
   causalAttention,
-  checkpoint,
   dropout,
   Embedding,
   joinHeads,
@@ -17,8 +16,6 @@ import {
   linear,
   Module,
   ModuleList,
-  noGrad,
-  scope,
   splitHeads,
   type Tensor,
 } from "@terse/tensor";
@@ -115,7 +112,6 @@ export class Gpt2 extends LanguageModel {
   readonly shape: Gpt2Shape;
   readonly basePrefix = "transformer.";
   readonly unused = /\.attn\.(masked_)?bias$/; // the masks of attention, in older files
-  activationCheckpointing = false;
 
   constructor(options: Gpt2Options) {
     super();
@@ -123,7 +119,7 @@ export class Gpt2 extends LanguageModel {
     this.shape = shape;
     this.transformer = new Transformer(shape);
     this.lmHead = shape.tied ? undefined : new Linear(shape.width, shape.vocabulary, { bias: false, role: "head" });
-    this.initialise();
+    this.initialiseAsGpt2((name) => name.endsWith("c_proj.weight"));
   }
 
   /** Number of parameters that a model of this shape has, without making it. Throws `OptionsError`. */
@@ -140,10 +136,7 @@ export class Gpt2 extends LanguageModel {
     const p = this.shape.embeddingDropout ?? this.shape.dropout;
     if (p > 0) x = dropout(x, p, this.training);
     for (const [i, block] of h.modules.entries())
-      x =
-        this.activationCheckpointing && !caches
-          ? checkpoint((x, mask) => block.forward(x!, undefined, mask), x, ...(mask ? [mask] : []))
-          : scope(() => block.forward(x, caches?.[i], mask));
+      x = this.throughBlock((x, mask) => block.forward(x!, caches?.[i], mask), caches, x, mask);
     x = lnF.forward(x);
     return this.lmHead?.forward(x) ?? linear(x, wte.weight);
   }
@@ -158,19 +151,5 @@ export class Gpt2 extends LanguageModel {
 
   get copies(): Readonly<Record<string, string>> {
     return this.shape.tied ? { "lm_head.weight": "transformer.wte.weight" } : {};
-  }
-
-  /**
-   * Weights from N(0, 0.02²); σ is divided by √(2 layers) for those that write into the residual stream. Radford et al.
-   * 2019, §2.3.
-   */
-  private initialise(): void {
-    noGrad(() => {
-      for (const [name, parameter] of this.namedParameters()) {
-        if (parameter.shape.length < 2) continue; // norms and biases stay
-        const residual = name.endsWith("c_proj.weight");
-        parameter.normal_({ std: residual ? 0.02 / Math.sqrt(2 * this.shape.layers) : 0.02 });
-      }
-    });
   }
 }

@@ -1,6 +1,6 @@
 /** The config.json of Llama, Mistral, Qwen2 and Qwen3, as transformers reads and writes it. */
 import { OptionsError } from "@terse/options";
-import { checkedOptions, type HuggingFaceConfig, renamed, requireValues } from "../hugging-face-config.ts";
+import { checkedOptions, type HuggingFaceConfig, inKeysOf, renamed, requireValues } from "../hugging-face-config.ts";
 import {
   type LlamaArchitecture,
   type LlamaOptions,
@@ -64,12 +64,11 @@ const choosesBias = (architecture: LlamaArchitecture) => architecture === "llama
 export function toConfig(shape: LlamaShape): HuggingFaceConfig {
   const { architecture, window, width, heads, headWidth } = shape;
   // Qwen2's classes know no head_dim; where there is one, they take it.
-  const isKnown = (name: string) => name !== "headWidth" || architecture !== "qwen2" || headWidth !== width / heads;
-  const known = Object.entries(names).filter(([name]) => isKnown(name));
+  const isImplied = architecture === "qwen2" && headWidth === width / heads;
   return {
     model_type: architecture,
     architectures: [classes[architecture]],
-    ...Object.fromEntries(known.map(([name, key]) => [key, shape[name as keyof typeof names]])),
+    ...inKeysOf(names, { ...shape, headWidth: isImplied ? undefined : headWidth }),
     num_key_value_heads: shape.keyValueHeads,
     hidden_act: only.hidden_act[0],
     ...(choosesBias(architecture) && { attention_bias: shape.attentionBias }),

@@ -1,16 +1,13 @@
-import { oneOf, v } from "@terse/options";
+import type { v } from "@terse/options";
 import type { DataFacts, ModelEntry } from "../model.ts";
+import { presetOptions } from "../preset-options.ts";
 import { textShape } from "../text-shape.ts";
 import { baseClassesOfLlama, classesOfLlama, fromConfig } from "./config.ts";
 import { Llama } from "./llama.ts";
 import { type LlamaShape, llamaArchitectures, llamaOptions } from "./options.ts";
 import { llamaPresets } from "./presets.ts";
 
-const recipe = v.object({
-  preset: v.optional(oneOf(Object.keys(llamaPresets) as (keyof typeof llamaPresets)[]), "small"),
-  // Each of these overrides the preset.
-  ...v.partial(v.object(llamaOptions.entries)).entries,
-});
+const recipe = presetOptions(llamaPresets, "small", llamaOptions);
 
 export const llamaEntry = {
   options: recipe,

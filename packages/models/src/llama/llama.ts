@@ -10,7 +10,6 @@ import { parseOptions } from "@terse/options";
 import {
   causalAttention,
   causalMask,
-  checkpoint,
   Embedding,
   joinHeads,
   type KeyValueCache,
@@ -136,7 +135,6 @@ export class Llama extends LanguageModel {
   readonly shape: LlamaShape;
   readonly basePrefix = "model.";
   readonly unused = /(^|\.)rotary_emb\.inv_freq$/; // in older files
-  activationCheckpointing = false;
 
   constructor(options: LlamaOptions) {
     super();
@@ -161,18 +159,16 @@ export class Llama extends LanguageModel {
   forward(tokens: Tensor, caches?: readonly KeyValueCache[], packed?: Tensor): Tensor {
     const { embedTokens, layers, norm } = this.model;
     const { positions, mask } = this.placesOf(tokens, caches, packed);
-    const rotation = this.rotationAt(positions);
+    const { cos, sin } = this.rotationAt(positions);
     const near = this.windowMask(tokens.shape[1]!, caches?.[0]?.length ?? 0, mask);
     let x = embedTokens.forward(toDevice(this.device, tokens));
     for (const [i, layer] of layers.modules.entries()) {
       const seen = i < this.shape.fullLayers ? mask : near;
-      x =
-        this.activationCheckpointing && !caches
-          ? checkpoint(
-              (x, cos, sin, seen) => layer.forward(x!, { cos: cos!, sin: sin! }, undefined, seen),
-              ...[x, rotation.cos, rotation.sin, ...(seen ? [seen] : [])],
-            )
-          : scope(() => layer.forward(x, rotation, caches?.[i], seen));
+      x = this.throughBlock(
+        (x, cos, sin, seen) => layer.forward(x!, { cos: cos!, sin: sin! }, caches?.[i], seen),
+        caches,
+        ...[x, cos, sin, seen],
+      );
     }
     x = norm.forward(x);
     return this.lmHead?.forward(x) ?? linear(x, embedTokens.weight);

@@ -1,14 +1,12 @@
-import { oneOf, v } from "@terse/options";
+import type { v } from "@terse/options";
 import { imageShape } from "../image-shape.ts";
 import type { DataFacts, ModelEntry } from "../model.ts";
+import { presetOptions } from "../preset-options.ts";
 import { fromConfig, resnetArchitectures, resnetBaseArchitectures } from "./config.ts";
 import { type ResNetShape, resnetOptions, resnetPresets } from "./options.ts";
 import { ResNet } from "./resnet.ts";
 
-const options = v.object({
-  preset: v.optional(oneOf(Object.keys(resnetPresets) as (keyof typeof resnetPresets)[]), "resnet18-cifar"),
-  ...v.partial(v.object(resnetOptions.entries)).entries, // each overrides the preset
-});
+const options = presetOptions(resnetPresets, "resnet18-cifar", resnetOptions);
 
 export const resnetEntry = {
   options,

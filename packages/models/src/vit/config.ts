@@ -3,6 +3,7 @@ import {
   checkedOptions,
   classesOf,
   type HuggingFaceConfig,
+  inKeysOf,
   labelsOf,
   oneClassEach,
   renamed,
@@ -44,19 +45,12 @@ const withoutHead = "DeiTModel";
 export const vitBaseArchitectures = ["ViTModel", withoutHead] as const;
 
 export function toConfig(shape: VitShape): HuggingFaceConfig {
-  const { distilled, distillationHead, width, classes, labelSmoothing } = shape;
+  const { distilled, distillationHead, width, classes } = shape;
   return {
     model_type: distilled ? "deit" : "vit",
     architectures: [distilled ? (distillationHead ? withTeacher : ofClassToken) : plain],
-    image_size: shape.imageSize,
-    patch_size: shape.patchSize,
-    num_channels: shape.channels,
-    hidden_size: width,
+    ...inKeysOf(names, { ...shape, labelSmoothing: shape.labelSmoothing || undefined }),
     intermediate_size: 4 * width,
-    num_attention_heads: shape.heads,
-    num_hidden_layers: shape.layers,
-    layer_norm_eps: shape.eps,
-    ...(labelSmoothing > 0 && { label_smoothing: labelSmoothing }),
     ...only,
     ...labelsOf(classes),
   };

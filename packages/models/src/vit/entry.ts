@@ -1,14 +1,12 @@
-import { oneOf, v } from "@terse/options";
+import type { v } from "@terse/options";
 import { imageShape } from "../image-shape.ts";
 import type { DataFacts, ModelEntry } from "../model.ts";
+import { presetOptions } from "../preset-options.ts";
 import { fromConfig, vitArchitectures, vitBaseArchitectures } from "./config.ts";
 import { type VitShape, vitOptions, vitPresets } from "./options.ts";
 import { Vit } from "./vit.ts";
 
-const options = v.object({
-  preset: v.optional(oneOf(Object.keys(vitPresets) as (keyof typeof vitPresets)[]), "deit-tiny"),
-  ...v.partial(v.object(vitOptions.entries)).entries, // each overrides the preset
-});
+const options = presetOptions(vitPresets, "deit-tiny", vitOptions);
 
 export const vitEntry = {
   options,
