@@ -1,6 +1,7 @@
+import { isObject } from "@terse/checkpoint";
 import { loopback } from "@terse/collectives";
 import { expect, it } from "vitest";
-import { gatherJson, isRecord } from "./gather-json.ts";
+import { gatherJson } from "./gather-json.ts";
 import { gatherTexts } from "./gather-texts.ts";
 import { onEveryRank } from "./saves/on-every-rank.ts";
 import { shareCores } from "./share-cores.ts";
@@ -9,7 +10,7 @@ const pair = () => loopback(2) as unknown as [ReturnType<typeof loopback>[0], Re
 const lies = ["", "{", "null", "[]", "7", '"x"'];
 
 it("gathers the values of all ranks", async () => {
-  expect(await Promise.all(pair().map((group) => gatherJson(group, { rank: group.rank }, isRecord)))).toEqual(
+  expect(await Promise.all(pair().map((group) => gatherJson(group, { rank: group.rank }, isObject)))).toEqual(
     Array(2).fill([{ rank: 0 }, { rank: 1 }]),
   );
 });

@@ -1,3 +1,4 @@
+import { parsedJson } from "@terse/checkpoint";
 import type { Group } from "@terse/collectives";
 import { gatherTexts } from "./gather-texts.ts";
 
@@ -5,21 +6,9 @@ import { gatherTexts } from "./gather-texts.ts";
 export async function gatherJson<T>(group: Group, mine: T, isRight: (value: unknown) => boolean): Promise<T[]> {
   const texts = await gatherTexts(group, JSON.stringify(mine));
   return texts.map((text, rank) => {
-    const value = parsed(text);
+    const value = parsedJson(text);
     if (!isRight(value))
       throw new Error(`rank ${rank} sent what no rank sends here; check that it runs the same version of terse`);
     return value as T;
   });
-}
-
-export const isRecord = (value: unknown): value is Record<string, unknown> =>
-  typeof value === "object" && value !== null && !Array.isArray(value);
-
-/** The value of a text of JSON; undefined for any other text. */
-function parsed(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
 }

@@ -5,6 +5,7 @@
 import { readdirSync, readFileSync, statSync } from "node:fs";
 import { basename, extname } from "node:path";
 import { pathToFileURL } from "node:url";
+import { isObject } from "@terse/checkpoint";
 import { applyOverrides, dropUntaken, nearest, OptionsError, parseYaml, show } from "@terse/options";
 import { recipeSchema } from "./recipe-schema.ts";
 
@@ -12,9 +13,6 @@ import { recipeSchema } from "./recipe-schema.ts";
 export const recipesFolder = new URL("../recipes/", import.meta.url);
 
 export type Tree = Readonly<Record<string, unknown>>;
-
-export const isTree = (value: unknown): value is Tree =>
-  typeof value === "object" && value !== null && !Array.isArray(value);
 
 interface Changed {
   readonly tree: Tree;
@@ -29,7 +27,7 @@ export function withOverrides(before: Tree, overrides: readonly string[]): Chang
 
 /** A recipe on top of the one that it extends, `base`. */
 export function extended(base: Tree, own: Tree, whose: string): Changed {
-  return changed(base, merged(base, own), { given: namesIn(own, []), whose });
+  return changed(base, merged(base, own), { given: leavesOf(own).map(([key]) => key), whose });
 }
 
 /**
@@ -50,8 +48,8 @@ function changed(
   const [from, to] = [before, tree].map(({ optimizer }) => (optimizer as Tree | undefined)?.["name"]);
   const exchange = tree["exchange"];
   // With local steps the gradients of rounds are compressed, whose optimizer is another.
-  const isOfSteps = !isTree(tree["local"]);
-  if (!isOfSteps || from === undefined || from === to || !isTree(exchange) || !isTree(exchange["gradient"]))
+  const isOfSteps = !isObject(tree["local"]);
+  if (!isOfSteps || from === undefined || from === to || !isObject(exchange) || !isObject(exchange["gradient"]))
     return { tree, dropped: lines };
   if (given.some((name) => /^exchange(\.gradient(\.|$)|$)/.test(name))) return { tree, dropped: lines };
   const { gradient, ...others } = exchange;
@@ -86,7 +84,7 @@ export function readTree(file: string | URL, extending: readonly string[] = []):
     ]);
   }
   const written = parseYaml(source, String(file)) ?? {}; // an empty file is null
-  if (!isTree(written))
+  if (!isObject(written))
     throw new OptionsError([
       `${String(file)}: expected the keys of a recipe, such as steps: 500, got ${show(written)}`,
     ]);
@@ -114,13 +112,13 @@ const nameOfFile = (href: string) => href.slice(href.lastIndexOf("/") + 1);
 function merged(base: Tree, own: Tree): Tree {
   const both = Object.entries(own).map(([key, value]) => {
     const below = base[key];
-    return [key, isTree(value) && isTree(below) ? merged(below, value) : value];
+    return [key, isObject(value) && isObject(below) ? merged(below, value) : value];
   });
   return { ...base, ...Object.fromEntries(both) };
 }
 
-/** The dotted names of all values of a tree. */
-function namesIn(value: unknown, path: readonly string[]): string[] {
-  if (!isTree(value)) return [path.join(".")];
-  return Object.entries(value).flatMap(([key, inner]) => namesIn(inner, [...path, key]));
-}
+/** All values of a tree, each with its dotted key. A list is a value. */
+export const leavesOf = (tree: Tree, above = ""): [key: string, value: unknown][] =>
+  Object.entries(tree).flatMap(([key, value]) =>
+    isObject(value) ? leavesOf(value, `${above}${key}.`) : [[`${above}${key}`, value] as [string, unknown]],
+  );

@@ -1,4 +1,5 @@
 /** Recipes: read, checked, and with all defaults filled in. */
+import { isObject } from "@terse/checkpoint";
 import { datasets } from "@terse/data";
 import { models } from "@terse/models";
 import { algorithms, gradientCompressions } from "@terse/optimizers";
@@ -9,7 +10,7 @@ import { problemsOfLocal, remarksOnLocal } from "./local-steps.ts";
 import { methodInRounds, methodsInRun } from "./methods-in-run.ts";
 import { checkGradients, problemsOfOptimizers } from "./parameter-groups.ts";
 import { type Recipe, recipeSchema, standardOuter } from "./recipe-schema.ts";
-import { extended, isTree, readTree, recipesFolder, type Tree, withOverrides } from "./recipe-tree.ts";
+import { extended, readTree, recipesFolder, type Tree, withOverrides } from "./recipe-tree.ts";
 import { schedules, warmupWithin } from "./schedules/schedules.ts";
 import { problemsOfAverage, remarksOnAverage } from "./weight-average.ts";
 
@@ -61,7 +62,7 @@ function sectionsWithGroups(key: string, section: Tree | null | undefined): [key
 /** Options of local.optimizer without a name change those of the standard one. */
 function withOuter(tree: unknown): unknown {
   const { local } = { ...(tree as Tree | null) };
-  if (!isTree(local) || !isTree(local["optimizer"]) || local["optimizer"]["name"] !== undefined) return tree;
+  if (!isObject(local) || !isObject(local["optimizer"]) || local["optimizer"]["name"] !== undefined) return tree;
   return { ...(tree as Tree), local: { ...local, optimizer: { ...standardOuter, ...local["optimizer"] } } };
 }
 
@@ -79,7 +80,7 @@ interface Entry {
  */
 function withoutNull(tree: unknown, { entries, wrapped }: Entry = recipeSchema): unknown {
   if (wrapped) return withoutNull(tree, wrapped);
-  if (!isTree(tree) || !entries) return tree;
+  if (!isObject(tree) || !entries) return tree;
   const of = (key: string) => (Object.hasOwn(entries, key) ? entries[key] : undefined);
   const isNone = ([key, value]: readonly [string, unknown]) => {
     const entry = value === null ? of(key) : undefined;

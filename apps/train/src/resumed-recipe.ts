@@ -1,10 +1,11 @@
 /** The recipe of a run that goes on: what of it must stay, and what was changed. */
+import { isObject } from "@terse/checkpoint";
 import { algorithms, gradientCompressions, refusedOptions } from "@terse/optimizers";
 import { applyOverrides, OptionsError, parseYaml, show } from "@terse/options";
 import { methodsIn, optimizersOf } from "./parameter-groups.ts";
 import { checkedRecipe, parsedRecipe } from "./recipe.ts";
 import type { Recipe } from "./recipe-schema.ts";
-import { isTree, type Tree, withOverrides } from "./recipe-tree.ts";
+import { type Tree, withOverrides } from "./recipe-tree.ts";
 
 /**
  * The choices that a resumed run must keep, because its saved state depends on them, and all keys that it must keep
@@ -30,7 +31,7 @@ const ofMessages = /^(local|exchange)\./;
  */
 function keptOf(tree: unknown, key: string): unknown {
   const value = key.split(".").reduce<unknown>((inside, part) => (inside as Tree | null | undefined)?.[part], tree);
-  if (key === "data" && isTree(value))
+  if (key === "data" && isObject(value))
     return Object.fromEntries(Object.entries(value).filter(([option]) => option !== "maxCorrupt"));
   if (!key.endsWith("optimizer.groups")) return value;
   const groups = value ?? [];
@@ -105,14 +106,14 @@ function parseWritten(tree: unknown, where: string): Recipe {
 }
 
 function checkTree(value: unknown, where: string): asserts value is Tree {
-  if (!isTree(value))
+  if (!isObject(value))
     throw new OptionsError([`${where}: expected the keys of a recipe, such as steps: 500, got ${show(value)}`]);
 }
 
 /** Whether both recipes have local steps, or neither has. A run may begin with them, and end them, at any save. */
 export const sameRounds = (before: unknown, after: unknown): boolean => hasLocal(before) === hasLocal(after);
 
-const hasLocal = (recipe: unknown) => isTree((recipe as Tree | null | undefined)?.["local"]);
+const hasLocal = (recipe: unknown) => isObject((recipe as Tree | null | undefined)?.["local"]);
 
 /**
  * Options of an optimizer, or of what compresses its gradients, that are kept because the state depends on them or
@@ -169,8 +170,8 @@ interface Difference {
 const none = "none";
 
 function differences(before: unknown, after: unknown, path: readonly string[]): Difference[] {
-  const isTree = (value: unknown): value is Tree => typeof value === "object" && value !== null;
-  if (isTree(before) && isTree(after) && Array.isArray(before) === Array.isArray(after))
+  const isNested = (value: unknown): value is Tree => typeof value === "object" && value !== null;
+  if (isNested(before) && isNested(after) && Array.isArray(before) === Array.isArray(after))
     return [...new Set([...Object.keys(before), ...Object.keys(after)])].flatMap((key) =>
       differences(before[key], after[key], [...path, key]),
     );

@@ -1,13 +1,17 @@
+import { isObject } from "@terse/checkpoint";
 import type { Group } from "@terse/collectives";
 import { OptionsError } from "@terse/options";
 import { agreed } from "./end-others.ts";
-import { gatherJson, isRecord } from "./gather-json.ts";
+import { gatherJson } from "./gather-json.ts";
 import { ownDataPathRemedy } from "./own-data-path.ts";
+import { leavesOf, type Tree } from "./recipe-tree.ts";
 
 /** Throws on every rank, and names the keys and the ranks where a rank was asked for something else than rank 0. */
 export async function checkSameRecipe(recipe: object, group: Group): Promise<void> {
-  const recipes = await gatherJson<object>(group, recipe, isRecord);
-  const [expected, ...others] = recipes.map((each) => new Map(leaves(each, [])));
+  const recipes = await gatherJson<object>(group, recipe, isObject);
+  const [expected, ...others] = recipes.map(
+    (each) => new Map(leavesOf(each as Tree).map(([key, value]) => [key, JSON.stringify(value)])),
+  );
   const keys = new Set([expected!, ...others].flatMap((values) => [...values.keys()]));
   const problems = [...keys].flatMap((key) => {
     const ranks = new Map<string, number[]>(); // by the value that they have, where it is not rank 0's
@@ -25,11 +29,4 @@ export async function checkSameRecipe(recipe: object, group: Group): Promise<voi
     throw agreed(
       new OptionsError([...problems, ...paths, "Start all ranks with the same recipe and the same command line."]),
     );
-}
-
-/** Every value of a tree, as JSON, with its dotted key. */
-function leaves(value: unknown, path: readonly string[]): [key: string, json: string][] {
-  if (typeof value === "object" && value !== null && !Array.isArray(value))
-    return Object.entries(value).flatMap(([key, inner]) => leaves(inner, [...path, key]));
-  return [[path.join("."), JSON.stringify(value)]];
 }

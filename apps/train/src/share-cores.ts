@@ -1,9 +1,10 @@
 /** Which cores a rank computes on: launchers may bind each rank to some cores, or leave all cores to all ranks. */
 import { readFileSync } from "node:fs";
 import { hostname } from "node:os";
+import { isObject } from "@terse/checkpoint";
 import type { Group } from "@terse/collectives";
 import { type ProcessorLimits, processorLimits } from "@terse/native-loader";
-import { gatherJson, isRecord } from "./gather-json.ts";
+import { gatherJson } from "./gather-json.ts";
 
 /** A rank's machine, the cores there on which it may run, and the quotas of its control groups. */
 export interface Place extends ProcessorLimits {
@@ -26,10 +27,10 @@ export async function shareCores(group: Group, place: Place = placeOfProcess()):
 }
 
 const isPlace = (value: unknown) =>
-  isRecord(value) &&
+  isObject(value) &&
   Array.isArray(value["cores"]) &&
   Array.isArray(value["quotas"]) &&
-  value["quotas"].every((quota) => isRecord(quota) && Number(quota["processors"]) > 0);
+  value["quotas"].every((quota) => isObject(quota) && Number(quota["processors"]) > 0);
 
 function placeOfProcess(): Place {
   return { machine: machineName(), ...processorLimits() };

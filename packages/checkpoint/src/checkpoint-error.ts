@@ -3,6 +3,10 @@ export class CheckpointError extends Error {
   override readonly name = "CheckpointError";
 }
 
+/** The error for a file that the system does not read, or does not write. */
+export const cannot = (what: "read" | "write", path: string, error: unknown): CheckpointError =>
+  new CheckpointError(`Cannot ${what} ${path}: ${reasonOf(error) ?? error}.`, { cause: error });
+
 /** The words for a file system error, to follow "Cannot write x: "; undefined for any other error. */
 export function reasonOf(error: unknown): string | undefined {
   const code = (error as NodeJS.ErrnoException | undefined)?.code;

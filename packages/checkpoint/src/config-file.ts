@@ -1,6 +1,7 @@
 import { join } from "node:path";
-import { CheckpointError, reasonOf } from "./checkpoint-error.ts";
-import { readRegularText } from "./regular-file.ts";
+import { CheckpointError } from "./checkpoint-error.ts";
+import { isObject, parsedJson } from "./json.ts";
+import { readSmallText } from "./regular-file.ts";
 
 /** The content of a config.json. */
 export type Config = Readonly<Record<string, unknown>>;
@@ -12,17 +13,7 @@ const mostConfigBytes = 1 << 24; // the names of ImageNet-21k's classes, twice, 
 /** Reads the config.json of a model's folder, or another file of that kind. Throws `CheckpointError`. */
 export async function loadConfig(folder: string, name: string = configFile): Promise<Config> {
   const path = join(folder, name);
-  let text: string;
-  try {
-    text = readRegularText(path, mostConfigBytes);
-  } catch (error) {
-    throw new CheckpointError(`Cannot read ${path}: ${reasonOf(error) ?? error}.`, { cause: error });
-  }
-  try {
-    const config: unknown = JSON.parse(text);
-    if (typeof config === "object" && config !== null && !Array.isArray(config)) return config as Config;
-  } catch {
-    // not JSON: reported below
-  }
+  const config = parsedJson(readSmallText(path, mostConfigBytes));
+  if (isObject(config)) return config;
   throw new CheckpointError(`${path} is not a JSON object; copy it again, or use an earlier checkpoint.`);
 }

@@ -1,6 +1,6 @@
 import { realpathSync, statSync } from "node:fs";
 import { basename, dirname, join, sep } from "node:path";
-import { CheckpointError, reasonOf } from "./checkpoint-error.ts";
+import { CheckpointError, cannot } from "./checkpoint-error.ts";
 import { checkRegular } from "./regular-file.ts";
 
 /**
@@ -21,6 +21,6 @@ export function fileInside(folder: string, name: string): string {
     throw new CheckpointError(`${path} leads to ${real}, outside of its folder; put a copy of that file in its place.`);
   } catch (error) {
     if (error instanceof CheckpointError) throw error;
-    throw new CheckpointError(`Cannot read ${path}: ${reasonOf(error) ?? error}.`, { cause: error });
+    throw cannot("read", path, error);
   }
 }

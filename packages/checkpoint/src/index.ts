@@ -3,11 +3,12 @@ export { type AdapterFiles, adapterConfigFile, hasAdapter, saveAdapter } from ".
 export { allFinite } from "./all-finite.ts";
 export { atomicWrite, atomicWriteText, renameFolder, writeAll } from "./atomic-write.ts";
 export { checkFile, recordOf } from "./check-file.ts";
-export { CheckpointError, reasonOf } from "./checkpoint-error.ts";
+export { CheckpointError, cannot, reasonOf } from "./checkpoint-error.ts";
 export { type Config, configFile, loadConfig } from "./config-file.ts";
 export { type DType, elements, type TypedArray } from "./dtypes.ts";
 export { fileInside } from "./file-inside.ts";
 export type { FileRecord } from "./file-record.ts";
+export { isObject, parsedJson } from "./json.ts";
 export { type ForeignWeights, loadModel } from "./load-model.ts";
 export { loadWeights } from "./load-weights.ts";
 export {
@@ -24,7 +25,7 @@ export { type Manifest, manifestFile, parseManifest, readManifestText, writeMani
 export { misfits } from "./misfits.ts";
 export type { NamesInFiles, PartOf } from "./names-in-files.ts";
 export { pickledWeights } from "./pickled-weights.ts";
-export { openRegular, readRegularText } from "./regular-file.ts";
+export { openRegular, readRegularText, readSmallText } from "./regular-file.ts";
 export {
   openSafetensors,
   readSafetensors,

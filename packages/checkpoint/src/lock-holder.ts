@@ -5,7 +5,8 @@
  */
 import { closeSync, fstatSync, readFileSync, readlinkSync } from "node:fs";
 import { hostname } from "node:os";
-import { CheckpointError, reasonOf } from "./checkpoint-error.ts";
+import { cannot } from "./checkpoint-error.ts";
+import { parsedJson } from "./json.ts";
 import { openRegularSync } from "./regular-file.ts";
 
 /** Seconds between two changes of a lock file by its process. */
@@ -113,17 +114,13 @@ function readLock(path: string): { text: string; seen: string } | undefined {
     }
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === "ENOENT") return undefined;
-    throw new CheckpointError(`Cannot read ${path}: ${reasonOf(error) ?? error}.`, { cause: error });
+    throw cannot("read", path, error);
   }
 }
 
 function holderIn(text: string): LockHolder | undefined {
-  try {
-    const holder = JSON.parse(text) as LockHolder | null;
-    return Number.isSafeInteger(holder?.pid) && holder!.pid > 0 ? holder! : undefined;
-  } catch {
-    return undefined;
-  }
+  const holder = parsedJson(text) as LockHolder | null | undefined;
+  return Number.isSafeInteger(holder?.pid) && holder!.pid > 0 ? holder! : undefined;
 }
 
 /** A process's number, its start in ticks since boot, and whether it is a zombie (proc_pid_stat(5)). */

@@ -11,10 +11,10 @@
 import { join } from "node:path";
 import { crc32 } from "node:zlib";
 import { atomicWriteText } from "./atomic-write.ts";
-import { CheckpointError, reasonOf } from "./checkpoint-error.ts";
+import { CheckpointError, cannot } from "./checkpoint-error.ts";
 import type { FileRecord } from "./file-record.ts";
+import { brief, parsedJson } from "./json.ts";
 import { readRegularText } from "./regular-file.ts";
-import { brief } from "./safetensors-header.ts";
 
 /** The name of a save's manifest. */
 export const manifestFile = "manifest.json";
@@ -42,9 +42,7 @@ export function readManifestText(folder: string): string | undefined {
     return readRegularText(join(folder, manifestFile), mostBytes);
   } catch (error) {
     if (["ENOENT", "ENOTDIR"].includes((error as NodeJS.ErrnoException).code!)) return undefined;
-    throw new CheckpointError(`Cannot read ${join(folder, manifestFile)}: ${reasonOf(error) ?? error}.`, {
-      cause: error,
-    });
+    throw cannot("read", join(folder, manifestFile), error);
   }
 }
 
@@ -53,12 +51,7 @@ export function readManifestText(folder: string): string | undefined {
  * written, and for another version.
  */
 export function parseManifest<M extends Manifest>(text: string, path: string): M {
-  let sealed: (M & { version?: unknown; crc32?: unknown }) | undefined;
-  try {
-    sealed = JSON.parse(text) as M;
-  } catch {
-    // reported below
-  }
+  const sealed = parsedJson(text) as (M & { version?: unknown; crc32?: unknown }) | undefined;
   const { crc32: seal, ...versioned } = { ...sealed };
   const { version: other = version, ...manifest } = versioned as { version?: unknown };
   if (Number.isSafeInteger(other) && other !== version)

@@ -4,6 +4,7 @@
  */
 import { closeSync, constants, fstatSync, openSync, readSync, type Stats, statSync } from "node:fs";
 import { type FileHandle, open } from "node:fs/promises";
+import { cannot } from "./checkpoint-error.ts";
 
 // A pipe that came after the first look is not waited for.
 const flags = constants.O_RDONLY | (constants.O_NONBLOCK ?? 0);
@@ -48,6 +49,15 @@ export function readRegularText(path: string, mostBytes: number): string {
     return bytes.toString("utf8", 0, length);
   } finally {
     closeSync(file);
+  }
+}
+
+/** As `readRegularText`, but throws a `CheckpointError`. */
+export function readSmallText(path: string, mostBytes: number): string {
+  try {
+    return readRegularText(path, mostBytes);
+  } catch (error) {
+    throw cannot("read", path, error);
   }
 }
 

@@ -11,6 +11,7 @@
  */
 import { CheckpointError } from "./checkpoint-error.ts";
 import { type DType, dtypeFromDisk, elementCount, elements, showShape } from "./dtypes.ts";
+import { brief, isObject } from "./json.ts";
 
 export const maxHeaderBytes = 100_000_000; // the limit of the format's own reader
 
@@ -148,13 +149,4 @@ export function repeatedKey(json: string): string | undefined {
     }
   }
   return undefined;
-}
-
-const isObject = (value: unknown): value is Record<string, unknown> =>
-  typeof value === "object" && value !== null && !Array.isArray(value);
-
-/** A value of untrusted JSON in a message: not all of a long one. */
-export function brief(value: unknown): string {
-  const text = JSON.stringify(value) ?? "nothing";
-  return text.length > 60 ? `${text.slice(0, 57)}…` : text;
 }

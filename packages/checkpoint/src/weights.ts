@@ -12,10 +12,11 @@ import { existsSync } from "node:fs";
 import { readdir, rm } from "node:fs/promises";
 import { basename, join } from "node:path";
 import { atomicWrite, writeAll } from "./atomic-write.ts";
-import { CheckpointError, reasonOf } from "./checkpoint-error.ts";
+import { CheckpointError } from "./checkpoint-error.ts";
 import { elementCount, elements } from "./dtypes.ts";
 import { Checksum, type FileRecord } from "./file-record.ts";
-import { readRegularText } from "./regular-file.ts";
+import { brief, isObject, parsedJson } from "./json.ts";
+import { readSmallText } from "./regular-file.ts";
 import {
   noTensor,
   openSafetensors,
@@ -26,7 +27,7 @@ import {
   type WritableTensor,
   writeSafetensors,
 } from "./safetensors.ts";
-import { brief, type TensorInfo } from "./safetensors-header.ts";
+import type { TensorInfo } from "./safetensors-header.ts";
 
 /** The name of the file with an adapter's weights, as in PEFT's layout. */
 export const adapterFile = "adapter_model.safetensors";
@@ -117,25 +118,14 @@ function joined(
 
 async function readIndex(folder: string): Promise<Index> {
   const path = join(folder, indexFile);
-  try {
-    return parseIndex(readRegularText(path, mostIndexBytes), path);
-  } catch (error) {
-    if (error instanceof CheckpointError) throw error;
-    throw new CheckpointError(`Cannot read ${path}: ${reasonOf(error) ?? error}.`, { cause: error });
-  }
+  return parseIndex(readSmallText(path, mostIndexBytes), path);
 }
 
 /** The index in a text that `path` names in errors. Throws `CheckpointError`. */
 export function parseIndex(text: string, path: string): Index {
-  let map: unknown;
-  try {
-    map = (JSON.parse(text) as { weight_map?: unknown } | null)?.weight_map;
-  } catch {
-    // reported below
-  }
-  if (typeof map !== "object" || map === null || Array.isArray(map))
-    throw wrongIndex(path, "is not a JSON object with a weight_map");
-  const files = new Map(Object.entries(map));
+  const map = (parsedJson(text) as { weight_map?: unknown } | null | undefined)?.weight_map;
+  if (!isObject(map)) throw wrongIndex(path, "is not a JSON object with a weight_map");
+  const files = new Map(Object.entries(map as Readonly<Record<string, string>>));
   // A name with a slash could lead to any file of the machine.
   const outside = [...files].find(([, file]) => typeof file !== "string" || !/^[\w-][\w.-]*\.safetensors$/.test(file));
   if (outside)

@@ -17,6 +17,7 @@ import {
   hasAdapter,
   hasWeights,
   openSafetensors,
+  parsedJson,
   recordOf,
 } from "@terse/checkpoint";
 import { saveFolder, savesIn } from "../saves/save-folder.ts";
@@ -110,12 +111,8 @@ async function recordedBase(folder: string): Promise<Base | undefined> {
   await using file = await openSafetensors(path);
   const text = file.metadata["base"];
   if (text === undefined) return undefined;
-  try {
-    const base = JSON.parse(text) as Partial<BaseFolder & BaseSeed>;
-    if (Number.isSafeInteger(base.seed) || (typeof base.folder === "string" && Array.isArray(base.files)))
-      return base as Base;
-  } catch {
-    // not JSON: reported below
-  }
+  const base = parsedJson(text) as Partial<BaseFolder & BaseSeed> | null | undefined;
+  if (Number.isSafeInteger(base?.seed) || (typeof base?.folder === "string" && Array.isArray(base.files)))
+    return base as Base;
   throw new CheckpointError(`${path} says of its base what is not known here: ${text.slice(0, 200)}; use another save`);
 }

@@ -3,8 +3,9 @@
  * its rendezvous is at `--rdzv-endpoint`. They tell each other where the ranks' rendezvous is, and how the ranks ended.
  */
 
+import { isObject } from "@terse/checkpoint";
 import { type Group, joinWorld, RankLostError, type RendezvousError } from "@terse/collectives";
-import { gatherJson, isRecord } from "../gather-json.ts";
+import { gatherJson } from "../gather-json.ts";
 import type { Place } from "./flags.ts";
 
 export interface Nodes extends AsyncDisposable {
@@ -66,7 +67,7 @@ function withFlags(message: string): string {
 
 async function told<T>(group: Group, mine: T): Promise<T[]> {
   try {
-    return await gatherJson(group, mine, (value) => value === null || isRecord(value));
+    return await gatherJson(group, mine, (value) => value === null || isObject(value));
   } catch (error) {
     if (!(error instanceof RankLostError)) throw error;
     throw new Error(`the launcher of node ${error.rank} is lost; start the run again on all machines`, {

@@ -1,7 +1,7 @@
 /** Reads metrics.jsonl of a run. */
 import { existsSync } from "node:fs";
 import { join } from "node:path";
-import { CheckpointError, openRegular, reasonOf } from "@terse/checkpoint";
+import { CheckpointError, cannot, openRegular, parsedJson } from "@terse/checkpoint";
 import type { Line } from "../monitoring/numbers-of.ts";
 
 const longestLine = 1 << 24; // bytes; what is longer is no line of metrics, and is not kept in memory
@@ -45,7 +45,7 @@ export async function readMetrics(run: string, report: (problem: string) => void
       found.isCut = true;
     }
   } catch (error) {
-    throw new CheckpointError(`Cannot read ${file}: ${reasonOf(error) ?? error}.`, { cause: error });
+    throw cannot("read", file, error);
   }
   if (found.problem !== undefined) report(`${file}: ${found.problem}`);
   return found.lines;
@@ -84,10 +84,6 @@ class Metrics {
 }
 
 function parseLine(text: string): Line | undefined {
-  try {
-    const line = JSON.parse(text) as Line | null;
-    return typeof line?.step === "number" ? line : undefined;
-  } catch {
-    return undefined;
-  }
+  const line = parsedJson(text) as Line | null | undefined;
+  return typeof line?.step === "number" ? line : undefined;
 }

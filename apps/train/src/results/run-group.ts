@@ -3,7 +3,7 @@ import { deviationOf, spreadOf } from "@terse/pictures/spread";
 import type { Line } from "../monitoring/numbers-of.ts";
 import { methodName } from "../parameter-groups.ts";
 import type { Recipe } from "../recipe.ts";
-import { isTree } from "../recipe-tree.ts";
+import { leavesOf } from "../recipe-tree.ts";
 import { type RunResult, resultOf } from "./run-result.ts";
 
 /** A run as its files say. */
@@ -36,13 +36,8 @@ export function groupsOf(runs: readonly RunFiles[]): RunGroup[] {
 /** A recipe without its seed: values, as JSON, by dotted keys. Lists count as values. */
 function valuesOf(recipe: Recipe): Map<string, string> {
   const { seed: _, ...others } = recipe;
-  const leaves = (value: unknown, path: readonly string[]): [string, string][] =>
-    isTree(value) && Object.keys(value).length > 0
-      ? Object.entries(value).flatMap(([key, inner]) => leaves(inner, [...path, key]))
-      : value === undefined
-        ? []
-        : [[path.join("."), JSON.stringify(value)]];
-  return new Map(leaves(others, []));
+  const values = leavesOf(others).filter(([, value]) => value !== undefined);
+  return new Map(values.map(([key, value]) => [key, JSON.stringify(value)]));
 }
 
 /** What only some recipes of the groups have: values, as JSON, by dotted keys, for each group. */

@@ -11,14 +11,7 @@ import { closeSync, linkSync, openSync, readFileSync, renameSync, rmSync, writeS
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { Worker } from "node:worker_threads";
-import {
-  CheckpointError,
-  isRunning,
-  LockWatch,
-  lockSilentAfterSeconds,
-  reasonOf,
-  thisProcess,
-} from "@terse/checkpoint";
+import { CheckpointError, cannot, isRunning, LockWatch, lockSilentAfterSeconds, thisProcess } from "@terse/checkpoint";
 import { type Holder, parseHolder } from "./lock-holder.ts";
 import type { FromLockThread, LockThreadData } from "./lock-thread.ts";
 
@@ -121,7 +114,7 @@ function create(path: string, mine: Holder): boolean {
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === "EEXIST") return false;
     if (file !== undefined) rmSync(path, { force: true }); // the disk is full
-    throw new CheckpointError(`Cannot write ${path}: ${reasonOf(error) ?? error}.`, { cause: error });
+    throw cannot("write", path, error);
   } finally {
     if (file !== undefined) closeSync(file);
   }

@@ -1,6 +1,6 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
-import { CheckpointError, readRegularText, reasonOf } from "@terse/checkpoint";
+import { CheckpointError, isObject, parsedJson, readSmallText } from "@terse/checkpoint";
 
 /** How pictures are prepared for a model: height, width, and each channel's mean and deviation, for pixels in 0 … 1. */
 export interface ImageForm {
@@ -19,15 +19,8 @@ const mostBytes = 1 << 20;
 export function imageFormOf(folder: string): ImageForm {
   const path = join(folder, processorFile);
   if (!existsSync(path)) return {};
-  let processor: Record<string, unknown> | null = null;
-  try {
-    processor = JSON.parse(readRegularText(path, mostBytes));
-  } catch (error) {
-    if (!(error instanceof SyntaxError))
-      throw new CheckpointError(`Cannot read ${path}: ${reasonOf(error) ?? error}.`, { cause: error });
-  }
-  if (typeof processor !== "object" || processor === null || Array.isArray(processor))
-    throw new CheckpointError(`${path} is not a JSON object; copy it again.`);
+  const processor = parsedJson(readSmallText(path, mostBytes));
+  if (!isObject(processor)) throw new CheckpointError(`${path} is not a JSON object; copy it again.`);
   const { do_rescale = true, rescale_factor = 1 / 255, do_normalize = true, image_mean, image_std } = processor;
   if (do_rescale !== true || typeof rescale_factor !== "number" || Math.abs(rescale_factor * 255 - 1) > 1e-3)
     throw new CheckpointError(

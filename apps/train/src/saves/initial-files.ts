@@ -6,7 +6,7 @@
  */
 import { copyFileSync, existsSync, readdirSync, statSync } from "node:fs";
 import { join } from "node:path";
-import { CheckpointError, fileInside, makeFolder, reasonOf } from "@terse/checkpoint";
+import { CheckpointError, cannot, fileInside, makeFolder } from "@terse/checkpoint";
 
 export const initialFiles = "initial-files";
 
@@ -55,7 +55,7 @@ export function copyFiles(from: string, to: string, names: readonly string[]): v
     try {
       copyFileSync(path, join(to, name));
     } catch (error) {
-      throw new CheckpointError(`Cannot write ${join(to, name)}: ${reasonOf(error) ?? error}.`, { cause: error });
+      throw cannot("write", join(to, name), error);
     }
   }
 }

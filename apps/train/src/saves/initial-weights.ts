@@ -4,7 +4,7 @@
  */
 import { existsSync } from "node:fs";
 import { join, resolve } from "node:path";
-import { adapterConfigFile, CheckpointError, type Config, configFile, loadConfig } from "@terse/checkpoint";
+import { adapterConfigFile, CheckpointError, type Config, configFile, isObject, loadConfig } from "@terse/checkpoint";
 import { type DatasetName, datasets } from "@terse/data";
 import { type ModelName, models, modelsFor } from "@terse/models";
 import { OptionsError } from "@terse/options";
@@ -118,10 +118,7 @@ export function knownTokenizer(vocabulary: number | undefined): string | undefin
 
 type Tree = Readonly<Record<string, unknown>>;
 
-const sectionOf = (tree: Tree, key: string): Tree => {
-  const section = tree[key];
-  return typeof section === "object" && section !== null && !Array.isArray(section) ? (section as Tree) : {};
-};
+const sectionOf = (tree: Tree, key: string): Tree => (isObject(tree[key]) ? tree[key] : {});
 
 /** The first data that a model reads, where neither the recipe nor the command line names some. */
 const dataOf = (model: ModelName) => (Object.keys(datasets) as DatasetName[]).find((name) => readsData(model, name))!;

@@ -1,4 +1,4 @@
-import type { LockHolder } from "@terse/checkpoint";
+import { type LockHolder, parsedJson } from "@terse/checkpoint";
 
 /** The start of a run that has written lock.json. */
 export interface Holder extends LockHolder {
@@ -8,10 +8,6 @@ export interface Holder extends LockHolder {
 
 /** What lock.json says; undefined where it says nothing. */
 export function parseHolder(text: string): Holder | undefined {
-  try {
-    const holder = JSON.parse(text) as Holder | null;
-    return typeof holder?.start === "string" ? holder : undefined;
-  } catch {
-    return undefined;
-  }
+  const holder = parsedJson(text) as Holder | null | undefined;
+  return typeof holder?.start === "string" ? holder : undefined;
 }

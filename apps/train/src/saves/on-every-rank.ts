@@ -1,12 +1,12 @@
 /** Work that succeeds on all ranks or on none. */
-import { CheckpointError } from "@terse/checkpoint";
+import { CheckpointError, isObject } from "@terse/checkpoint";
 import type { Group } from "@terse/collectives";
 import { agreed } from "../end-others.ts";
 import { sentence } from "../failure.ts";
-import { gatherJson, isRecord } from "../gather-json.ts";
+import { gatherJson } from "../gather-json.ts";
 
 const isOutcome = (value: unknown) =>
-  isRecord(value) && (value["problem"] === undefined || typeof value["problem"] === "string");
+  isObject(value) && (value["problem"] === undefined || typeof value["problem"] === "string");
 
 /**
  * Runs `work` on every rank, and resolves to the results of all ranks, which are JSON. Where it fails on one rank, all

@@ -18,12 +18,12 @@ import { basename, dirname, join, resolve } from "node:path";
 import {
   CheckpointError,
   type FileRecord,
+  isObject,
   type Manifest,
   manifestFile,
   parseManifest,
   readManifestText,
-  readRegularText,
-  reasonOf,
+  readSmallText,
 } from "@terse/checkpoint";
 import type { DatasetState } from "@terse/data";
 import type { Validated } from "../best-so-far.ts";
@@ -118,12 +118,7 @@ const mostRecipeBytes = 1 << 24;
 /** The text of a run's recipe.json; undefined where there is none. Throws `CheckpointError`. */
 export function readRecipeText(run: string): string | undefined {
   const path = join(run, recipeFile);
-  if (!existsSync(path)) return undefined;
-  try {
-    return readRegularText(path, mostRecipeBytes);
-  } catch (error) {
-    throw new CheckpointError(`Cannot read ${path}: ${reasonOf(error) ?? error}.`, { cause: error });
-  }
+  return existsSync(path) ? readSmallText(path, mostRecipeBytes) : undefined;
 }
 
 /** The steps of a run's complete saves on this disk, in ascending order. */
@@ -164,7 +159,6 @@ export function parseSave(text: string, path: string): SaveManifest {
     [key in keyof SaveManifest]: unknown;
   };
   const isCount = (value: unknown, least: number) => Number.isSafeInteger(value) && (value as number) >= least;
-  const isObject = (value: unknown) => typeof value === "object" && value !== null && !Array.isArray(value);
   const isFile = ({ rank, host }: { rank?: unknown; host?: unknown }) =>
     isCount(rank, 0) && (rank as number) < (ranks as number) && typeof host === "string";
   const isRight: readonly (readonly [what: string, right: boolean])[] = [

@@ -10,9 +10,17 @@
  */
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join, resolve } from "node:path";
-import { atomicWriteText, CheckpointError, makeFolder, readRegularText, reasonOf } from "@terse/checkpoint";
+import {
+  atomicWriteText,
+  CheckpointError,
+  isObject,
+  makeFolder,
+  parsedJson,
+  readRegularText,
+  reasonOf,
+} from "@terse/checkpoint";
 import { OptionsError } from "@terse/options";
-import { isTree, type Tree } from "../recipe-tree.ts";
+import type { Tree } from "../recipe-tree.ts";
 import { lockFile } from "../saves/folder-lock.ts";
 import { newFolder } from "../saves/new-folder.ts";
 import type { SweepPlan } from "./sweep-plan.ts";
@@ -73,7 +81,7 @@ export function readPlan(folder: string): SweepPlan {
   const plan = readJson(path, `${folder} has no ${planFile}: name the folder of a sweep`) as Partial<SweepPlan>;
   const isList = (value: unknown) => Array.isArray(value) && value.every((each) => typeof each === "string");
   const isRun = (run: unknown) =>
-    isTree(run) && /^[\w.+-]+$/.test(String(run["name"])) && Number.isInteger(run["seed"]) && isTree(run["values"]);
+    isObject(run) && /^[\w.+-]+$/.test(String(run["name"])) && Number.isInteger(run["seed"]) && isObject(run["values"]);
   const isRight =
     plan.format === 1 &&
     isList(plan.flags) &&
@@ -108,7 +116,7 @@ function readJson(path: string, absent: string): Tree {
   if (!existsSync(path)) throw new CheckpointError(absent);
   try {
     const value: unknown = JSON.parse(readRegularText(path, mostBytes));
-    if (isTree(value)) return value;
+    if (isObject(value)) return value;
   } catch (error) {
     throw new CheckpointError(`Cannot read ${path}: ${reasonOf(error) ?? (error as Error).message}.`, { cause: error });
   }
@@ -119,13 +127,7 @@ function readJson(path: string, absent: string): Tree {
 export function finishedRuns(folder: string): Set<string> {
   const path = endedPath(folder);
   const lines = existsSync(path) ? readFileSync(path, "utf8").split("\n") : [];
-  const well = lines.flatMap((line) => {
-    try {
-      const { run, code } = JSON.parse(line) as EndedRun;
-      return code === 0 && existsSync(join(folder, run, "metrics.jsonl")) ? [run] : [];
-    } catch {
-      return []; // the last line may be cut short
-    }
-  });
-  return new Set(well);
+  const ended = lines.map((line) => parsedJson(line) as EndedRun | undefined); // the last line may be cut short
+  const isThere = (run: string) => existsSync(join(folder, run, "metrics.jsonl"));
+  return new Set(ended.flatMap((end) => (end?.code === 0 && isThere(end.run) ? [end.run] : [])));
 }
