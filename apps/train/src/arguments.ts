@@ -1,10 +1,10 @@
 import { readFileSync } from "node:fs";
-import { listOptions, numberFrom, OptionsError, parseArguments, wholeNumberFrom } from "@terse/options";
+import { numberFrom, OptionsError, parseArguments, wholeNumberFrom } from "@terse/options";
 import { type Address, parseAddress } from "@terse/page/address";
 import { type EvalArguments, readEval } from "./eval/eval-arguments.ts";
 import { type launcherFlags, launcherFlagsIn, type Place, placeOf } from "./launcher/flags.ts";
 import { link, worldFlags } from "./launcher/world-flags.ts";
-import { recipeKeys, recipeSchema } from "./recipe-schema.ts";
+import { dottedKeys, recipeKeys } from "./recipe-schema.ts";
 
 export const trainFlags = {
   ...worldFlags,
@@ -85,8 +85,7 @@ export function readArguments(
 }
 
 function readTrain(argv: readonly string[], env: NodeJS.ProcessEnv): TrainArguments | "help" {
-  const dotted = () => [...new Set(listOptions(recipeSchema).map(({ name }) => name))];
-  const syntax = { command: "./terse train", flags: trainFlags, overrides: recipeKeys, dotted };
+  const syntax = { command: "./terse train", flags: trainFlags, overrides: recipeKeys, dotted: dottedKeys };
   const { help, flags, words, overrides } = parseArguments(argv, syntax);
   if (help) return "help";
   const [recipe, ...more] = words;

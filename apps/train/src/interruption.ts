@@ -7,12 +7,24 @@ const interval = 1;
 /** A second signal ends the process, unless it comes at once: a terminal and a launcher both send the first one. */
 const sameSignalMs = 1000;
 
-export const signals = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
+const signals = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
+export type Signal = (typeof signals)[number];
 const reasons = [...signals, "SIGPIPE"] as const;
 type Reason = (typeof reasons)[number];
 
+/** Calls `hear` with each signal to this process, until it is disposed. */
+export function onSignals(hear: (signal: Signal) => void): Disposable {
+  for (const signal of signals) process.on(signal, hear);
+  return {
+    [Symbol.dispose]() {
+      for (const signal of signals) process.off(signal, hear);
+    },
+  };
+}
+
 export class Interruption implements Disposable {
   readonly #group: Group;
+  readonly #hearing: Disposable;
   readonly #onFirst: (reason: Reason) => void;
   #asked: { reason: Reason; time: number } | undefined;
   #checked: { readonly step: number; readonly time: number };
@@ -23,7 +35,7 @@ export class Interruption implements Disposable {
     this.#group = group;
     this.#checked = { step, time: performance.now() };
     this.#onFirst = onFirst;
-    for (const signal of signals) process.on(signal, this.#ask);
+    this.#hearing = onSignals((signal) => this.#ask(signal));
     process.stdout.on("error", this.#pipe);
     if (process.stdout.errored) this.#pipe(process.stdout.errored);
   }
@@ -55,20 +67,20 @@ export class Interruption implements Disposable {
     return { reason: reasonOf(signal), seconds };
   }
 
-  readonly #ask = (reason: Reason) => {
+  #ask(reason: Reason): void {
     const time = performance.now();
     if (this.#asked === undefined) {
       this.#asked = { reason, time };
       this.#onFirst(reason);
     } else if (time - this.#asked.time > sameSignalMs && reason !== "SIGPIPE") process.exit(exitCodeOf(reason));
-  };
+  }
 
   readonly #pipe = ({ code }: NodeJS.ErrnoException) => {
     if (code === "EPIPE") this.#ask("SIGPIPE");
   };
 
   [Symbol.dispose](): void {
-    for (const signal of signals) process.off(signal, this.#ask);
+    this.#hearing[Symbol.dispose]();
     process.stdout.off("error", this.#pipe);
   }
 }

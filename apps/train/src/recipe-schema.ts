@@ -6,6 +6,7 @@ import { algorithms, clipBys, fragmentOrders, gradientCompressions } from "@ters
 import {
   finite,
   flag,
+  listOptions,
   nonNegative,
   nonNegativeInteger,
   oneOf,
@@ -233,5 +234,8 @@ export const recipeSchema = v.object({
 
 /** What the command line may override: --KEY=VALUE. */
 export const recipeKeys: readonly string[] = Object.keys(recipeSchema.entries);
+
+/** All keys with their dots: "data.batchSize". */
+export const dottedKeys = (): string[] => [...new Set(listOptions(recipeSchema).map(({ name }) => name))];
 
 export type Recipe = v.InferOutput<typeof recipeSchema>;

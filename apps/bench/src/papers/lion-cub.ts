@@ -16,6 +16,7 @@ import {
   type VoteScheme,
   vote,
 } from "@terse/exchange";
+import { chanceOfTie } from "@terse/train/agreement";
 import {
   type Items,
   isFalling,
@@ -28,7 +29,7 @@ import {
 } from "./item.ts";
 import { quantilesByLayer, shareNearerToLaplace, shares } from "./lion-cub-quantiles.ts";
 import { allReduceBits, tableA1 } from "./lion-cub-table-a1.ts";
-import { chanceOfTies, type Probed, probed } from "./probed.ts";
+import { type Probed, probed } from "./probed.ts";
 import { recordedLosses, recordedValue } from "./recorded.ts";
 import { losses } from "./trained.ts";
 
@@ -173,7 +174,7 @@ export const lionCub: Items = {
           const [match, flip, ties] = ["match", "flip", "ties"].map((kind) =>
             percentText(readings.of(`${kind}, ${workers} workers, step ${step}`)),
           );
-          const chance = percentText(chanceOfTies(workers));
+          const chance = percentText(chanceOfTie(workers));
           return `${workers} workers, step ${step}: match ${match}, flip ${flip}, tie ${ties} (chance ${chance})`;
         })
         .join("; "),
@@ -182,7 +183,7 @@ export const lionCub: Items = {
         const of = (kind: string, workers: number) => readings.of(`${kind}, ${workers} workers, step ${step}`);
         const each = [4, 8].every(
           (workers) =>
-            of("ties", workers) <= chanceOfTies(workers) + 0.01 &&
+            of("ties", workers) <= chanceOfTie(workers) + 0.01 &&
             of("flip", workers) < of("ties", workers) &&
             of("match", workers) + of("ties", workers) > 0.85,
         );

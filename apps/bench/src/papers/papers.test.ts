@@ -1,8 +1,8 @@
+import { chanceOfTie } from "@terse/train/agreement";
 import { describe, expect, it } from "vitest";
 import type { RecordedLine } from "../recording.ts";
 import { isMeasurable, type MeasurableItem, Readings } from "./item.ts";
 import { papers, papersSuite } from "./papers.ts";
-import { chanceOfTies } from "./probed.ts";
 import { papersReport } from "./report.ts";
 
 const items = Object.assign({}, ...papers.map((paper) => paper.items)) as Record<string, MeasurableItem>;
@@ -65,7 +65,7 @@ describe("the rows of the papers", () => {
   });
 
   it("know the chance of a tie", () => {
-    expect([2, 4, 8, 3].map(chanceOfTies)).toEqual([0.5, 0.375, 35 / 128, 0]);
+    expect([2, 4, 8, 3].map(chanceOfTie)).toEqual([0.5, 0.375, 35 / 128, 0]);
   });
 });
 

@@ -48,11 +48,3 @@ export async function* probed({
     };
   }
 }
-
-/** The share of elements with as many votes each way, if each vote is drawn: C(P, P/2) / 2^P. */
-export function chanceOfTies(workers: number): number {
-  if (workers % 2 === 1) return 0;
-  let chance = 1;
-  for (let i = 1; i <= workers / 2; i++) chance *= (workers / 2 + i) / i / 4;
-  return chance;
-}

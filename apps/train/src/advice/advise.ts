@@ -10,7 +10,7 @@
  *   exposed      predicted from α and β of the run's network, and from when buckets leave (dry-run/step-time.ts)
  */
 import { type Measured, noComputing } from "@terse/exchange";
-import { linesOfError, OptionsError } from "@terse/options";
+import { OptionsError } from "@terse/options";
 import { numThreads } from "@terse/tensor";
 import { absentRanks } from "../dry-run/absent-ranks.ts";
 import { lastSteps, meanOf } from "../dry-run/last-steps.ts";
@@ -20,7 +20,7 @@ import { parts } from "../measures/step-parts.ts";
 import type { Line } from "../monitoring/numbers-of.ts";
 import { parameterCounts } from "../parameter-counts.ts";
 import type { Recipe } from "../recipe.ts";
-import { type Candidate, candidates, recipeOfCandidate } from "./candidates.ts";
+import { type Candidate, candidates, forEachCandidate, recipeOfCandidate } from "./candidates.ts";
 import { type LocalWork, localWork, type RanksOfRun, sizesOf } from "./local-work.ts";
 
 /** Seconds of a run's steps, as measured. */
@@ -91,16 +91,11 @@ export function networkOf(lines: readonly Line[]): MeasuredNetwork | undefined {
 /** Resolves to the predictions for all candidates that can train this model, and why the others cannot. */
 export async function advise(recipe: Recipe, measured: MeasuredSteps, network: Measured): Promise<Advice> {
   const slower = await slowerInRun(recipe, measured);
-  const rows: Row[] = [];
-  const leftOut: string[] = [];
   const hostsAreKnown = recipe.exchange.ranksPerHost !== undefined;
-  for (const candidate of candidates.filter(({ exchange }) => hostsAreKnown || exchange?.["vote"] !== "hierarchical"))
-    try {
-      rows.push(await predictCandidate(candidate, recipe, measured, network, slower));
-    } catch (error) {
-      if (!(error instanceof OptionsError || error instanceof RangeError)) throw error;
-      leftOut.push(`${candidate.name} is left out: ${linesOfError(error).join("; ")}`);
-    }
+  const { rows, leftOut } = await forEachCandidate(
+    candidates.filter(({ exchange }) => hostsAreKnown || exchange?.["vote"] !== "hierarchical"),
+    (candidate) => predictCandidate(candidate, recipe, measured, network, slower),
+  );
   return { measured, network, rows: rows.sort((a, b) => a.step - b.step), leftOut };
 }
 

@@ -3,7 +3,7 @@
  * clipping.
  */
 import { algorithms } from "@terse/optimizers";
-import { parseOptions } from "@terse/options";
+import { linesOfError, OptionsError, parseOptions } from "@terse/options";
 import { checkedRecipe, type Recipe } from "../recipe.ts";
 import { recipeSchema } from "../recipe-schema.ts";
 
@@ -96,6 +96,23 @@ export function recipeOfCandidate(
     "",
   );
   return checkedRecipe(changed);
+}
+
+/** What `plan` finds for each, and a line for each that cannot train the model, or not on so many ranks. */
+export async function forEachCandidate<Row>(
+  some: readonly Candidate[],
+  plan: (candidate: Candidate) => Row | Promise<Row>,
+): Promise<{ rows: Row[]; leftOut: string[] }> {
+  const rows: Row[] = [];
+  const leftOut: string[] = [];
+  for (const candidate of some)
+    try {
+      rows.push(await plan(candidate));
+    } catch (error) {
+      if (!(error instanceof OptionsError || error instanceof RangeError)) throw error;
+      leftOut.push(`${candidate.name} is left out: ${linesOfError(error).join("; ")}`);
+    }
+  return { rows, leftOut };
 }
 
 /** Fragments and a delay need a run of whole intervals; without them any run ends with a round. */

@@ -13,6 +13,7 @@
 import type { Layer } from "@terse/optimizers";
 import { absentRanks } from "../dry-run/absent-ranks.ts";
 import { shapesOf } from "../dry-run/plan.ts";
+import { amountText } from "../format.ts";
 import type { Line } from "../monitoring/numbers-of.ts";
 import type { Recipe } from "../recipe.ts";
 import { ranksOf } from "./advise.ts";
@@ -100,10 +101,8 @@ export function settledText({ what, layers, settled, moving, warmup }: Settled):
     ...(moving.length > 0 ? [`still moving: ${[...named, ...rest].join(", ")}`] : []),
     warmup === null
       ? "so no warm-up that ends within this run would have held"
-      : `a warm-up of about ${stepsText(warmup)} would have held${moving.length > 0 ? " for the others" : ""}`,
+      : `a warm-up of about ${amountText(warmup, "step")} would have held${moving.length > 0 ? " for the others" : ""}`,
   ].join("; ");
 }
-
-const stepsText = (count: number) => `${count.toLocaleString("en-US")} ${count === 1 ? "step" : "steps"}`;
 
 const percent = (share: number) => `${share < 0 ? "−" : "+"}${Math.round(100 * Math.abs(share))}%`;

@@ -5,7 +5,7 @@ import { readdirSync, readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { engineNames } from "@terse/collectives";
 import { listOptions, OptionsError, parseArguments } from "@terse/options";
-import { recipeSchema } from "../recipe-schema.ts";
+import { dottedKeys, recipeSchema } from "../recipe-schema.ts";
 
 const shells = ["bash", "zsh", "fish"] as const;
 
@@ -39,7 +39,7 @@ export function completions(): Map<string, Completions> {
     netlab: read("../../../../tools/netlab/help.txt"),
   };
   const options = listOptions(recipeSchema);
-  const keys = [...new Set(options.map(({ name }) => name))];
+  const keys = dottedKeys();
   const [, suites] = helps["bench"]!.split("\nsuites") as [string, string];
   const recipes = readdirSync(fileURLToPath(new URL("../../recipes", import.meta.url)))
     .filter((name) => name.endsWith(".yaml"))

@@ -11,7 +11,7 @@ import {
   parseArguments,
   print,
 } from "@terse/options";
-import { recipeSchema } from "../recipe-schema.ts";
+import { dottedKeys, recipeSchema } from "../recipe-schema.ts";
 import { jsonSchema } from "./json-schema.ts";
 
 /** One sentence for each key: from the methods' definitions, and from key-sentences.txt. */
@@ -60,8 +60,7 @@ export function explain(key?: string): string[] {
   const all = listOptions(recipeSchema);
   const chosen = key === undefined ? all : all.filter(({ name }) => name === key || name.startsWith(`${key}.`));
   if (chosen.length === 0) {
-    const names = [...new Set(all.map(({ name }) => name))];
-    const near = similar(key!, names);
+    const near = similar(key!, dottedKeys());
     throw new OptionsError([
       `${key || '""'}: no key of a recipe${near.length === 0 ? "." : `; did you mean ${near.join(" or ")}?`} See ./terse config explain, which lists all.`,
     ]);

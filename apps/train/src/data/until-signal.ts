@@ -1,6 +1,4 @@
-import { constants } from "node:os";
-
-const signals = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
+import { exitCodeOf, onSignals, type Signal } from "../interruption.ts";
 
 /**
  * Runs `work`, whose `signal` a signal to this process aborts: it then leaves nothing half done. The process ends as by
@@ -8,20 +6,17 @@ const signals = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
  */
 export async function untilSignal<T>(work: (signal: AbortSignal) => Promise<T>): Promise<T> {
   const controller = new AbortController();
-  let by: (typeof signals)[number] | undefined;
-  const end = (signal: (typeof signals)[number]) => {
-    if (by !== undefined) process.exit(128 + constants.signals[signal]);
+  let by: Signal | undefined;
+  using _ = onSignals((signal) => {
+    if (by !== undefined) process.exit(exitCodeOf(signal));
     by = signal;
     controller.abort();
-  };
-  for (const signal of signals) process.on(signal, end);
+  });
   try {
     return await work(controller.signal);
   } catch (error) {
     if (by === undefined || !controller.signal.aborted) throw error;
     process.stderr.write(`${by}: nothing was written\n`);
-    return process.exit(128 + constants.signals[by]);
-  } finally {
-    for (const signal of signals) process.off(signal, end);
+    return process.exit(exitCodeOf(by));
   }
 }

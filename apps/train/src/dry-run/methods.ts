@@ -1,8 +1,7 @@
 /** What other methods would need in the place of a recipe's own: memory, bytes, and on a link the time of a step. */
 import { noComputing } from "@terse/exchange";
-import { linesOfError, OptionsError } from "@terse/options";
 import { scope } from "@terse/tensor";
-import { candidates, recipeOfCandidate } from "../advice/candidates.ts";
+import { candidates, forEachCandidate, recipeOfCandidate } from "../advice/candidates.ts";
 import type { Recipe } from "../recipe.ts";
 import { absentRanks } from "./absent-ranks.ts";
 import { lastSteps, meanOf } from "./last-steps.ts";
@@ -49,15 +48,9 @@ export async function methodsOf(
     return { ...row, time: { step: computing + exposed, exposed } };
   };
 
-  const others: MethodPlan[] = [];
-  const leftOut: string[] = [];
-  for (const candidate of candidates)
-    try {
-      others.push(await scope(() => planned(candidate.name, recipeOfCandidate(recipe, candidate, ranksPerHost))));
-    } catch (error) {
-      if (!(error instanceof OptionsError || error instanceof RangeError)) throw error;
-      leftOut.push(`${candidate.name} is left out: ${linesOfError(error).join("; ")}`);
-    }
+  const { rows: others, leftOut } = await forEachCandidate(candidates, (candidate) =>
+    scope(() => planned(candidate.name, recipeOfCandidate(recipe, candidate, ranksPerHost))),
+  );
   const cost = ({ bytes, time }: MethodPlan) => time?.step ?? bytes;
   return {
     own: await scope(() => planned("this recipe", recipe)),

@@ -1,8 +1,8 @@
 /** The command line of `./terse eval`. */
-import { listOptions, OptionsError, parseArguments } from "@terse/options";
+import { OptionsError, parseArguments } from "@terse/options";
 import { launcherFlagsIn, type Place, placeOf } from "../launcher/flags.ts";
 import { worldFlags } from "../launcher/world-flags.ts";
-import { recipeSchema } from "../recipe-schema.ts";
+import { dottedKeys } from "../recipe-schema.ts";
 
 const evalFlags = {
   ...worldFlags,
@@ -30,9 +30,7 @@ export interface EvalArguments extends Place {
 
 /** Throws `OptionsError`. */
 export function readEval(argv: readonly string[], env: NodeJS.ProcessEnv): EvalArguments | "help" {
-  const dotted = () => [
-    ...new Set(listOptions(recipeSchema).flatMap(({ name }) => (evalKeys.includes(name.split(".")[0]!) ? [name] : []))),
-  ];
+  const dotted = () => dottedKeys().filter((key) => evalKeys.includes(key.split(".")[0]!));
   const syntax = { command: "./terse eval", flags: evalFlags, overrides: evalKeys, dotted };
   const { help, flags, words, overrides } = parseArguments(argv, syntax);
   if (help) return "help";

@@ -22,6 +22,10 @@ export function numbersOf({ step: _, ...values }: Line): NumberOfLine[] {
     .filter((each): each is NumberOfLine => Number.isFinite(each.value));
 }
 
+/** The numbers of a line by name: a number of a list has its place at the end. */
+export const namedNumbers = (line: Line): [name: string, value: number][] =>
+  numbersOf(line).map(({ key, value, place }) => [place === undefined ? key : `${key}/${place}`, value]);
+
 /** The names of the places of the list `layers/ties` are the list `layers/names` of the same line. */
 function namesOfPlaces(values: Readonly<Record<string, unknown>>, key: string, length: number): string[] | undefined {
   const names = values[key.replace(/[^/]*$/, "names")];

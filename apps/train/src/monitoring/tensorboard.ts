@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { makeFolder } from "@terse/checkpoint";
 import { AppendedFile } from "../appended-file.ts";
 import { restartRecord, scalarsRecord, versionRecord } from "./event-file.ts";
-import { type Line, numbersOf } from "./numbers-of.ts";
+import { type Line, namedNumbers } from "./numbers-of.ts";
 
 /** Returns what writes a line. `step`: the first one of this process. Throws where the file cannot be written. */
 export function tensorboard(
@@ -21,9 +21,7 @@ export function tensorboard(
   if (step > 0) appendFileSync(file, restartRecord(now(), step));
   const appended = new AppendedFile({ path: file, piece: "record", say: note });
   const show = (line: Line) => {
-    const scalars = numbersOf(line).map(
-      ({ key, value, place }) => [place === undefined ? key : `${key}/${place}`, value] as const,
-    );
+    const scalars = namedNumbers(line);
     if (scalars.length > 0) appended.append(scalarsRecord(now(), line.step, scalars));
   };
   return { show, [Symbol.dispose]: () => appended[Symbol.dispose]() };

@@ -11,7 +11,7 @@ import { fileURLToPath } from "node:url";
 import { atomicWriteText } from "@terse/checkpoint";
 import { sentence } from "../failure.ts";
 import type { Recipe } from "../recipe.ts";
-import { type Line, numbersOf } from "./numbers-of.ts";
+import { type Line, namedNumbers } from "./numbers-of.ts";
 
 const program = fileURLToPath(new URL("./track.py", import.meta.url));
 /** How long a run that has ended waits for its tracker to send the rest, also one that has failed. */
@@ -90,11 +90,8 @@ export class Tracker implements Disposable {
 
   /** Takes over the numbers of a line. */
   show(line: Line): void {
-    const numbers = numbersOf(line).map(({ key, value, place }) => [
-      place === undefined ? key : `${key}/${place}`,
-      value,
-    ]);
-    if (numbers.length > 0) this.#send({ step: line.step, numbers: Object.fromEntries(numbers) as object });
+    const numbers = namedNumbers(line);
+    if (numbers.length > 0) this.#send({ step: line.step, numbers: Object.fromEntries(numbers) });
   }
 
   /** The run ends with this exit code. Without a call it has died. */

@@ -4,7 +4,7 @@
  */
 import { existsSync } from "node:fs";
 import { join, resolve } from "node:path";
-import { adapterConfigFile, CheckpointError, type Config, configFile, isObject, loadConfig } from "@terse/checkpoint";
+import { adapterConfigFile, CheckpointError, type Config, configFile, isObject } from "@terse/checkpoint";
 import { type DatasetName, datasets } from "@terse/data";
 import { type ModelName, models, modelsFor } from "@terse/models";
 import { OptionsError } from "@terse/options";
@@ -13,15 +13,7 @@ import { isAdapterFolder, tokenizerWithBase } from "../adapter/base.ts";
 import { readsData } from "../reads-data.ts";
 import type { Recipe } from "../recipe.ts";
 import { type ImageForm, imageFormOf } from "./image-form.ts";
-import {
-  checkSize,
-  describedModel,
-  folderOfModel,
-  isModelFolder,
-  saveOfModel,
-  untiedCopy,
-  untiedRemark,
-} from "./model-of-run.ts";
+import { describedModel, folderOfModel, isModelFolder, saveOfModel, untiedRemark } from "./model-of-run.ts";
 
 /** JSON: rank 0 reads it, and tells the others. */
 export interface InitialWeights {
@@ -49,27 +41,13 @@ export async function readInitialWeights(name: string, moved?: string): Promise<
   if (moved !== undefined)
     throw new CheckpointError(`--base: ${name} has the weights of a whole model, and no adapter; leave it out`);
   const file = join(folder, configFile);
-  const tokenizer = tokenizerOfWeights(name);
+  const own = tokenizerOfWeights(name);
   const image = imageOf(name, folder);
-  if (!existsSync(file)) return { file, image, ...(tokenizer !== undefined && { tokenizer }) };
-  const config = await loadConfig(folder);
-  try {
-    const [model] = modelsFor(config) as [ModelName];
-    const options = models[model].read(config) as { vocabulary?: number };
-    await checkSize(folder, model, options);
-    const copy = await untiedCopy(folder, model, options);
-    const known = tokenizer ?? knownTokenizer(options.vocabulary);
-    return {
-      file,
-      config,
-      image,
-      ...(known !== undefined && { tokenizer: known }),
-      ...(copy !== undefined && { copy }),
-    };
-  } catch (error) {
-    if (!(error instanceof OptionsError)) throw error;
-    throw new CheckpointError(`${file} describes no model that is known here: ${error.lines.join("; ")}`);
-  }
+  if (!existsSync(file)) return { file, image, ...(own !== undefined && { tokenizer: own }) };
+  const { name: model, ...described } = await describedModel(folder);
+  const { vocabulary } = models[model].read(described.config) as { vocabulary?: number };
+  const tokenizer = own ?? knownTokenizer(vocabulary);
+  return { file, image, ...described, ...(tokenizer !== undefined && { tokenizer }) };
 }
 
 /** An adapter begins with the weights of its base, and what they say. */

@@ -203,7 +203,7 @@ const misfitsOf = (folder: string, name: ModelName, options: object): Promise<st
  * The name of a tensor that the weights have beside the embedding and that a tied model would not have, because its
  * values differ. undefined where the model is tied, or can never be. `options` are those of the folder's config.json.
  */
-export async function untiedCopy(folder: string, name: ModelName, options: object): Promise<string | undefined> {
+async function untiedCopy(folder: string, name: ModelName, options: object): Promise<string | undefined> {
   if (!("tied" in options) || options.tied !== true) return undefined;
   return scope(() => {
     const model = withDevice("meta", () => models[name].restore(options));

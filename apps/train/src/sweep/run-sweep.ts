@@ -5,7 +5,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { printable, printableLine } from "@terse/options";
 import { AppendedFile } from "../appended-file.ts";
 import { durationText } from "../format.ts";
-import { exitCodeOf, signals } from "../interruption.ts";
+import { exitCodeOf, onSignals, type Signal } from "../interruption.ts";
 import { MovingLine } from "../moving-line.ts";
 import { runningHolder } from "../saves/folder-lock.ts";
 import { RunProcess } from "./run-process.ts";
@@ -38,7 +38,7 @@ export async function runSweep(
   const running = new Set<RunProcess>();
   const seconds: number[] = []; // of the runs that this process has ended, and begun
   const failed: { run: PlannedRun; code: number }[] = [];
-  let signal: (typeof signals)[number] | undefined;
+  let signal: Signal | undefined;
   const line = new MovingLine(out);
   const say = (text: string) => line.say(printable(text));
   using ended = new AppendedFile({ path: endedPath(folder), piece: "line", say });
@@ -49,7 +49,7 @@ export async function runSweep(
     const isOver = running.size + waiting.length === 0;
     return found === undefined || isOver ? "" : `, ${durationText(found)} left`;
   };
-  const forward = (name: (typeof signals)[number]) => {
+  const forward = (name: Signal) => {
     if (signal === undefined) say(`${name}: the runs save and end; a second signal ends them at once`);
     signal ??= name;
     for (const each of running) each.kill(name);
@@ -57,7 +57,7 @@ export async function runSweep(
   const closed = ({ code }: NodeJS.ErrnoException) => {
     if (code === "EPIPE" && signal === undefined) forward("SIGTERM");
   };
-  for (const name of signals) process.on(name, forward);
+  using _ = onSignals(forward);
   process.stdout.on("error", closed);
   const timer = setInterval(() => {
     const text = printableLine(`${count()}, ${running.size} under way${left()}`);
@@ -104,7 +104,6 @@ export async function runSweep(
     clearInterval(timer);
     line.show("");
     process.stdout.off("error", closed);
-    for (const name of signals) process.off(name, forward);
   }
   return { failed, interrupted: signal === undefined ? undefined : exitCodeOf(signal) };
 }

@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
-import { listOptions, OptionsError, parseArguments, wholeNumberFrom } from "@terse/options";
+import { OptionsError, parseArguments, wholeNumberFrom } from "@terse/options";
 import { trainFlags } from "../arguments.ts";
-import { recipeKeys, recipeSchema } from "../recipe-schema.ts";
+import { dottedKeys, recipeKeys } from "../recipe-schema.ts";
 
 /** Those of ./terse train that each run of a sweep may have, too. */
 const { nprocPerNode, maxRestarts, shutdownTimeout, initFrom, newHead, engine, emulateLink, deadline, outage } =
@@ -40,8 +40,7 @@ export const usage = (): string => readFileSync(new URL("help.txt", import.meta.
 
 /** Throws `OptionsError` with a line per problem. */
 export function readSweepArguments(argv: readonly string[]): SweepArguments | "help" {
-  const dotted = () => [...new Set(listOptions(recipeSchema).map(({ name }) => name))];
-  const syntax = { command: "./terse sweep", flags: flagsOfSweep, overrides: recipeKeys, dotted };
+  const syntax = { command: "./terse sweep", flags: flagsOfSweep, overrides: recipeKeys, dotted: dottedKeys };
   const { help, flags, words, overrides } = parseArguments(argv, syntax);
   if (help) return "help";
   if (words.length > 1 || (words.length === 1 && flags.recipe !== undefined))

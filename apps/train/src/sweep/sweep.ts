@@ -4,7 +4,7 @@ import { existsSync } from "node:fs";
 import { join, relative, resolve } from "node:path";
 import { atomicWriteText } from "@terse/checkpoint";
 import { OptionsError, parseYamlValue, print } from "@terse/options";
-import { bytesText } from "../format.ts";
+import { amountText, bytesText } from "../format.ts";
 import { defaultRecipe } from "../recipe.ts";
 import { readTree } from "../recipe-tree.ts";
 import { lockFolder } from "../saves/folder-lock.ts";
@@ -91,9 +91,8 @@ function newPlan({ recipe, given, seeds, ranks, flags }: SweepArguments): SweepP
 function planText(plan: SweepPlan, { bytesPerRank }: CheckedRuns, jobs: number): string[] {
   const combinations = new Set(plan.runs.map(combinationText)).size;
   const seeds = plan.runs.length / combinations;
-  const some = (count: number, what: string) => `${count} ${what}${count === 1 ? "" : "s"}`;
   return [
-    `sweep of ${plan.recipe}: ${some(plan.runs.length, "run")} (${some(combinations, "combination")}, ${some(seeds, "seed")}), ${some(plan.ranks, "rank")} each, ${jobs} at once`,
+    `sweep of ${plan.recipe}: ${amountText(plan.runs.length, "run")} (${amountText(combinations, "combination")}, ${amountText(seeds, "seed")}), ${amountText(plan.ranks, "rank")} each, ${jobs} at once`,
     `memory of a rank, without activations: at most ${bytesText(bytesPerRank)}`,
   ];
 }
