@@ -44,7 +44,6 @@ export {
   adapterFile,
   filesOfWeights,
   hasWeights,
-  indexFile,
   openWeights,
   type Weights,
   weightsFile,

@@ -11,7 +11,7 @@ export * from "./bytes.ts";
 export { copy } from "./copy.ts";
 export { endWithParent } from "./end-with-parent.ts";
 export { DeviceBuffer } from "./engines/device-buffer.ts";
-export { checkEngine, defaultEngine, type EngineName, engineNames } from "./engines/engines.ts";
+export { type EngineName, engineNames } from "./engines/engines.ts";
 export { type Fault, type LoopbackOptions, loopback } from "./engines/loopback.ts";
 export { findNccl } from "./engines/nccl.ts";
 export type { NcclOptions } from "./engines/nccl-options.ts";
@@ -19,8 +19,6 @@ export { CollectiveError, type FailureReason, RankLostError, RendezvousError } f
 export type { Collectives, Group, OperationOptions, PointToPoint, Reduction, Sent } from "./group.ts";
 export { type JoinOptions, joinWorld } from "./join-world.ts";
 export { type Link, linkText, parseLink } from "./link.ts";
-export { ncclBytes } from "./nccl-bytes.ts";
-export { type ClientOptions, RendezvousClient } from "./rendezvous/client.ts";
 export { answerHeartbeats, hostOf } from "./rendezvous/find-rendezvous.ts";
 export { leastOutageSeconds, mostOutageSeconds } from "./rendezvous/outage.ts";
 export type { GroupFailure } from "./rendezvous/protocol.ts";

@@ -13,7 +13,7 @@ export { type PrepareRowsOptions, prepareRows, type WrittenRows } from "./prepar
 export { type PreparedTokens, type PrepareOptions, prepareTokens } from "./prepare/prepare-tokens.ts";
 export { type PublishedData, type Source, type SourceName, sources } from "./prepare/sources.ts";
 export { hasColumns } from "./text/text-files.ts";
-export { type DeclarationOptions, installationRoot, typescriptDeclarations } from "./text/typescript-declarations.ts";
+export { type DeclarationOptions, typescriptDeclarations } from "./text/typescript-declarations.ts";
 export { byteTokenizer } from "./tokenizers/byte-tokenizer.ts";
-export { openTokenizer, vocabularyOf } from "./tokenizers/tokenizers.ts";
+export { openTokenizer } from "./tokenizers/tokenizers.ts";
 export { withoutEnd } from "./tokens/tokenized-text.ts";

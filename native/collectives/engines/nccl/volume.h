@@ -1,6 +1,6 @@
 // The bytes and messages that a rank sends, in closed form, because NCCL has no counters. Each operation counts as the
 // least that a ring or a direct copy must carry; flags, padding and network retries are not counted.
-// packages/collectives/src/nccl-bytes.ts has the same formulas.
+// packages/collectives/src/testing/nccl-bytes.ts has the same formulas.
 //
 // S: bytes of the whole, n: ranks, r: this rank, c(r): bytes of the part of rank r, next: r + 1.
 //                    bytes                         messages

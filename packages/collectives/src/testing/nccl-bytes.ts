@@ -12,7 +12,7 @@
  *   scatter         the root S − c(r); others 0    n − 1; 0
  *   barrier         0                              1
  */
-import type { Volume } from "./bytes.ts";
+import type { Volume } from "../bytes.ts";
 
 const nothing: Volume = { bytes: 0, messages: 0 };
 const sum = (parts: readonly number[]) => parts.reduce((total, part) => total + part, 0);
