@@ -26,7 +26,10 @@ const stretched = (factor: number): RopeScaling => ({
   highFrequencyFactor: 4,
   originalContext: 8192,
 });
+const llama32 = { ...llama3, hidden: 8192, tied: true, ropeScaling: stretched(32) };
 const qwen = { ...common, vocabulary: 151936, tied: true, eps: 1e-6, ropeTheta: 1e6 };
+const qwen2 = { ...qwen, architecture: "qwen2", keyValueHeads: 2 } as const;
+const qwen3 = { ...qwen, architecture: "qwen3", context: 40960, keyValueHeads: 8 } as const;
 const ofBillions = { width: 4096, heads: 32, headWidth: 128, layers: 32 };
 
 /** Sizes by the names that their weights have at Hugging Face; the first two suit byte tokens and few cores. */
@@ -49,26 +52,8 @@ export const llamaPresets = {
   },
   "llama-2-7b": { ...llama2, ...ofBillions, context: 4096, keyValueHeads: 32, hidden: 11008 },
   "llama-3.1-8b": { ...llama3, ...ofBillions, hidden: 14336, tied: false, ropeScaling: stretched(8) },
-  "llama-3.2-1b": {
-    ...llama3,
-    width: 2048,
-    heads: 32,
-    headWidth: 64,
-    layers: 16,
-    hidden: 8192,
-    tied: true,
-    ropeScaling: stretched(32),
-  },
-  "llama-3.2-3b": {
-    ...llama3,
-    width: 3072,
-    heads: 24,
-    headWidth: 128,
-    layers: 28,
-    hidden: 8192,
-    tied: true,
-    ropeScaling: stretched(32),
-  },
+  "llama-3.2-1b": { ...llama32, width: 2048, heads: 32, headWidth: 64, layers: 16 },
+  "llama-3.2-3b": { ...llama32, width: 3072, heads: 24, headWidth: 128, layers: 28 },
   "mistral-7b": {
     ...llama2,
     ...ofBillions,
@@ -78,37 +63,7 @@ export const llamaPresets = {
     hidden: 14336,
     window: 4096,
   },
-  "qwen2.5-0.5b": {
-    ...qwen,
-    architecture: "qwen2",
-    context: 32768,
-    width: 896,
-    heads: 14,
-    keyValueHeads: 2,
-    headWidth: 64,
-    layers: 24,
-    hidden: 4864,
-  },
-  "qwen2.5-1.5b": {
-    ...qwen,
-    architecture: "qwen2",
-    context: 131072,
-    width: 1536,
-    heads: 12,
-    keyValueHeads: 2,
-    headWidth: 128,
-    layers: 28,
-    hidden: 8960,
-  },
-  "qwen3-0.6b": {
-    ...qwen,
-    architecture: "qwen3",
-    context: 40960,
-    width: 1024,
-    heads: 16,
-    keyValueHeads: 8,
-    headWidth: 128,
-    layers: 28,
-    hidden: 3072,
-  },
+  "qwen2.5-0.5b": { ...qwen2, context: 32768, width: 896, heads: 14, headWidth: 64, layers: 24, hidden: 4864 },
+  "qwen2.5-1.5b": { ...qwen2, context: 131072, width: 1536, heads: 12, headWidth: 128, layers: 28, hidden: 8960 },
+  "qwen3-0.6b": { ...qwen3, width: 1024, heads: 16, headWidth: 128, layers: 28, hidden: 3072 },
 } satisfies Record<string, LlamaShape>;
