@@ -54,8 +54,7 @@ export class BertClassifier extends Module implements Model {
   /** Logits (B, classes). */
   forward(input: BertInput): Tensor {
     const { pooled } = this.bert.forward(input);
-    const p = this.shape.dropout;
-    return this.classifier.forward(p > 0 ? dropout(pooled, p, this.training) : pooled);
+    return this.classifier.forward(dropout(pooled, this.shape.dropout, this.training));
   }
 
   /** Mean cross entropy of the rows' classes, in nats. → () */

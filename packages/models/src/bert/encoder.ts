@@ -139,13 +139,9 @@ class Layer extends Module {
   }
 
   forward(x: Tensor, mask: Tensor): Tensor {
-    x = x.add(this.dropout(this.attention.forward(x, mask)));
+    x = x.add(dropout(this.attention.forward(x, mask), this.p, this.training));
     const hidden = this.intermediate.forward(this.ln.forward(x)).gelu();
-    return x.add(this.dropout(this.output.forward(hidden)));
-  }
-
-  private dropout(x: Tensor): Tensor {
-    return this.p > 0 ? dropout(x, this.p, this.training) : x;
+    return x.add(dropout(this.output.forward(hidden), this.p, this.training));
   }
 }
 
@@ -197,9 +193,8 @@ export class BertEncoder extends Module {
         `bert: ${T} tokens do not fit its context of ${this.shape.context}; shorten the rows, or use a larger context`,
       );
     const { device } = this.embeddings.wordEmbeddings.weight;
-    const p = this.shape.dropout;
     let x = this.embeddings.forward(toDevice(device, tokens), toDevice(device, segments));
-    if (p > 0) x = dropout(x, p, this.training);
+    x = dropout(x, this.shape.dropout, this.training);
     const attended = toDevice(device, mask).ne(0).unsqueeze(1).unsqueeze(1); // (B, 1, 1, T)
     x = this.encoder.forward(x, attended);
     return { x, pooled: this.pooler.forward(x.select(1, 0)).tanh() };

@@ -62,12 +62,8 @@ class Block extends Module {
   }
 
   forward(x: Tensor, cache?: KeyValueCache, mask?: Tensor): Tensor {
-    x = x.add(this.dropout(this.attention.forward(this.attentionNorm.forward(x), cache, mask)));
-    return x.add(this.dropout(this.mlp.forward(this.mlpNorm.forward(x))));
-  }
-
-  private dropout(x: Tensor): Tensor {
-    return this.p > 0 ? dropout(x, this.p, this.training) : x;
+    x = x.add(dropout(this.attention.forward(this.attentionNorm.forward(x), cache, mask), this.p, this.training));
+    return x.add(dropout(this.mlp.forward(this.mlpNorm.forward(x)), this.p, this.training));
   }
 }
 
@@ -103,8 +99,7 @@ export class Gpt extends LanguageModel {
   forward(tokens: Tensor, caches?: readonly KeyValueCache[], packed?: Tensor): Tensor {
     const { positions, mask } = this.placesOf(tokens, caches, packed);
     let x = this.embedding.forward(toDevice(this.device, tokens)).add(this.position.forward(positions));
-    const { dropout: p } = this.shape;
-    if (p > 0) x = dropout(x, p, this.training);
+    x = dropout(x, this.shape.dropout, this.training);
     for (const [i, block] of this.blocks.modules.entries())
       x = this.throughBlock((x, mask) => block.forward(x!, caches?.[i], mask), caches, x, mask);
     x = this.norm.forward(x);

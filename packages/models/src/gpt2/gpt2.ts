@@ -80,12 +80,8 @@ class Block extends Module {
   }
 
   forward(x: Tensor, cache?: KeyValueCache, mask?: Tensor): Tensor {
-    x = x.add(this.dropout(this.attn.forward(this.ln_1.forward(x), cache, mask)));
-    return x.add(this.dropout(this.mlp.forward(this.ln_2.forward(x))));
-  }
-
-  private dropout(x: Tensor): Tensor {
-    return this.p > 0 ? dropout(x, this.p, this.training) : x;
+    x = x.add(dropout(this.attn.forward(this.ln_1.forward(x), cache, mask), this.p, this.training));
+    return x.add(dropout(this.mlp.forward(this.ln_2.forward(x)), this.p, this.training));
   }
 }
 
@@ -133,8 +129,7 @@ export class Gpt2 extends LanguageModel {
     const { wte, wpe, h, lnF } = this.transformer;
     const { positions, mask } = this.placesOf(tokens, caches, packed);
     let x = wte.forward(toDevice(this.device, tokens)).add(wpe.forward(positions));
-    const p = this.shape.embeddingDropout ?? this.shape.dropout;
-    if (p > 0) x = dropout(x, p, this.training);
+    x = dropout(x, this.shape.embeddingDropout ?? this.shape.dropout, this.training);
     for (const [i, block] of h.modules.entries())
       x = this.throughBlock((x, mask) => block.forward(x!, caches?.[i], mask), caches, x, mask);
     x = lnF.forward(x);
