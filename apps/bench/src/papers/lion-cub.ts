@@ -29,7 +29,7 @@ import {
 } from "./item.ts";
 import { quantilesByLayer, shareNearerToLaplace, shares } from "./lion-cub-quantiles.ts";
 import { allReduceBits, tableA1 } from "./lion-cub-table-a1.ts";
-import { type Probed, probed } from "./probed.ts";
+import { probed } from "./probed.ts";
 import { recordedLosses, recordedValue } from "./recorded.ts";
 import { losses } from "./trained.ts";
 
@@ -203,7 +203,7 @@ export const lionCub: Items = {
         for (const { name, quantiles } of layers)
           for (const [i, share] of Object.keys(shares).entries())
             yield reading(`${share} ÷ mean of ${name}`, quantiles[i]!, "ratio");
-        for (const [name, value] of byLayer(of, "layers/update_largest"))
+        for (const [name, value] of of.byLayer("layers/update_largest"))
           yield reading(`largest ÷ mean of ${name}`, value, "ratio");
       }
     },
@@ -303,8 +303,7 @@ export const lionCub: Items = {
     },
     holds(readings) {
       const of = (beta2: number) => readings.of(`deviation, β₂ ${beta2}, step 400`);
-      const isFalling = betas.every((beta2, i) => i === 0 || of(beta2) < of(betas[i - 1]!));
-      return isFalling && Math.abs(of(0.95) / of(0.99) / 2.26 - 1) <= 0.3;
+      return isFalling(betas.map(of)) && Math.abs(of(0.95) / of(0.99) / 2.26 - 1) <= 0.3;
     },
   },
 
@@ -315,7 +314,7 @@ export const lionCub: Items = {
     rule: "at step 400, 4 workers: the two matrices with the largest mean deviation are the token embedding and the head",
     async *measure(row) {
       for await (const { of } of probed({ row, method: "lion-cub", steps: 400, at: [400], workers: 4 }))
-        for (const [name, value] of byLayer(of, "layers/momentum_deviation"))
+        for (const [name, value] of of.byLayer("layers/momentum_deviation"))
           yield reading(`deviation of ${name}`, value);
     },
     measured(readings) {
@@ -602,8 +601,3 @@ const matricesOf = (all: readonly (readonly [string, number])[]) =>
 const zip = <A>(a: readonly A[], b: readonly number[]) => a.map((one, i) => [one, b[i]!] as const);
 
 /** Values by layer, of those that have one. */
-const byLayer = (of: Probed["of"], key: string): [string, number][] =>
-  of.texts("layers/names").flatMap((name, i) => {
-    const value = of.list(key)[i];
-    return value === null || value === undefined ? [] : [[name, value]];
-  });

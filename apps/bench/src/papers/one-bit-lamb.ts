@@ -74,10 +74,7 @@ export const oneBitLamb: Items = {
     rule: "1,000 steps, in 80 % of the layers: less than 10 % of change over the last third, and higher than after 100 steps",
     async *measure(row) {
       for await (const { step, of } of probed({ ...settled, row }))
-        for (const [i, name] of of.texts("layers/names").entries()) {
-          const ratio = of.list("layers/ratios")[i];
-          if (ratio !== null && ratio !== undefined) yield reading(`ratio of ${name} after ${step}`, ratio);
-        }
+        for (const [name, ratio] of of.byLayer("layers/ratios")) yield reading(`ratio of ${name} after ${step}`, ratio);
     },
     measured(readings) {
       const { settledShare, risenShare } = plateaus(readings);
@@ -95,10 +92,8 @@ export const oneBitLamb: Items = {
     rule: "in most layers ‖v‖ falls by more than 3 times from the end of the warm-up to the end of 1,000 steps",
     async *measure(row) {
       for await (const { step, of } of probed({ ...settled, row }))
-        for (const [i, name] of of.texts("layers/names").entries()) {
-          const norm = of.list("layers/variance_norms")[i];
-          if (norm !== null && norm !== undefined) yield reading(`norm of ${name} after ${step}`, norm);
-        }
+        for (const [name, norm] of of.byLayer("layers/variance_norms"))
+          yield reading(`norm of ${name} after ${step}`, norm);
     },
     measured(readings) {
       const falls = variancesFall(readings);
@@ -215,12 +210,12 @@ export const oneBitLamb: Items = {
     claim: "Scaling ratios are larger in layers whose variance still falls.",
     rule: "400 steps, 80 of warm-up: rank correlation of a layer's last ratio and its variance's fall since then above 0.5",
     async *measure(row) {
-      for await (const { step, of } of probed({ row, method: "one-bit-lamb", steps: 400, at: [80, 400], workers: 2 }))
-        for (const [i, name] of of.texts("layers/names").entries()) {
-          const [norm, change] = [of.list("layers/variance_norms")[i], of.list("layers/changes")[i]];
-          if (typeof norm === "number") yield reading(`norm of ${name} after ${step}`, norm);
-          if (step === 400 && typeof change === "number") yield reading(`change of ${name}`, change);
-        }
+      for await (const { step, of } of probed({ row, method: "one-bit-lamb", steps: 400, at: [80, 400], workers: 2 })) {
+        for (const [name, norm] of of.byLayer("layers/variance_norms"))
+          yield reading(`norm of ${name} after ${step}`, norm);
+        if (step === 400)
+          for (const [name, change] of of.byLayer("layers/changes")) yield reading(`change of ${name}`, change);
+      }
     },
     measured: (readings) => `rank correlation ${correlationWithFall(readings).toFixed(2)}`,
     holds: (readings) => correlationWithFall(readings) > 0.5,
@@ -347,10 +342,12 @@ function curveRatios(readings: Readings): number[] {
   return [...bySteps.values()].map((all) => all.reduce((sum, [, ratio]) => sum + ratio, 0) / all.length);
 }
 
+/** The layers whose reading of this name there is after the last step. */
+const layersAtTheEnd = (readings: Readings, prefix: string): string[] =>
+  readings.all(prefix).flatMap(([name]) => (name.endsWith(" after 1000") ? [name.slice(0, -11)] : []));
+
 function plateaus(readings: Readings): { settledShare: number; risenShare: number } {
-  const layers = readings
-    .all("ratio of ")
-    .flatMap(([name]) => (name.endsWith(" after 1000") ? [name.slice(0, -11)] : []));
+  const layers = layersAtTheEnd(readings, "ratio of ");
   const at = (name: string, step: number) => readings.of(`ratio of ${name} after ${step}`);
   const share = (is: (name: string) => boolean) => layers.filter(is).length / layers.length;
   return {
@@ -360,10 +357,9 @@ function plateaus(readings: Readings): { settledShare: number; risenShare: numbe
 }
 
 function variancesFall(readings: Readings): number[] {
-  const layers = readings
-    .all("norm of ")
-    .flatMap(([name]) => (name.endsWith(" after 1000") ? [name.slice(0, -11)] : []));
-  return layers.map((name) => readings.of(`norm of ${name} after 333`) / readings.of(`norm of ${name} after 1000`));
+  return layersAtTheEnd(readings, "norm of ").map(
+    (name) => readings.of(`norm of ${name} after 333`) / readings.of(`norm of ${name} after 1000`),
+  );
 }
 
 /** Spearman's rank correlation between the layers' last ratios and the falls of their variances. */

@@ -10,6 +10,8 @@ export interface Probed {
     (key: string): number;
     list(key: string): readonly (number | null)[];
     texts(key: string): readonly string[];
+    /** Name and number of each layer that has one. */
+    byLayer(key: string): (readonly [name: string, value: number])[];
   };
 }
 
@@ -39,12 +41,15 @@ export async function* probed({
       return found as T;
     };
     const number = (key: string) => value<number>(key);
-    yield {
-      step,
-      of: Object.assign(number, {
-        list: (key: string) => value<readonly (number | null)[]>(key),
-        texts: (key: string) => value<readonly string[]>(key),
-      }),
+    const list = (key: string) => value<readonly (number | null)[]>(key);
+    const texts = (key: string) => value<readonly string[]>(key);
+    const byLayer = (key: string) => {
+      const values = list(key);
+      return texts("layers/names").flatMap((name, i) => {
+        const value = values[i];
+        return value === null || value === undefined ? [] : [[name, value] as const];
+      });
     };
+    yield { step, of: Object.assign(number, { list, texts, byLayer }) };
   }
 }
