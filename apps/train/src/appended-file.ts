@@ -3,8 +3,10 @@
  * memory and is written later, in whole pieces, so a passing failure loses nothing. The failure is reported once, and
  * so is its end.
  */
+
 import { closeSync, fstatSync, ftruncateSync, openSync, readSync, writeSync } from "node:fs";
 import { reasonOf } from "@terse/checkpoint";
+import { amountText } from "./format.ts";
 
 const mostBytes = 1 << 24; // that are kept in memory; then the oldest pieces are lost
 
@@ -93,7 +95,7 @@ export class AppendedFile implements Disposable {
   }
 
   #lostText(pieces: number): string {
-    return `${pieces} ${this.#options.piece}${pieces === 1 ? "" : "s"} could not be kept`;
+    return `${amountText(pieces, this.#options.piece)} could not be kept`;
   }
 
   /** Tries once more, and says what is lost. */

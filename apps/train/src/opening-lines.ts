@@ -19,7 +19,7 @@ export function openingLines(
   const parameters = parametersText(parameterCounts(model), recipe.adapter?.name);
   const amounts = `${amountText(data.trainingUnits, data.unit)} to train on, ${amountText(data.validationUnits, data.unit)} to validate`;
   const link = emulatedLinkText(group);
-  const ranks = `${size} ${size === 1 ? "rank" : "ranks"} over ${engine}${link === undefined ? "" : `; the link is emulated, ${link}`}`;
+  const ranks = `${amountText(size, "rank")} over ${engine}${link === undefined ? "" : `; the link is emulated, ${link}`}`;
   const sent = sentText(recipe, (step) => optimizer.bytesSent(step), firstStep);
   const dense = size > 1 ? `; 32-bit data parallel would send ${bytesText(optimizer.denseBytes)}` : "";
   return [

@@ -31,6 +31,10 @@ export function swatch(colour: string, dashes: readonly number[] = [], isLine = 
   return svg("svg", { class: "swatch", width: isLine ? "18" : "11", height: "10", "aria-hidden": "true" }, mark);
 }
 
+/** A name that may break into lines after its dots and underscores. */
+export const breakable = (name: string): Child[] =>
+  name.split(/(?<=[._])/).flatMap((part, i) => (i === 0 ? [part] : [element("wbr"), part]));
+
 function filled<E extends Element>(node: E, attributes: Attributes, children: readonly Child[]): E {
   for (const [key, value] of Object.entries(attributes))
     if (value !== undefined && value !== false) node.setAttribute(key, value === true ? "" : value);

@@ -10,7 +10,7 @@ import { isAdapterFolder } from "../adapter/base.ts";
 import { checkNewHead } from "../adapter/check-new-head.ts";
 import type { TrainArguments } from "../arguments.ts";
 import { buildModel } from "../build.ts";
-import { bytesText } from "../format.ts";
+import { amountText, bytesText } from "../format.ts";
 import { inventoryLines } from "../inventory-lines.ts";
 import { withOwnDataPath } from "../own-data-path.ts";
 import { parametersText } from "../parameter-counts.ts";
@@ -104,7 +104,7 @@ export function planText(plan: Plan, ranks: number, on = ""): string[] {
   const width = Math.max("optimizer state".length, ...phases.map((phase) => stepsText(phase).length));
   const each = (label: string, text: string) => `  ${label.padEnd(width)}  ${text}`;
   return [
-    `dry run: ${methodName(recipe)} on ${ranks} ${ranks === 1 ? "rank" : "ranks"}${on}`,
+    `dry run: ${methodName(recipe)} on ${amountText(ranks, "rank")}${on}`,
     `model ${recipe.model.name}, ${parametersText(plan, recipe.adapter?.name)} (${roles}); ${recipe.steps} steps of ${count(rows)} rows${tokens === undefined ? "" : `, ${count(tokens)} tokens`}`,
     "memory of each rank (rank 0's), without activations",
     each("parameters", bytesText(memory.parameters)),
@@ -157,7 +157,7 @@ function timeText(plan: Plan, each: (label: string, text: string) => string): st
   const leave = recipe.local
     ? delayText(plan)
     : obstacle === undefined
-      ? `messages leave in ${buckets} ${buckets === 1 ? "bucket" : "buckets"} while backward runs`
+      ? `messages leave in ${amountText(buckets, "bucket")} while backward runs`
       : `messages leave after backward: ${obstacle}`;
   return [
     `time of a step, predicted: messages by the link's numbers; ${recipe.adapter ? "4 operations for each frozen weight, 6 for each other," : "6 operations for each weight"} and ${tokens === undefined ? "place" : "token"} at ${speedText(speed)}`,

@@ -116,7 +116,7 @@ function linesOf({ model, data, ranks, rows, heldOutRows, metrics, units, second
       ? amountText(rows, "row")
       : `${rows.toLocaleString("en-US")} of ${amountText(heldOutRows, "row")}`;
   return [
-    `model ${model}; data ${data}, ${amount} held out; ${ranks} ${ranks === 1 ? "rank" : "ranks"}, ${durationText(seconds)}`,
+    `model ${model}; data ${data}, ${amount} held out; ${amountText(ranks, "rank")}, ${durationText(seconds)}`,
     ...Object.entries(metrics).map(([name, value]) => `${name}: ${value.toFixed(4)} ${units[name]}`),
   ];
 }

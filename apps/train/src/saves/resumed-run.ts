@@ -1,5 +1,6 @@
 import { CheckpointError } from "@terse/checkpoint";
 import type { Group } from "@terse/collectives";
+import { amountText } from "../format.ts";
 import type { Parts } from "../parts.ts";
 import { type Recipe, remarksOn } from "../recipe.ts";
 import { changesOf, resumedRecipe, sameRounds, throwRefusals } from "../resumed-recipe.ts";
@@ -74,10 +75,7 @@ function otherRanks({ ranks, saved }: Saved, { accumulate, data }: Recipe, { siz
   const [before, now] = [ranks * saved.accumulate * saved.data.batchSize, size * accumulate * data.batchSize];
   const rows =
     before === now ? `${now} rows a step as before` : `${now} rows a step, before ${before}; accumulate changes that`;
-  return [
-    `saved by ${ranks} ${ranks === 1 ? "rank" : "ranks"}, goes on with ${size}: ${rows}`,
-    carriedText(ranks, size),
-  ];
+  return [`saved by ${amountText(ranks, "rank")}, goes on with ${size}: ${rows}`, carriedText(ranks, size)];
 }
 
 function carriedText(from: number, to: number): string {

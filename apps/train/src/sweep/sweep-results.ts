@@ -5,7 +5,7 @@ import { CheckpointError } from "@terse/checkpoint";
 import { parseYamlValue, printableLine } from "@terse/options";
 import { type Axis, bandCurves } from "@terse/pictures/band-curves";
 import { spreadOf } from "@terse/pictures/spread";
-import { bytesText, durationText } from "../format.ts";
+import { amountText, bytesText, durationText } from "../format.ts";
 import { type Line, numberAt } from "../monitoring/numbers-of.ts";
 import { methodName } from "../parameter-groups.ts";
 import { readMetrics } from "../results/read-metrics.ts";
@@ -114,7 +114,7 @@ export function sweepPicture(plan: SweepPlan, combinations: readonly Combination
     curves.some((curve) => curve.points.some(({ step }) => (axis.at(curve, step) ?? 0) > 0)),
   );
   const seeds = new Set(plan.runs.map(({ seed }) => seed)).size;
-  const title = `${plan.recipe}, ${plan.ranks} ${plan.ranks === 1 ? "rank" : "ranks"}, ${seeds} ${seeds === 1 ? "seed" : "seeds"}`;
+  const title = `${plan.recipe}, ${amountText(plan.ranks, "rank")}, ${amountText(seeds, "seed")}`;
   const what = held ? "Validation loss" : "Training loss";
   return bandCurves(curves, drawn, { title: `${what}: ${title}`, label: what.toLowerCase() });
 }

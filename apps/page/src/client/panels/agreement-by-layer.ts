@@ -1,6 +1,6 @@
 /** How the vote of one run stands for standard Lion, layer by layer (the Lion Cub paper's Table 2). */
 import { colour, named } from "../colours.ts";
-import { element, svg, swatch } from "../element.ts";
+import { breakable, element, svg, swatch } from "../element.ts";
 import { quantity } from "../quantities.ts";
 import type { RunData } from "../run-data.ts";
 import { table, tablePlace } from "../table.ts";
@@ -65,8 +65,6 @@ export class AgreementByLayer implements Panel {
 }
 
 /** A name that may go on in a new line after its dots. */
-const breakable = (name: string) => name.split(/(?<=[._])/).flatMap((part) => [part, element("wbr")]);
-
 /**
  * Matches and flips begin at the left, ties end at the right, and zeros are the gap. The line is the chance of ties.
  */

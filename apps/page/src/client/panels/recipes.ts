@@ -1,5 +1,5 @@
 /** The recipes, key by key; of several runs first the keys in which they differ. */
-import { element } from "../element.ts";
+import { breakable, element } from "../element.ts";
 import { table, tablePlace } from "../table.ts";
 import type { Panel, View } from "./panel.ts";
 
@@ -33,11 +33,6 @@ export class Recipes implements Panel {
       element("details", {}, element("summary", {}, `All ${keys.length} keys`), tableOf(keys)),
     );
   }
-}
-
-/** The key may break after a dot, and nowhere else. */
-function breakable(key: string): (string | Node)[] {
-  return key.split(".").flatMap((part, i) => (i === 0 ? [part] : [".", element("wbr"), part]));
 }
 
 function flat(value: unknown, path = ""): [string, string][] {
