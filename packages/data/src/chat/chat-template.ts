@@ -29,10 +29,10 @@ export function chatTemplate(tokenizer: string, named?: string): ChatTemplate {
   if (named === "chatml") return { source: "chatml", text: chatml, special };
   const remedy = "set data.template to chatml, or to the path of a template in Jinja (.jinja)";
   if (named !== undefined && existsSync(named)) return { source: named, text: textOf(named), special };
-  const names = own.size === 0 ? "none" : [...own.keys()].join(", ");
+  const names = [...own.keys()].join(", ");
   if (named !== undefined)
     throw new DataError(
-      `data.template is ${named}, which is no file, and ${tokenizer} has ${names === "none" ? "no templates of its own" : `the templates ${names}`}; ${remedy}.`,
+      `data.template is ${named}, which is no file, and ${tokenizer} has ${own.size === 0 ? "no templates of its own" : `the templates ${names}`}; ${remedy}.`,
     );
   throw new DataError(
     own.size === 0
