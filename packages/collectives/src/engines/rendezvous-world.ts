@@ -3,7 +3,7 @@ import type { Communicator, NativeFailure } from "@terse/native-collectives";
 import { CollectiveError, RankLostError, RendezvousError } from "../errors.ts";
 import type { Link } from "../link.ts";
 import { checkValues, isBlob, type Shape } from "../rendezvous/check-value.ts";
-import type { GroupFailure } from "../rendezvous/protocol.ts";
+import { type GroupFailure, innerGroupOf } from "../rendezvous/protocol.ts";
 import type { WorldRendezvous } from "../rendezvous/rendezvous.ts";
 import type { World, WorldGroup } from "../world.ts";
 
@@ -75,7 +75,7 @@ export abstract class RendezvousWorld implements World {
   /** The rendezvous server reports that a group, or the whole world, has failed. */
   fail(failure: GroupFailure): void {
     const error = errorOf(failure);
-    const inner = failure.kind === "abort" && failure.group !== "world" ? failure.group : undefined;
+    const inner = innerGroupOf(failure);
     if (inner === undefined) this.failure ??= error;
     for (const group of this.#groups) if (inner === undefined || group.name === inner) group.fail(error);
     for (const [native, name] of this.opening) if (inner === undefined || name === inner) native.abort(error.message);

@@ -2,19 +2,19 @@
  * What comes over a connection of the rendezvous is checked before it is used: each function says what is wrong with a
  * line, or returns undefined. The values that ranks exchange are checked by whoever asked for them.
  */
+import { misfit, type Shape } from "./check-value.ts";
 import { leastOutageSeconds, mostOutageSeconds } from "./outage.ts";
 import type { AbortReason, FromRank } from "./protocol.ts";
 
 const longestName = 1000; // characters of a key or of a group
 
 const reasons: readonly AbortReason[] = ["mismatch", "aborted", "timeout", "transport", "device"];
+const isReason = (value: unknown) => reasons.includes(value as AbortReason);
 const isText = (value: unknown): value is string => typeof value === "string";
 const isNumber = (value: unknown): value is number => typeof value === "number";
 const isName = (value: unknown) => isText(value) && value.length <= longestName;
 const isCount = (value: unknown, most = Number.MAX_SAFE_INTEGER): value is number =>
   Number.isSafeInteger(value) && (value as number) >= 0 && (value as number) <= most;
-const isObject = (value: unknown): value is Record<string, unknown> =>
-  typeof value === "object" && value !== null && !Array.isArray(value);
 const isRank = (value: unknown) => isCount(value, 2 ** 31);
 
 /** What is wrong with a request of rank `rank` in a world of `size`; undefined if nothing is. */
@@ -25,7 +25,7 @@ export function problemOfRequest(line: object, rank: number, size: number): stri
       return undefined;
     case "abort":
       if (!isName(group) || !isText(message)) return "an abort has no group or message";
-      return reasons.includes(reason as AbortReason) ? undefined : "an abort has no such reason";
+      return isReason(reason) ? undefined : "an abort has no such reason";
     case "set":
     case "get":
     case "allGather":
@@ -79,18 +79,14 @@ export function problemOfAnswer(line: object): string | undefined {
 
 const areRanks = (value: unknown) => Array.isArray(value) && value.every(isRank);
 
-function isFailure(value: unknown): boolean {
-  if (!isObject(value) || !isText(value["message"])) return false;
-  switch (value["kind"]) {
-    case "lost":
-      return isRank(value["rank"]);
-    case "missing":
-      return areRanks(value["ranks"]);
-    case "refused":
-      return true;
-    case "abort":
-      return isName(value["group"]) && reasons.includes(value["reason"] as AbortReason);
-    default:
-      return false;
-  }
-}
+const failures = new Map<unknown, Shape>([
+  ["lost", { rank: isRank }],
+  ["missing", { ranks: areRanks }],
+  ["refused", {}],
+  ["abort", { group: isName, reason: isReason }],
+]);
+
+const isFailure = (value: unknown): boolean => {
+  const shape = failures.get((value as { kind?: unknown } | null)?.kind);
+  return shape !== undefined && misfit(value, { message: isText, ...shape }) === undefined;
+};

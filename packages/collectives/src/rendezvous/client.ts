@@ -1,3 +1,4 @@
+import { once } from "node:events";
 import { connect, type Socket } from "node:net";
 import { hostname } from "node:os";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -13,6 +14,7 @@ import {
   type GroupFailure,
   type Hello,
   heartbeatOf,
+  innerGroupOf,
   lineLimit,
   protocolVersion,
 } from "./protocol.ts";
@@ -276,7 +278,7 @@ export class RendezvousClient implements WorldRendezvous {
   }
 
   #fail(failure: GroupFailure): void {
-    const inner = failure.kind === "abort" && failure.group !== "world" ? failure.group : undefined;
+    const inner = innerGroupOf(failure);
     if (inner === undefined) this.#failure ??= failure;
     this.#onFailure(failure);
     for (const [id, { reject, group }] of this.#waiting) {
@@ -334,24 +336,14 @@ export class RendezvousClient implements WorldRendezvous {
   }
 }
 
-function reach(host: string, port: number, deadline: number): Promise<Socket> {
-  return new Promise((resolve, reject) => {
-    const socket = connect({ host, port, noDelay: true });
-    const timer = setTimeout(
-      () => {
-        reject(new Error("the connection was not answered"));
-        socket.destroy();
-      },
-      Math.max(Math.min(deadline - performance.now(), 5000), 1),
-    );
-    socket.once("connect", () => {
-      clearTimeout(timer);
-      socket.removeListener("error", reject);
-      resolve(socket);
-    });
-    socket.once("error", (error) => {
-      clearTimeout(timer);
-      reject(error);
-    });
-  });
+async function reach(host: string, port: number, deadline: number): Promise<Socket> {
+  const socket = connect({ host, port, noDelay: true });
+  const limit = AbortSignal.timeout(Math.ceil(Math.max(Math.min(deadline - performance.now(), 5000), 1)));
+  try {
+    await once(socket, "connect", { signal: limit });
+    return socket;
+  } catch (error) {
+    socket.destroy();
+    throw limit.aborted ? new Error("the connection was not answered") : error;
+  }
 }

@@ -45,6 +45,10 @@ export type GroupFailure =
   | { kind: "refused"; message: string }
   | { kind: "abort"; group: string; reason: AbortReason; message: string };
 
+/** The group, split from the world, that has failed alone; undefined where the world has. */
+export const innerGroupOf = (failure: GroupFailure): string | undefined =>
+  failure.kind === "abort" && failure.group !== "world" ? failure.group : undefined;
+
 export type FromServer =
   // holder: the rank whose process runs this server; deadlineSeconds null: no deadline
   | { welcome: true; holder: number | null; outageSeconds: number; deadlineSeconds: number | null }

@@ -8,7 +8,14 @@ import { sendLine } from "./lines.ts";
 import { listOfRanks } from "./list-of-ranks.ts";
 import { defaultOutageSeconds, silenceAfter } from "./outage.ts";
 import type { Peer } from "./peer.ts";
-import { type FromRank, type FromServer, type GroupFailure, type Hello, heartbeatOf } from "./protocol.ts";
+import {
+  type FromRank,
+  type FromServer,
+  type GroupFailure,
+  type Hello,
+  heartbeatOf,
+  innerGroupOf,
+} from "./protocol.ts";
 import type { HeartbeatReplies, RendezvousOptions, RendezvousServer } from "./server-options.ts";
 import { watchSilence } from "./silence-watch.ts";
 import { WaitingRequests } from "./waiting-requests.ts";
@@ -25,7 +32,7 @@ export class ServedWorld {
   readonly connections: Connections;
   readonly #admission: Admission;
   readonly #waiting: WaitingRequests;
-  readonly #failedGroups = new Map<string, GroupFailure>(); // groups split from the world
+  readonly #failedGroups = new Set<string>(); // split from the world
   readonly #worldFailure = Promise.withResolvers<GroupFailure>();
   readonly #finished = Promise.withResolvers<void>();
   #answers: HeartbeatReplies | undefined;
@@ -199,9 +206,10 @@ export class ServedWorld {
   }
 
   #fail(failure: GroupFailure): void {
-    if (failure.kind === "abort" && failure.group !== "world") {
-      if (this.#failedGroups.has(failure.group)) return;
-      this.#failedGroups.set(failure.group, failure);
+    const inner = innerGroupOf(failure);
+    if (inner !== undefined) {
+      if (this.#failedGroups.has(inner)) return;
+      this.#failedGroups.add(inner);
     } else {
       if (this.#failure) return;
       this.#failure = failure;
