@@ -5,6 +5,7 @@
 import { once } from "node:events";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
+import { setTimeout as sleep } from "node:timers/promises";
 import { accessOn } from "./access.ts";
 import type { Address } from "./address.ts";
 import { bundle, type PageFile } from "./bundle.ts";
@@ -88,10 +89,7 @@ export async function servePage(runs: readonly RunFolder[], at: Address, token?:
       clearInterval(clock);
       const closed = once(server, "close");
       server.close();
-      await Promise.race([
-        Promise.all([...viewers].map((viewer) => viewer.send())),
-        new Promise((r) => setTimeout(r, 500)),
-      ]);
+      await Promise.race([Promise.all([...viewers].map((viewer) => viewer.send())), sleep(500)]);
       for (const viewer of viewers) viewer.end();
       server.closeIdleConnections();
       const late = setTimeout(() => server.closeAllConnections(), 500);

@@ -7,6 +7,7 @@
  * the round one after the other. What a kind does is in one file of kinds/, and the runner of its stages in
  * run-stages.ts.
  */
+import { setImmediate as nextIteration } from "node:timers/promises";
 import type { Floats } from "@terse/codecs";
 import type { BufferLike, Group, NativeBuffer } from "@terse/collectives";
 import type { ChosenSchemes } from "./chosen-schemes.ts";
@@ -328,5 +329,3 @@ export function openExchange(group: Group, options: ExchangeOptions = {}): Excha
   const exchange = new StepExchange(group, options);
   return { ...exchange.requests(), refuse: (reason) => exchange.refuse(reason) };
 }
-
-const nextIteration = (): Promise<void> => new Promise((done) => setImmediate(done));

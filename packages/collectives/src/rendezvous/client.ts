@@ -1,5 +1,4 @@
-import { once } from "node:events";
-import { connect, type Socket } from "node:net";
+import type { Socket } from "node:net";
 import { hostname } from "node:os";
 import { setTimeout as sleep } from "node:timers/promises";
 import { RendezvousError } from "../errors.ts";
@@ -18,6 +17,7 @@ import {
   lineLimit,
   protocolVersion,
 } from "./protocol.ts";
+import { reach } from "./reach.ts";
 import type { WorldRendezvous } from "./rendezvous.ts";
 
 /** How a rank reaches the rendezvous server, and who it is. */
@@ -333,17 +333,5 @@ export class RendezvousClient implements WorldRendezvous {
       this.#socket.ref();
       sendLine(this.#socket, { ...request, id } as Parameters<typeof sendLine>[1]);
     });
-  }
-}
-
-async function reach(host: string, port: number, deadline: number): Promise<Socket> {
-  const socket = connect({ host, port, noDelay: true });
-  const limit = AbortSignal.timeout(Math.ceil(Math.max(Math.min(deadline - performance.now(), 5000), 1)));
-  try {
-    await once(socket, "connect", { signal: limit });
-    return socket;
-  } catch (error) {
-    socket.destroy();
-    throw limit.aborted ? new Error("the connection was not answered") : error;
   }
 }

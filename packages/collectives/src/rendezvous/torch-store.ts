@@ -13,10 +13,11 @@
  *
  * where a key and a value are | u64 length | bytes |.
  */
-import { connect, type Socket } from "node:net";
+import type { Socket } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 import { RendezvousError } from "../errors.ts";
 import { milliseconds } from "../milliseconds.ts";
+import { reach } from "./reach.ts";
 
 const requests = { validate: 0, set: 1, get: 3, wait: 6, delete: 8 } as const;
 const magic = 0x3c85f7ce;
@@ -143,19 +144,4 @@ function length(bytes: number): Buffer {
 function counted(text: string): Buffer {
   const bytes = Buffer.from(text);
   return Buffer.concat([length(bytes.length), bytes]);
-}
-
-function reach(host: string, port: number, deadline: number): Promise<Socket> {
-  return new Promise((resolve, reject) => {
-    const socket = connect({ host, port, noDelay: true });
-    socket.setTimeout(Math.max(Math.min(deadline - performance.now(), 5000), 1), () =>
-      socket.destroy(new Error("the connection was not answered")),
-    );
-    socket.once("error", reject);
-    socket.once("connect", () => {
-      socket.setTimeout(0);
-      socket.removeListener("error", reject);
-      resolve(socket);
-    });
-  });
 }

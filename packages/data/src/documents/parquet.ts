@@ -61,21 +61,16 @@ async function* groupsOf(workerData: ParquetThreadData): AsyncGenerator<Group> {
 
 async function nextGroup(worker: Worker, path: string, limit: number): Promise<Group | undefined> {
   const damaged = (what: string) => new DataError(`${path} ${what}: it is probably damaged; fetch it again.`);
-  let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<never>((_, reject) => {
-    const error = damaged(`could not be read within ${Math.round(limit)} seconds`);
-    timer = setTimeout(() => reject(error), 1000 * limit);
-  });
+  const signal = AbortSignal.timeout(Math.ceil(1000 * limit));
   worker.postMessage("next");
   let answer: Answer;
   try {
-    [answer] = (await Promise.race([once(worker, "message"), late])) as [Answer];
+    [answer] = (await once(worker, "message", { signal })) as [Answer];
   } catch (error) {
+    if (signal.aborted) throw damaged(`could not be read within ${Math.round(limit)} seconds`);
     throw (error as NodeJS.ErrnoException).code === "ERR_WORKER_OUT_OF_MEMORY"
       ? damaged("needs more memory than a thread has")
       : error;
-  } finally {
-    clearTimeout(timer);
   }
   if (!("problem" in answer)) return answer.group;
   throw answer.ofData ? new DataError(answer.problem) : new Error(answer.problem);

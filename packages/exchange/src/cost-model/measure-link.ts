@@ -5,6 +5,7 @@
  * All ranks work at the same time, as in an exchange, and take the times of the slowest rank. So all ranks have the
  * same measurements, bit for bit, and make the same choices from them.
  */
+import { setTimeout as pause } from "node:timers/promises";
 import { bf16, count, majority, sign } from "@terse/codecs";
 import type { Group } from "@terse/collectives";
 import { carryAlone } from "../kinds/carry-alone.ts";
@@ -239,8 +240,6 @@ export function secondsPerByte(first: Transfer, from: Transfer, longest: Transfe
   const beta = Math.max(between(from, longest), between(first, longest));
   return beta > 0 ? beta : longest.seconds / longest.bytes;
 }
-
-const pause = (milliseconds: number) => new Promise((done) => setTimeout(done, milliseconds));
 
 /**
  * The costs of the codecs: local work, but with the times of the slowest rank. The result takes the time of a barrier,
