@@ -141,10 +141,12 @@ export class PythonInterpreter extends Interpreter {
   #binary(node: Node, scope: Scope): Value {
     const operator = (node["operator"] as { value: string }).value;
     if (operator === "and" || operator === "or") return super.evaluate(node, scope); // the right one only where needed
-    const [left, right] = [node["left"], node["right"]].map((side) => this.evaluate(side as Node, scope)) as [
-      Value,
-      Value,
-    ];
+    const left = this.evaluate(node["left"] as Node, scope);
+    const right = this.evaluate(node["right"] as Node, scope);
+    const bothWays = [
+      [left, right],
+      [right, left],
+    ] as const;
     const answer = (value: boolean) =>
       super.evaluate({ type: "Identifier", value: String(value) } as Node, this.global);
     switch (operator) {
@@ -155,10 +157,7 @@ export class PythonInterpreter extends Interpreter {
       case "!=":
         return answer(!equal(left, right));
       case "+":
-        for (const [text, other] of [
-          [left, right],
-          [right, left],
-        ] as const)
+        for (const [text, other] of bothWays)
           if (text.type === "StringValue" && other.type !== "StringValue" && other.type !== "UndefinedValue")
             throw new Error(`can only concatenate str (not "${typeName(other)}") to str`);
         break;
@@ -170,10 +169,7 @@ export class PythonInterpreter extends Interpreter {
         return super.evaluate({ type: "IntegerLiteral", value } as Node, scope);
       }
       case "*":
-        for (const [text, times] of [
-          [left, right],
-          [right, left],
-        ] as const)
+        for (const [text, times] of bothWays)
           if (text.type === "StringValue" && times.type === "IntegerValue")
             return this.#text(str(text).repeat(Math.max(0, times.value as number)));
         break;
