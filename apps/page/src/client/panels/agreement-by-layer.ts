@@ -64,7 +64,6 @@ export class AgreementByLayer implements Panel {
   }
 }
 
-/** A name that may go on in a new line after its dots. */
 /**
  * Matches and flips begin at the left, ties end at the right, and zeros are the gap. The line is the chance of ties.
  */
