@@ -6,18 +6,24 @@ export class DataError extends Error {
 /** A file or folder of the data cannot be read. */
 export function unreadable(path: string, error: unknown): DataError {
   const { code } = error as NodeJS.ErrnoException;
+  const reason = reasonOf(error);
   const remedy =
-    code === "EMFILE" || code === "ENFILE"
-      ? "let this process open more of them (ulimit -n)"
-      : "make it readable, or remove it from the data path";
-  return new DataError(`Cannot read ${path}: ${reasonOf(error)}; ${remedy}.`);
+    reason === notUtf8
+      ? "rename it"
+      : code === "EMFILE" || code === "ENFILE"
+        ? "let this process open more of them (ulimit -n)"
+        : "make it readable, or remove it from the data path";
+  return new DataError(`Cannot read ${path}: ${reason}; ${remedy}.`);
 }
+
+const notUtf8 = "its name is not UTF-8";
 
 /** The words for a file system error, to follow "Cannot read x: ". */
 export function reasonOf(error: unknown): string {
-  switch ((error as NodeJS.ErrnoException).code) {
+  const { code, path } = error as NodeJS.ErrnoException;
+  switch (code) {
     case "ENOENT":
-      return "it does not exist";
+      return path?.includes("\ufffd") ? notUtf8 : "it does not exist"; // Node replaces what it cannot decode
     case "EACCES":
     case "EPERM":
       return "permission denied";

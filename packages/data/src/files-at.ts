@@ -72,7 +72,7 @@ async function statusOf(path: string, absent: string) {
   try {
     return await stat(path);
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === "ENOENT") throw new DataError(absent);
+    if ((error as NodeJS.ErrnoException).code === "ENOENT" && !path.includes("\ufffd")) throw new DataError(absent);
     throw unreadable(path, error);
   }
 }

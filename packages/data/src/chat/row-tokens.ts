@@ -1,5 +1,6 @@
 /** The tokens of a row, and which of them are learned: as TRL's SFTTrainer prepares rows. */
 import { DataError } from "../data-error.ts";
+import { checkLetters } from "../documents/text-of-row.ts";
 import type { MarkedTokens } from "../tokenizers/tokenizer-process.ts";
 import type { Continuation, Conversation } from "./chat-rows.ts";
 import { mostLetters, type Rendering } from "./render-chat.ts";
@@ -86,14 +87,6 @@ export async function rowTokens(
 }
 
 const turnsAtOnce = 8;
-
-/** JSON may have half of a letter that UTF-16 writes as two units, as where a program has cut a text. */
-function checkLetters(text: string, where: string): void {
-  if (!text.isWellFormed())
-    throw new DataError(
-      `${where} has half of a letter (a surrogate without its other one), which no tokenizer takes; correct the row, or remove it.`,
-    );
-}
 
 /** The places of the assistant's messages, from … to. */
 const answersIn = (messages: Conversation["messages"]) =>

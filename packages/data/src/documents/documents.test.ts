@@ -51,6 +51,11 @@ describe("documents", () => {
       /d\.jsonl, line 1 has no text in text, only body, id; .* data\.column/,
     );
     expect(await textsOf(put("d.jsonl", '{"body": "x", "id": 1}'), "body")).toEqual(["x"]);
+    await refused(
+      put("e.jsonl", `${lines[0]}\n{"text": "cut \\ud83d"}`),
+      /e\.jsonl, line 2 has half of a letter \(a surr/,
+    );
+    await refused(put("f.json", '[{"text": "\\udc00 cut"}]'), /f\.json, element 1 has half of a letter/);
   });
 
   it.each([

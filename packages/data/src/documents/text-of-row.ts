@@ -42,11 +42,22 @@ export const keysOfChats = [
   ["instruction", "output"],
 ] as const;
 
+/** JSON may have half of a letter that UTF-16 writes as two units, as where a program has cut a text. */
+export function checkLetters(text: string, where: string): void {
+  if (!text.isWellFormed())
+    throw new DataError(
+      `${where} has half of a letter (a surrogate without its other one), which is no text; correct the row, or remove it.`,
+    );
+}
+
 /** The text of a row that JSON or parquet gives. `where` names the row in a message. Throws `DataError`. */
 export function textOfRow(row: unknown, column: string, where: string): string {
   if (!isObject(row)) throw new DataError(`${where} is ${kindOf(row)} and no object with keys; remove or correct it.`);
   const text = valueIn(row, column);
-  if (typeof text === "string") return text;
+  if (typeof text === "string") {
+    checkLetters(text, where);
+    return text;
+  }
   if (text === undefined) {
     const isChat = keysOfChats.some((keys) => keys.every((key) => Object.hasOwn(row, key)));
     const remedy = `${isChat ? "read conversations and answers with data.name=chat, or " : ""}name the text's key with data.column`;

@@ -106,6 +106,10 @@ describe("the bytes of text files", () => {
     symlinkSync("nothing", join(folder, "link"));
     expect(await errorOf(folder)).toBe("DIR/link is a broken link; remove it, or create its target.");
     rmSync(join(folder, "link"));
+    const latin1 = Buffer.concat([Buffer.from(`${folder}/caf`), Uint8Array.of(0xe9)]);
+    writeFileSync(latin1, "abc");
+    expect(await errorOf(folder)).toBe("Cannot read DIR/caf\ufffd: its name is not UTF-8; rename it.");
+    rmSync(latin1);
     symlinkSync("circle", join(folder, "circle"));
     expect(await errorOf(folder)).toBe(
       "Cannot read DIR/circle: its symbolic links form a cycle; make it readable, or remove it from the data path.",
