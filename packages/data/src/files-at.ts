@@ -28,7 +28,11 @@ export async function filesAt(path: string, { flat = false } = {}): Promise<File
   if (path.trim() === "") throw new DataError("The data path is empty; name a file or a folder with data.");
   const status = await statusOf(
     path,
-    `There is no file or folder at ${path}; check the data path, or name your own data with --data PATH.`,
+    `There is no file or folder at ${path}; ${
+      /^\w+:\/\//.test(path)
+        ? "data is not fetched: download it, and name the file"
+        : "check the data path, or name your own data with --data PATH"
+    }.`,
   );
   if (status.isFile()) {
     if (status.size === 0) throw new DataError(`The file ${path} is empty; name one that is not.`);

@@ -114,6 +114,7 @@ describe("the content of a file", () => {
   it.each([
     ["a.txt.bz2", Buffer.from("425a683931415926535900", "hex"), "bzip2", "bunzip2 -k"],
     ["b.txt", Buffer.from("425a683931415926535900", "hex"), "bzip2", "bunzip2 -k"],
+    ["a.txt.Z", Buffer.from("1f9d906184018000", "hex"), "compress", "uncompress -k"],
     ["a.XZ", Buffer.from("fd377a585a000004", "hex"), "xz", "unxz -k"],
     ["a.lz4", Buffer.from("04224d186440a7", "hex"), "LZ4", "unlz4"],
     ["a.zip", Buffer.from("504b030414000000", "hex"), "zip", "unzip"],

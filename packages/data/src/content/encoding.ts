@@ -13,19 +13,23 @@ export function encodingOf(head: Uint8Array): { encoding: Encoding; mark: number
 
 const isUtf32 = (head: Uint8Array) => head[0] === 0xff && head[1] === 0xfe && head[2] === 0 && head[3] === 0;
 
+const lfs = Buffer.from("version https://git-lfs.github.com/spec/v1\n");
+
 /**
  * Why these first bytes are not text, or undefined if they are. As for git and grep, text has no zero byte; UTF-16
  * needs its mark.
  */
 export function noTextBecause(head: Uint8Array): string | undefined {
-  if (isUtf32(head)) return "UTF-32, which is not read: convert it with iconv -f UTF-32 -t UTF-8";
+  if (Buffer.from(head.subarray(0, lfs.length)).equals(lfs))
+    return "a pointer of Git LFS in place of the file: git lfs pull fetches it";
+  if (isUtf32(head)) return "UTF-32, which is not read as text: convert it with iconv -f UTF-32 -t UTF-8";
   if (encodingOf(head).encoding !== "utf-8" || !head.includes(0)) return undefined;
   // In UTF-16 every second byte of Latin letters is zero.
   const zeros = [0, 0];
   for (const [i, byte] of head.entries()) if (byte === 0) zeros[i % 2]!++;
   const [even, odd] = zeros.map((count) => count / (head.length / 2)) as [number, number];
   if (head.length >= 8 && Math.max(even, odd) > 0.4 && Math.min(even, odd) < 0.1)
-    return `UTF-16 without a byte order mark, which is not read: convert it with iconv -f UTF-16${odd > even ? "LE" : "BE"} -t UTF-8`;
+    return `UTF-16 without a byte order mark, which is not read as text: convert it with iconv -f UTF-16${odd > even ? "LE" : "BE"} -t UTF-8`;
   return "no text, but has zero bytes";
 }
 

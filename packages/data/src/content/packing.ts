@@ -44,6 +44,7 @@ const packings: readonly Packing[] = [
     isIn: (head) => begins(0x42, 0x5a, 0x68)(head) && begins(0x31, 0x41, 0x59, 0x26)(head.subarray(4)),
     program: "bunzip2 -k",
   },
+  { name: "compress", endings: ["z"], isIn: begins(0x1f, 0x9d), program: "uncompress -k" },
   { name: "xz", endings: ["xz", "lzma"], isIn: begins(0xfd, 0x37, 0x7a, 0x58, 0x5a, 0), program: "unxz -k" },
   { name: "LZ4", endings: ["lz4"], isIn: begins(0x04, 0x22, 0x4d, 0x18), program: "unlz4" },
   { name: "brotli", endings: ["br"], isIn: () => false, program: "brotli -d" },

@@ -77,13 +77,17 @@ describe("the letters of a file", () => {
 
   it("are not looked for where there is none", async () => {
     await refused(Buffer.from("a\0b"), "FILE is no text, but has zero bytes.");
+    await refused(
+      Buffer.from("version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 3\n"),
+      "FILE is a pointer of Git LFS in place of the file: git lfs pull fetches it.",
+    );
     for (const [order, content] of [
       ["LE", utf16("hello there").subarray(2)],
       ["BE", swapped("hello there").subarray(2)],
     ] as const)
       await refused(
         content,
-        `FILE is UTF-16 without a byte order mark, which is not read: convert it with iconv -f UTF-16${order} -t UTF-8.`,
+        `FILE is UTF-16 without a byte order mark, which is not read as text: convert it with iconv -f UTF-16${order} -t UTF-8.`,
       );
     expect(noTextBecause(Buffer.from("fffe000061000000", "hex"))).toMatch(/^UTF-32/);
     expect(await textAt(put(`${"a".repeat(9000)}\0`))).toBe(`${"a".repeat(9000)}\0`); // far behind the beginning

@@ -99,6 +99,9 @@ describe("the bytes of text files", () => {
     expect(await errorOf(folder)).toBe(
       "There is no text file in DIR or the folders below it (empty.txt is empty); name a folder with text in it.",
     );
+    expect(await errorOf("https://x.org/a.txt")).toBe(
+      "There is no file or folder at https://x.org/a.txt; data is not fetched: download it, and name the file.",
+    );
     put("a.txt", "abc");
     expect(await errorOf(join(folder, "a.txt/b"))).toBe(
       "Cannot read DIR/a.txt/b: a part of the path is a file, not a folder; make it readable, or remove it from the data path.",
@@ -276,6 +279,18 @@ describe("a single file", () => {
       `data: ${path} is UTF-16, and its bytes are read as they are; iconv -f UTF-16 -t UTF-8 makes half as many`,
     ]);
     expect((await textFiles(path, "texts")).remarks).toEqual([]);
+  });
+
+  it("that is no text is remarked on where its bytes are read", async () => {
+    const path = put("a.txt", Buffer.from("abcdefgh", "utf16le"));
+    const why =
+      "UTF-16 without a byte order mark, which is not read as text: convert it with iconv -f UTF-16LE -t UTF-8";
+    expect((await textFiles(path, "bytes")).remarks).toEqual([
+      `data: ${path} is ${why}; its bytes are read as they are`,
+    ]);
+    expect((await textFiles(put("a.arrow", "ARROW1\0"), "bytes")).remarks).toEqual([
+      expect.stringContaining("a.arrow is no text, but has zero bytes; its bytes are read as they are"),
+    ]);
   });
 
   it("that would fill the memory once it is unpacked is refused", async () => {

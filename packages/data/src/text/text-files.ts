@@ -83,6 +83,7 @@ function ofFile(
     column: raw ? undefined : (column ?? defaultColumn),
     remarks: [
       ...(raw ? remarksOnRaw([file]) : []),
+      ...(raw && problem !== undefined ? [`data: ${path} is ${problem}; its bytes are read as they are`] : []),
       ...(raw && isUtf16
         ? [`data: ${path} is UTF-16, and its bytes are read as they are; iconv -f UTF-16 -t UTF-8 makes half as many`]
         : []),
