@@ -45,6 +45,12 @@ it("says of a folder without a model what can be named", async () => {
   await expect(sample({ ...args, run: folder })).rejects.toThrow(
     `${folder} has no saved run (step-N/manifest.json), and no weights (model.safetensors and config.json, as transformers' save_pretrained writes them); name a folder that has one of them`,
   );
+  const shard = join(folder, "shard", "model-00001-of-00002.safetensors");
+  mkdirSync(join(folder, "shard"));
+  writeFileSync(shard, "");
+  await expect(sample({ ...args, run: join(folder, "shard") })).rejects.toThrow(
+    "save_pretrained writes them), but model-00001-of-00002.safetensors, which is not read; name a folder",
+  );
   await expect(sample({ ...args, run: join(folder, "step-3") })).rejects.toThrow("step-3 has no saved run");
   const run = join(folder, "sweep", "seed-0");
   mkdirSync(join(run, "step-2"), { recursive: true });

@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import { CheckpointError } from "./checkpoint-error.ts";
-import { isObject, parsedJson } from "./json.ts";
+import { isObject } from "./json.ts";
 import { readSmallText } from "./regular-file.ts";
 
 /** The content of a config.json. */
@@ -13,7 +13,13 @@ const mostConfigBytes = 1 << 24; // the names of ImageNet-21k's classes, twice, 
 /** Reads the config.json of a model's folder, or another file of that kind. Throws `CheckpointError`. */
 export async function loadConfig(folder: string, name: string = configFile): Promise<Config> {
   const path = join(folder, name);
-  const config = parsedJson(readSmallText(path, mostConfigBytes));
-  if (isObject(config)) return config;
-  throw new CheckpointError(`${path} is not a JSON object; copy it again, or use an earlier checkpoint.`);
+  const text = readSmallText(path, mostConfigBytes);
+  let why = "";
+  try {
+    const config: unknown = JSON.parse(text);
+    if (isObject(config)) return config;
+  } catch (error) {
+    why = ` (${(error as Error).message})`; // such as Python's Infinity, and where it is
+  }
+  throw new CheckpointError(`${path} is not a JSON object${why}; correct it, or copy it again.`);
 }

@@ -103,10 +103,12 @@ describe("a model's folder", () => {
     await saveModel(folder, saved, config);
     for (const text of ["", "{", "[]", "null"]) {
       writeFileSync(join(folder, "config.json"), text);
-      await expect(loadConfig(folder)).rejects.toThrow(
-        `${folder}/config.json is not a JSON object; copy it again, or use an earlier checkpoint.`,
-      );
+      await expect(loadConfig(folder)).rejects.toThrow(`${folder}/config.json is not a JSON object`);
     }
+    writeFileSync(join(folder, "config.json"), '{"limit": Infinity}');
+    await expect(loadConfig(folder)).rejects.toThrow(
+      /config\.json is not a JSON object \(Unexpected token 'I', .*\); correct it, or copy it again\.$/,
+    );
     await expect(saveModel(join(folder, "config.json", "x"), saved, config)).rejects.toThrow(
       /^Cannot create the folder .*: a part of the path is a file, not a folder; check the path\.$/,
     );

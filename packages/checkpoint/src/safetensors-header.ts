@@ -41,6 +41,8 @@ const damaged = (path: string, what: string) =>
 /** Reads H from the first 8 bytes of a file of `size` bytes. Throws `CheckpointError`. */
 export function headerLength(start: Uint8Array, size: number, path: string): number {
   if (size < 8) throw cutShort(path, size, "at least 8");
+  if (Buffer.from(start.subarray(0, 8)).toString("latin1") === "version ")
+    throw new CheckpointError(`${path} is a pointer of Git LFS in place of the file; git lfs pull fetches it.`);
   const length = new DataView(start.buffer, start.byteOffset, 8).getBigUint64(0, true);
   if (length > BigInt(maxHeaderBytes))
     throw damaged(path, `its header would have ${length} bytes, but the format allows at most ${maxHeaderBytes}`);

@@ -197,6 +197,13 @@ describe("an invalid safetensors file", () => {
     data_offsets: [begin, end],
   });
 
+  it("says of a pointer of Git LFS what fetches the file", async () => {
+    writeFileSync(path, "version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 3\n");
+    await expect(openSafetensors(path)).rejects.toThrow(
+      `${path} is a pointer of Git LFS in place of the file; git lfs pull fetches it.`,
+    );
+  });
+
   it.each<[string, () => void, string]>([
     [
       "a header beyond 100 MB",

@@ -77,6 +77,9 @@ export function saveOfModel(path: string): { folder: string; manifest: SaveManif
   return { folder: join(folder, averageFolder), manifest };
 }
 
+/** Names of weights in other forms, or of shards without their index. */
+const otherWeights = /\.(safetensors|gguf|ggml|onnx|h5|msgpack|npz)$|\.(bin|safetensors)\.index\.json$/;
+
 function noModel(path: string): CheckpointError {
   const pickled = pickledWeights(resolve(path));
   if (pickled !== undefined) return new CheckpointError(pickled);
@@ -88,9 +91,11 @@ function noModel(path: string): CheckpointError {
     );
   if (!status.isDirectory())
     return new CheckpointError(`${path} is a file; name the folder that holds it, ${dirname(path)}`);
+  const other = readdirSync(path).find((name) => otherWeights.test(name));
+  const shown = other === undefined ? "" : `, but ${other}, which is not read`;
   return new CheckpointError(
     namedInstead(path) ??
-      `${path} has no saved run (step-N/${manifestFile}), and no weights (${weightsFile} and ${configFile}, as transformers' save_pretrained writes them); name a folder that has one of them`,
+      `${path} has no saved run (step-N/${manifestFile}), and no weights (${weightsFile} and ${configFile}, as transformers' save_pretrained writes them)${shown}; name a folder that has one of them`,
   );
 }
 
