@@ -18,7 +18,13 @@ it("one line says what is read, what is held out, and what is left out and why",
     "data: trains on 3 files (.txt), a.txt …, 12.1 MB; held out as the validation split: stories-valid.txt; " +
       "left out: x.bin, y.bin (no text), 4,000 files, a.png … (pictures); passed over: 12 rows of train.tsv with too few columns",
   ]);
-  expect(inventoryLines({ training: group(10, 1, ["a.txt"]), leftOut: [] })).toEqual(["data: trains on a.txt, 10 B"]);
+  expect(inventoryLines({ ...inventory, leftOut: [] }, "all")).toEqual([
+    "data: held out as the validation split: stories-valid.txt; passed over: 12 rows of train.tsv with too few columns",
+  ]);
+  const one: Inventory = { training: group(10, 1, ["a.txt"]), leftOut: [] };
+  expect(inventoryLines(one, "all")).toEqual(["data: evaluates on a.txt, 10 B"]);
+  expect(inventoryLines(one, "share")).toEqual(["data: evaluates on what is held out of a.txt, 10 B"]);
+  expect(inventoryLines(one)).toEqual(["data: trains on a.txt, 10 B"]);
   expect(inventoryLines(undefined)).toEqual([]);
 });
 

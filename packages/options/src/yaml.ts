@@ -19,12 +19,16 @@ const settings = {
   customTags: (tags: Tags): Tags => [...tags, groupedDigits],
 } as const;
 
+const mostProblems = 3; // one mistake may cause hundreds
+
 /** Parses a recipe's text. Throws `OptionsError` with `where` (a file name) and the line. */
 export function parseYaml(text: string, where: string): unknown {
   const document = parseDocument(text, settings);
   const wrong = [...document.errors, ...document.warnings];
   if (wrong.length > 0)
-    throw new OptionsError(wrong.map((error) => `${where}: not valid YAML: ${error.message.trim().split("\n")[0]}`));
+    throw new OptionsError(
+      wrong.slice(0, mostProblems).map((error) => `${where}: not valid YAML: ${error.message.trim().split("\n")[0]}`),
+    );
   try {
     return document.toJS({ maxAliasCount: 100 });
   } catch (error) {

@@ -86,6 +86,12 @@ it("asks for the data of a folder, and refuses classes that the data numbers in 
   for (const classNames of [["cat", "cow"], ["cat", "fox"], []]) checkClassNames(model, { classNames });
 });
 
+it("says what it is evaluated on", async () => {
+  await onRanks(1, ...given());
+  const said = vi.mocked(process.stderr.write).mock.calls.map(([text]) => String(text));
+  expect(said).toContain("data: evaluates on rows.bin, 738 B\n");
+});
+
 it("sends no weights where every rank has the same files", async () => {
   const args = readArguments(["eval", ...given()], {}) as EvalArguments;
   const groups = loopback(2);

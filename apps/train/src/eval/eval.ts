@@ -14,6 +14,7 @@ import { openDeviceOf } from "../device.ts";
 import { endOthers } from "../end-others.ts";
 import { evaluate } from "../evaluate.ts";
 import { amountText, durationText } from "../format.ts";
+import { inventoryLines } from "../inventory-lines.ts";
 import { withOwnDataPath } from "../own-data-path.ts";
 import { forwardIn } from "../precision.ts";
 import { checkSameData } from "../same-data.ts";
@@ -73,7 +74,8 @@ export async function evaluation(args: EvalArguments, group: Group): Promise<Eva
   const model = device === "cpu" ? onHost : onHost.to({ device });
   checkFits(subject.model, model, recipe);
   await loadDescribedOn(0, subject.folder, subject.model, model, group, args.base);
-  await using data = await buildData(recipe, model, group, { holdOutAll: holdsOutAll(subject, args.overrides) });
+  const holdOutAll = holdsOutAll(subject, args.overrides);
+  await using data = await buildData(recipe, model, group, { holdOutAll });
   checkClassNames(subject.model.config, data);
   await checkSameData(data, group);
   const { validationSamples } = data;
@@ -81,7 +83,8 @@ export async function evaluation(args: EvalArguments, group: Group): Promise<Eva
     throw new DataError(
       `${data.source} has nothing that is held out; give a larger data.validationFraction, or other data, --data PATH`,
     );
-  for (const line of data.remarks ?? []) say(line);
+  const found = inventoryLines(data.inventory, holdOutAll ? "all" : "share");
+  for (const line of [...found, ...(data.remarks ?? [])]) say(line);
   if (!subject.isGiven && subject.fingerprint !== undefined && data.fingerprint !== subject.fingerprint)
     say(`the data is not that which the run had, or is read with other options: ${data.source}`);
   const metrics = await evaluated();

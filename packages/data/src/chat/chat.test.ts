@@ -250,9 +250,13 @@ describe("chat", () => {
     const path = join(folder, "mixed");
     mkdirSync(path);
     for (const name of ["train.jsonl", "notes.txt"]) writeFileSync(join(path, name), lines([row]));
+    const bzip2 = Buffer.from("425a683931415926535900", "hex");
+    writeFileSync(join(path, "more.jsonl.bz2"), bzip2);
     expect((await rowsOf(path)).data.inventory!.leftOut).toMatchObject([
+      { names: ["more.jsonl.bz2"], why: expect.stringMatching(/^packed by bzip2, which is not read/) },
       { names: ["notes.txt"], why: "no .jsonl, .json or .parquet" },
     ]);
+    await expect(rowsOf(file(bzip2, ".jsonl.bz2"))).rejects.toThrow(/\.bz2 is packed by bzip2, which is not read, as/);
   });
 
   it("cuts long rows at their end, and leaves out rows without an answer, and says how many", async () => {

@@ -41,6 +41,10 @@ const refused = (path: string, message: RegExp, column?: string) =>
 const texts = ["one", "zwei\nlines", "三 🦁", ""];
 
 describe("documents", () => {
+  it("of a table are those of one column", async () => {
+    await refused(put("twice.csv", "text,text\na,b\n"), /twice\.csv has two columns text; rename one of them\.$/);
+  });
+
   it("of jsonl are the texts of a key", async () => {
     const lines = texts.map((text, id) => JSON.stringify({ id, text, other: "no" }));
     expect(await textsOf(put("a.jsonl", lines.join("\n")))).toEqual(texts);

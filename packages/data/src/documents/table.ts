@@ -41,6 +41,8 @@ export async function* tableRows(
       const missing = columns.find((_, i) => places![i] === -1);
       if (missing !== undefined)
         throw new DataError(`${path} has no column ${missing}, only ${someNames(names)}; name one of them.`);
+      const twice = columns.find((column) => names.indexOf(column) !== names.lastIndexOf(column));
+      if (twice !== undefined) throw new DataError(`${path} has two columns ${twice}; rename one of them.`);
       width = cells.length;
       if (header) continue;
     }

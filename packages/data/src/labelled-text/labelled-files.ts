@@ -1,6 +1,6 @@
 /** The tables of labelled text: train.tsv and dev.tsv, as GLUE names them, or files with the name of a split. */
 import { basename, extname } from "node:path";
-import { unpackedName } from "../content/packing.ts";
+import { namedPacking, packingProblem, unpackedName } from "../content/packing.ts";
 import { DataError } from "../data-error.ts";
 import { filesAt, type SizedFile } from "../files-at.ts";
 import { fileGroup, type Inventory, leftOutGroups } from "../inventory.ts";
@@ -25,10 +25,13 @@ export async function labelledFiles(path: string, validation?: string): Promise<
     return same.length > 0 ? same : tables.filter((file) => splitOfName(nameOf(file)) === split);
   };
   const training = called("train.tsv", "training");
-  if (training.length === 0)
+  if (training.length === 0) {
+    const other = [...leftOut, ...files.map((file) => ({ ...file, why: whyNot(file) }))][0];
+    const found = other ? ` (${nameOf(other)} is ${other.why})` : "";
     throw new DataError(
-      `${path} has no train.tsv, nor another .tsv or .csv with train in its name; add one to train on.`,
+      `${path} has no train.tsv, nor another .tsv or .csv with train in its name${found}; add one to train on.`,
     );
+  }
   const heldOut = validation === undefined ? called("dev.tsv", "validation") : named(validation);
   const left = [
     ...leftOut,
@@ -57,6 +60,8 @@ export async function labelledFiles(path: string, validation?: string): Promise<
   }
 
   function whyNot(file: SizedFile): string {
+    const packing = namedPacking(file.path);
+    if (packing && !packing.unpack) return packingProblem(file.path, new Uint8Array())!;
     if (!tables.includes(file)) return "no .tsv or .csv";
     if (splitOfName(nameOf(file)) === "test") return "the test split";
     return "neither trained nor validated on: data.validation names one";

@@ -92,9 +92,17 @@ export const labelledTextEntry: SampledEntry = {
       special,
       classNames: given.labels,
       inventory,
+      remarks: remarkOnLabels(training),
     });
   },
 };
+
+function remarkOnLabels(texts: readonly LabelledText[]): string[] {
+  const labels = new Set(texts.map(({ label }) => label));
+  return labels.size === 1
+    ? [`data: all ${texts.length} texts to train on have the label ${[...labels]}: there is nothing to learn`]
+    : [];
+}
 
 /** The class of a label, which is a number or a word. */
 function classesBy({ labels, classes }: Pick<Options, "labels" | "classes">): (label: string, where: string) => number {

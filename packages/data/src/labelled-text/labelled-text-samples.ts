@@ -20,6 +20,7 @@ interface LabelledTextInput {
   readonly special: BertTokens;
   readonly classNames?: readonly string[] | undefined;
   readonly inventory: Inventory;
+  readonly remarks: readonly string[];
 }
 
 export class LabelledTextSamples implements Samples {
@@ -28,7 +29,7 @@ export class LabelledTextSamples implements Samples {
 
   constructor(input: LabelledTextInput) {
     this.#input = input;
-    const { source, training, validation, fingerprint, classNames, inventory } = input;
+    const { source, training, validation, fingerprint, classNames, inventory, remarks } = input;
     this.facts = {
       source,
       unit: "text",
@@ -41,6 +42,7 @@ export class LabelledTextSamples implements Samples {
       fingerprint,
       classNames,
       inventory,
+      remarks,
     };
   }
 

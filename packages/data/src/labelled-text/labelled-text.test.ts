@@ -135,12 +135,14 @@ describe("labelled text", () => {
         "test.tsv": "text\na\n",
         "other.tsv": head,
         "README.md": "read me",
+        "more.tsv.xz": "fd7zXZ",
       });
       const data = await open({}, given);
       expect([data.trainingUnits, data.validationUnits]).toEqual([2, 4]);
       const left = data.inventory!.leftOut.map(({ names: [name], why }) => [name, why]);
       expect(left).toEqual([
         ["README.md", "no .tsv or .csv"],
+        ["more.tsv.xz", "packed by xz, which is not read, as gzip and zstd are: unpack it with unxz -k"],
         ["other.tsv", "neither trained nor validated on: data.validation names one"],
         ["test.tsv", "the test split"],
       ]);
@@ -149,9 +151,12 @@ describe("labelled text", () => {
       await expect(open({}, { ...given, validation: "dev.tsv.gz" })).rejects.toThrow(
         /data\.validation is dev\.tsv\.gz, and there is no such file, or an empty one, in .*names; name one of my_train\.csv, other/,
       );
-      await expect(open({}, put("none", { "a.tsv": head }))).rejects.toThrow(
-        /none has no train\.tsv, nor another \.tsv or/,
+      await expect(open({}, put("none", { "train.tsv.bz2": "BZh" }))).rejects.toThrow(
+        /none has no train\.tsv, nor another \.tsv or .* \(train\.tsv\.bz2 is packed by bzip2, which is not read, .*; add one/,
       );
+      const same = await open({}, put("same", { "train.tsv": `${head}a\t1\nb\t1\n` }));
+      expect(same.remarks).toEqual(["data: all 2 texts to train on have the label 1: there is nothing to learn"]);
+      await same[Symbol.asyncDispose]();
     });
 
     it("refuses scores, such as those of STS-B, as what they are", async () => {

@@ -55,9 +55,10 @@ export async function textFiles(path: string, readAs: ReadAs, column?: string): 
   for (const file of files) looked.push(await lookInto(file));
   const asBytes = readAs === "bytes" && column === undefined;
   if (readAs === "rows") {
-    if (!isFolder && !hasRows(looked[0]!.file))
+    if (!isFolder && !hasRows(looked[0]!.file) && looked[0]!.problem === undefined)
       throw new DataError(`${path} is no .jsonl, .json or .parquet file of rows; name one, or a folder of them.`);
-    for (const [i, each] of looked.entries()) if (!hasRows(each.file)) looked[i] = { ...each, problem: noRows };
+    for (const [i, each] of looked.entries())
+      if (!hasRows(each.file)) looked[i] = { ...each, problem: each.problem ?? noRows };
   }
   return isFolder ? ofFolder(path, looked, leftOut, asBytes, column) : ofFile(looked[0]!, asBytes, column);
 }

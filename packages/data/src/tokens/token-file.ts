@@ -63,6 +63,8 @@ function tokensOf(file: PositionalFile): TokenFile {
       `${path} has version ${version} of the header ${magic}, and only ${header.version} is known; write it again as that version.`,
     );
   const [from, bytes] = header ? [headerBytes, header.bytes] : [0, 2];
+  const wrong = header ? undefined : noTokensBecause(start);
+  if (wrong !== undefined) throw new DataError(`${path} ${wrong}.`);
   const length = header ? count : size / bytes;
   const wanted = from + length * bytes;
   if (header && (length < 0 || size !== wanted))
@@ -81,6 +83,16 @@ function tokensOf(file: PositionalFile): TokenFile {
     read: (first, count) => new Tokens(file.read(from + first * bytes, count * bytes).buffer),
     close: async () => file.close(),
   };
+}
+
+/** Why the beginning of a file without a header is not that of 16-bit tokens. */
+function noTokensBecause(start: Uint8Array): string | undefined {
+  const isZero = (parity: number) => start.every((byte, i) => byte === 0 || (i >> 1) % 2 !== parity);
+  if (isZero(1) && !isZero(0))
+    return 'has a zero in every second place, as tokens of 32 or 64 bits have, and is read as 16 bits: write them by NumPy\'s astype("uint16"), or with ./terse data prepare';
+  return start.every((byte) => (byte >= 32 && byte < 127) || (byte >= 9 && byte <= 13))
+    ? "is text, and no tokens: ./terse data prepare writes them, or fetch it again"
+    : undefined;
 }
 
 /** One fingerprint of several files. */

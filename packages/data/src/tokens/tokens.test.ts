@@ -101,6 +101,10 @@ describe("FineWeb's shards", () => {
     await refused(/has version 9 of the header 20240520, and only 1 is known/);
     writeFileSync(broken, "odd");
     await refused(/has 3 bytes, which is no whole number of 16-bit tokens/);
+    writeFileSync(broken, bytesOf(new Uint32Array(ids(600))));
+    await refused(/broken\.bin has a zero in every second place, as tokens of 32 or 64 bits have, and is read as 16/);
+    writeFileSync(broken, "<html>\n".repeat(200));
+    await refused(/broken\.bin is text, and no tokens: \.\/terse data prepare writes them, or fetch it again\.$/);
     writeFileSync(broken, "");
     appendFileSync(broken, bytesOf(ids(10)));
     await refused(/has 9 tokens to train on, but one row needs 17/);
