@@ -4,11 +4,11 @@
  */
 import { type ChildProcess, spawn } from "node:child_process";
 import { randomBytes } from "node:crypto";
-import { closeSync, openSync, readFileSync } from "node:fs";
+import { closeSync, openSync } from "node:fs";
 import { basename, join } from "node:path";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
-import { atomicWriteText } from "@terse/checkpoint";
+import { atomicWriteText, readRegularText } from "@terse/checkpoint";
 import { sentence } from "../failure.ts";
 import type { Recipe } from "../recipe.ts";
 import { type Line, namedNumbers } from "./numbers-of.ts";
@@ -161,7 +161,7 @@ export class Tracker implements Disposable {
 
 function idsIn(folder: string): Ids {
   try {
-    const ids = JSON.parse(readFileSync(join(folder, trackFile), "utf8")) as Ids | null;
+    const ids = JSON.parse(readRegularText(join(folder, trackFile), 1 << 20)) as Ids | null;
     return typeof ids === "object" && ids !== null ? ids : {};
   } catch {
     return {}; // a new run has none

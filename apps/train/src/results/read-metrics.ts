@@ -51,15 +51,6 @@ export async function readMetrics(run: string, report: (problem: string) => void
   return found.lines;
 }
 
-/** The lines of metrics.jsonl's text, and a sentence about those that are no lines of metrics. */
-export function parseMetrics(text: string): { lines: Line[]; problem: string | undefined } {
-  const found = new Metrics();
-  const all = text.split("\n");
-  found.isCut = all.at(-1) !== "";
-  for (const each of found.isCut ? all : all.slice(0, -1)) found.add(each);
-  return { lines: found.lines, problem: found.problem };
-}
-
 class Metrics {
   readonly lines: Line[] = [];
   isCut = false; // the last line has no end

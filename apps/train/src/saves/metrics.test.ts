@@ -1,3 +1,4 @@
+import { execFileSync } from "node:child_process";
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -23,11 +24,19 @@ describe("metrics.jsonl", () => {
     await metrics.cutAt(3); // there is no file yet
     for (const step of [0, 1, 2, 3]) metrics.log({ step, loss: 1 });
     writeFileSync(path(), '{"step":4,"lo', { flag: "a" });
-    expect(await metrics.cutAt(3)).toBe("the last line is cut short, and is left out");
+    expect(await metrics.cutAt(3)).toBe(`${path()}: the last line is cut short, and is left out`);
     expect(steps()).toEqual([0, 1, 2]);
     expect(await metrics.cutAt(3)).toBeUndefined();
     metrics.log({ step: 3 });
     expect(steps()).toEqual([0, 1, 2, 3]);
+  });
+
+  it("that is no file is refused, and nobody waits for it", async () => {
+    execFileSync("mkfifo", [path()]);
+    await expect(new Metrics(folder).cutAt(3)).rejects.toThrow(`Cannot read ${path()}: it is a pipe, not a file`);
+    rmSync(path());
+    mkdirSync(path());
+    await expect(new Metrics(folder).cutAt(3)).rejects.toThrow(`Cannot read ${path()}: it is a folder; name a file.`);
   });
 
   it("keeps what a run has measured of its network when it goes on from its end, but not from an earlier save", async () => {

@@ -1,9 +1,9 @@
 /** metrics.jsonl of a run: one line of JSON for each logged step. A disk that is full for a while loses no line. */
-import { existsSync, readFileSync } from "node:fs";
+import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { atomicWriteText } from "@terse/checkpoint";
 import { AppendedFile } from "../appended-file.ts";
-import { parseMetrics } from "../results/read-metrics.ts";
+import { readMetrics } from "../results/read-metrics.ts";
 
 /** What grows from line to line of a run. */
 export interface Sums {
@@ -14,11 +14,13 @@ export interface Sums {
 export class Metrics implements Disposable {
   /** The sums of the lines that `cutAt` has kept. */
   sums: Sums = {};
+  readonly #folder: string;
   readonly #path: string;
   readonly #file: AppendedFile;
 
   /** `say` prints what cannot be written now. */
   constructor(folder: string, say: (text: string) => void = () => {}) {
+    this.#folder = folder;
     this.#path = join(folder, "metrics.jsonl");
     this.#file = new AppendedFile({ path: this.#path, piece: "line", say });
   }
@@ -30,7 +32,10 @@ export class Metrics implements Disposable {
    */
   async cutAt(step: number): Promise<string | undefined> {
     if (!existsSync(this.#path)) return undefined;
-    const { lines, problem } = parseMetrics(readFileSync(this.#path, "utf8"));
+    let problem: string | undefined;
+    const lines = await readMetrics(this.#folder, (words) => {
+      problem = words;
+    });
     const kept = lines.filter((line) => line.step < step || (line.step === step && line["network"] !== undefined));
     this.sums = (kept.findLast(({ total_bytes }) => total_bytes !== undefined) ?? {}) as Sums;
     await atomicWriteText(this.#path, kept.map((line) => `${JSON.stringify(line)}\n`).join(""));

@@ -104,7 +104,7 @@ export class Run implements AsyncDisposable {
 
   /** What the user should know of how it begins, a line each. */
   get notes(): readonly string[] {
-    return this.#ofMetrics === undefined ? this.#notes : [...this.#notes, `metrics.jsonl: ${this.#ofMetrics}`];
+    return this.#ofMetrics === undefined ? this.#notes : [...this.#notes, this.#ofMetrics];
   }
 
   /** What the save, or else the last line of metrics.jsonl, said of the steps before this process; on rank 0. */

@@ -8,7 +8,7 @@
  *   table.txt loss.svg  what all runs have reached
  *   lock.json           who runs it, while somebody does
  */
-import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { existsSync, readdirSync } from "node:fs";
 import { join, resolve } from "node:path";
 import {
   atomicWriteText,
@@ -114,19 +114,24 @@ const readBase = (folder: string): Tree => {
 
 function readJson(path: string, absent: string): Tree {
   if (!existsSync(path)) throw new CheckpointError(absent);
+  const value: unknown = reading(path, (text) => JSON.parse(text));
+  if (isObject(value)) return value;
+  throw new CheckpointError(`${path}: expected an object.`);
+}
+
+/** What `parse` makes of the text of a file. Throws `CheckpointError`. */
+function reading<T>(path: string, parse: (text: string) => T): T {
   try {
-    const value: unknown = JSON.parse(readRegularText(path, mostBytes));
-    if (isObject(value)) return value;
+    return parse(readRegularText(path, mostBytes));
   } catch (error) {
     throw new CheckpointError(`Cannot read ${path}: ${reasonOf(error) ?? (error as Error).message}.`, { cause: error });
   }
-  throw new CheckpointError(`${path}: expected an object.`);
 }
 
 /** The names of the runs that have ended well, and whose files are there. */
 export function finishedRuns(folder: string): Set<string> {
   const path = endedPath(folder);
-  const lines = existsSync(path) ? readFileSync(path, "utf8").split("\n") : [];
+  const lines = existsSync(path) ? reading(path, (text) => text.split("\n")) : [];
   const ended = lines.map((line) => parsedJson(line) as EndedRun | undefined); // the last line may be cut short
   const isThere = (run: string) => existsSync(join(folder, run, "metrics.jsonl"));
   return new Set(ended.flatMap((end) => (end?.code === 0 && isThere(end.run) ? [end.run] : [])));
