@@ -48,5 +48,5 @@ it("says that one rank has saved it, and what of metrics.jsonl it cannot read", 
   expect(first!.find((note) => note.startsWith("saved by"))).toMatch(
     /^saved by 1 rank, goes on with 2: 8 rows a step, before 4/,
   );
-  expect(first).toContain("metrics.jsonl: the last line is cut short, and is left out");
+  expect(first).toContain(`${join(saved, "metrics.jsonl")}: the last line is cut short, and is left out`);
 });
