@@ -1,0 +1,18 @@
+import { expect, it } from "vitest";
+import { OptionsError } from "./options-error.ts";
+import { parseYaml } from "./yaml.ts";
+
+it("says what is wrong with a recipe in three lines at most, though one mistake may cause hundreds", () => {
+  const wrong = `optimizer: {\n${"  - : [\n".repeat(300)}`;
+  const lines = (() => {
+    try {
+      parseYaml(wrong, "my.yaml");
+    } catch (error) {
+      return (error as OptionsError).lines;
+    }
+    throw new Error("it was taken");
+  })();
+  expect(lines).toHaveLength(3);
+  for (const line of lines) expect(line).toMatch(/^my\.yaml: not valid YAML: .* at line \d+, column \d+/);
+  expect(() => parseYaml("a: [1", "my.yaml")).toThrow(OptionsError);
+});
