@@ -41,9 +41,8 @@ and tokens, the same for every method. The mean over the seeds, and in parenthes
 taken with the same seed. Losses do not depend on the machine's speed, but their third digit does on its processor.
 
 *The settings* of a method are the best of a search of up to ${budget} runs with the first seed: the rate in steps of
-two, refined once by √2, and the warm-up as a part of the run. ‡: the best lies at an edge of what was tried. **A row
-without a rate was recorded before there was a search**: at the rate where its search begins (below), with
-${schedule.warmup} steps of warm-up. Such rows say nothing about which method is better.
+two, refined once by √2, and the warm-up as a part of the run. ‡: the best lies at an edge of what was tried. Only
+searched methods are recorded.
 
 ![Validation loss by steps and by bytes sent.](recipe.svg)
 
