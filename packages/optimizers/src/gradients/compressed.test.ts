@@ -190,7 +190,7 @@ describe("an algorithm whose gradients are compressed", () => {
         }
         return after;
       });
-      expect(tensors, name).toEqual([tensors![0], tensors![0], tensors![0]]);
+      expect(tensors!.at(-1), name).toBeLessThanOrEqual(tensors![0]!); // less where others' garbage is collected
     }
   });
 
