@@ -2,10 +2,11 @@
 import { execFile } from "node:child_process";
 import { createHash } from "node:crypto";
 import { createReadStream, existsSync } from "node:fs";
-import { mkdir, mkdtemp, open, rename, rm, stat } from "node:fs/promises";
+import { mkdtemp, open, rename, rm, stat } from "node:fs/promises";
 import { dirname, join, resolve } from "node:path";
 import { promisify } from "node:util";
-import { DataError, reasonOf } from "../data-error.ts";
+import { DataError } from "../data-error.ts";
+import { makeFolder } from "../make-folder.ts";
 import { PositionalFile } from "../positional-file.ts";
 import { headers, openTokenFile } from "../tokens/token-file.ts";
 import type { Source } from "./sources.ts";
@@ -22,9 +23,7 @@ export async function fetchSource(source: Source, folder: string, progress: Prog
   const target = join(folder, source.file);
   const unpacked = source.folder === undefined ? undefined : join(folder, source.folder);
   if (unpacked !== undefined && existsSync(unpacked)) return unpacked;
-  await mkdir(dirname(target), { recursive: true }).catch((error) => {
-    throw new DataError(`Cannot make the folder ${dirname(target)}: ${reasonOf(error)}; name another one with --out.`);
-  });
+  makeFolder(dirname(target));
   if (!existsSync(target)) {
     await download(source, target, progress);
     await check(source, `${target}.partial`);

@@ -1,6 +1,6 @@
 /** Writes rows for fine-tuning as tokens, train.rows and val.rows, which the dataset "chat" reads. */
 import { existsSync } from "node:fs";
-import { type FileHandle, mkdir, open, rename, rm } from "node:fs/promises";
+import { type FileHandle, open, rename, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { RowCutter } from "../chat/cut-rows.ts";
 import {
@@ -15,6 +15,7 @@ import { type ChatRowOptions, ChatRows } from "../chat/read-chat-rows.ts";
 import { rowInMemory } from "../chat/stored-row.ts";
 import { DataError, reasonOf } from "../data-error.ts";
 import type { Inventory } from "../inventory.ts";
+import { makeFolder } from "../make-folder.ts";
 import { type TextFile, textFiles } from "../text/text-files.ts";
 import type { Progress } from "./fetch-source.ts";
 
@@ -48,9 +49,7 @@ export async function prepareRows(options: PrepareRowsOptions, progress: Progres
   for (const target of targets)
     if (existsSync(target))
       throw new DataError(`${target} is there already; remove it, or name another folder with --out.`);
-  await mkdir(out, { recursive: true }).catch((error) => {
-    throw new DataError(`Cannot make the folder ${out}: ${reasonOf(error)}; name another one with --out.`);
-  });
+  makeFolder(out);
   const found = await textFiles(path, "rows");
   await using rows = await ChatRows.open(options);
   const cutter = new RowCutter();

@@ -1,11 +1,12 @@
 /** Writes texts as token files, train.bin and val.bin, which the dataset "tokens" reads. Texts may exceed memory. */
 import { existsSync } from "node:fs";
-import { type FileHandle, mkdir, open, rename, rm } from "node:fs/promises";
+import { type FileHandle, open, rename, rm } from "node:fs/promises";
 import { basename, join, relative } from "node:path";
 import { DataError, reasonOf } from "../data-error.ts";
 import type { Tokenizer } from "../dataset.ts";
 import { SkippedRows } from "../documents/table.ts";
 import type { Inventory } from "../inventory.ts";
+import { makeFolder } from "../make-folder.ts";
 import { type TextFile, textFiles } from "../text/text-files.ts";
 import { headerBytes, headerOf } from "../tokens/token-file.ts";
 import { textTokens } from "../tokens/tokenized-text.ts";
@@ -44,9 +45,7 @@ export async function prepareTokens(options: PrepareOptions, progress: Progress 
   for (const path of [train, val])
     if (existsSync(path))
       throw new DataError(`${path} is there already; remove it, or name another folder with --out.`);
-  await mkdir(out, { recursive: true }).catch((error) => {
-    throw new DataError(`Cannot make the folder ${out}: ${reasonOf(error)}; name another one with --out.`);
-  });
+  makeFolder(out);
   const found = await textFiles(options.path, "texts", options.column);
   const bar = { read: 0, total: [...found.training, ...found.heldOut].reduce((sum, { size }) => sum + size, 0) };
   const passed = new SkippedRows();
