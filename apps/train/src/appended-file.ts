@@ -3,7 +3,6 @@
  * memory and is written later, in whole pieces, so a passing failure loses nothing. The failure is reported once, and
  * so is its end.
  */
-
 import { closeSync, fstatSync, ftruncateSync, openSync, readSync, writeSync } from "node:fs";
 import { reasonOf } from "@terse/checkpoint";
 import { amountText } from "./format.ts";

@@ -20,7 +20,7 @@ import {
   parsedJson,
   recordOf,
 } from "@terse/checkpoint";
-import { saveFolder, savesIn } from "../saves/save-folder.ts";
+import { averageFolder, locateRun, saveFolder, savesIn } from "../saves/save-folder.ts";
 
 /** Weights in files; without records where it is not known what they had when the adapter was trained. */
 export interface BaseFolder {
@@ -92,13 +92,18 @@ export async function findBase(folder: string, config: Config, moved: string | u
  */
 export function tokenizerWithBase(folder: string, tokenizer: string, moved: string | undefined): string {
   const isGone = moved !== undefined && isAdapterFolder(folder) && isAbsolute(tokenizer) && !existsSync(tokenizer);
-  return isGone && existsSync(join(weightsIn(moved), "tokenizer.json")) ? weightsIn(moved) : tokenizer;
+  if (!isGone) return tokenizer;
+  const base = weightsIn(moved);
+  return existsSync(join(base, "tokenizer.json")) ? base : tokenizer;
 }
 
-/** The folder that `path` names; of a run, its last save. */
+/** The folder of weights that `path` names: of a run its last save, RUN/best, or RUN/average. */
 function weightsIn(path: string): string {
-  const step = savesIn(path).at(-1);
-  return step === undefined ? resolve(path) : resolve(saveFolder(path, step));
+  const at = resolve(path);
+  if (hasWeights(at) || hasAdapter(at)) return at;
+  const { run, isAverage, step = savesIn(run).at(-1) } = locateRun(at);
+  if (step === undefined) return at;
+  return isAverage ? join(saveFolder(run, step), averageFolder) : saveFolder(run, step);
 }
 
 /** What the adapter's file says of its base; undefined where it says nothing, as PEFT's. */
