@@ -51,10 +51,34 @@ function deafen({ ip }: { ip(line: string): boolean }): void {
 }
 const undeafen = ({ ip }: { ip(line: string): boolean }) => expect(ip("rule del pref 5")).toBe(true);
 
+interface Case {
+  readonly engine: Engine;
+  readonly mode: "busy" | "idle";
+  readonly way: "both ways" | "one way";
+  readonly seconds: number;
+}
+
+/** What two ranks report whose link is down for a while, and how long it was. */
+async function throughOutage({ engine, mode, way, seconds }: Case, skip: Skip) {
+  await using world = await openWorld({ engine, program: "run-for.ts", args: [mode, `${seconds + 4}`] }, skip);
+  await using run = await world.start();
+  await Promise.all(run.ranks.map((rank) => rank.reported("ready")));
+  await sleep(2000 * Math.random());
+  const began = performance.now();
+  if (way === "both ways") world.data.takeDown();
+  else deafen(world.namespace);
+  await sleep(1000 * seconds);
+  if (way === "both ways") world.data.bringUp();
+  else undeafen(world.namespace);
+  const took = (performance.now() - began) / 1000;
+  const outcomes = (await run.end()).map(({ reports, stderr }) => ({ reports, stderr }));
+  return { outcomes, seconds: took };
+}
+
 describe("a link that is down for less than it may be, 8 s", () => {
   const cases = engines.flatMap((engine) =>
     (["busy", "idle"] as const).flatMap((mode) =>
-      (["both ways", "one way"] as const).flatMap((way) =>
+      (["both ways", "one way"] as const).flatMap((way): Case[] =>
         [3, 5, 7].map((seconds) => ({ engine, mode, way, seconds })),
       ),
     ),
@@ -63,23 +87,14 @@ describe("a link that is down for less than it may be, 8 s", () => {
   it.concurrent.for(cases)(
     "costs time, and nothing else: $engine, $mode, $way, for $seconds s",
     async (each, context) => {
-      const { engine, mode, way, seconds } = each;
-      await using world = await openWorld(
-        { engine, program: "run-for.ts", args: [mode, `${seconds + 4}`] },
-        context.skip,
-      );
-      await using run = await world.start();
-      await Promise.all(run.ranks.map((rank) => rank.reported("ready")));
-      await sleep(2000 * Math.random());
-      if (way === "both ways") world.data.takeDown();
-      else deafen(world.namespace);
-      await sleep(1000 * seconds);
-      if (way === "both ways") world.data.bringUp();
-      else undeafen(world.namespace);
-      for (const { reports, stderr } of await run.end()) {
-        expect(stderr).toBe("");
-        expect(reports).toEqual([{ ready: true }, { count: expect.any(Number), last: 1 }, { closed: true }]);
-      }
+      let run = await throughOutage(each, context.skip);
+      // Where the machine is busy, the link may come up so late that the outage was longer than it may be.
+      for (let again = 0; run.seconds >= 8 && again < 4; again++) run = await throughOutage(each, context.skip);
+      const reports = [{ ready: true }, { count: expect.any(Number), last: 1 }, { closed: true }];
+      expect(run.outcomes, `an outage of ${run.seconds.toFixed(1)} s`).toEqual([
+        { reports, stderr: "" },
+        { reports, stderr: "" },
+      ]);
     },
   );
 

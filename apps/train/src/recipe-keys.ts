@@ -55,8 +55,9 @@ export function recipeKeysPages(schema: v.GenericSchema, sentences: ReadonlyMap<
   });
   const index = `# The keys of a recipe
 
-Each can be set in a recipe's file, as [Recipes](recipes.md) says, and on the command line: \`./terse train --optimizer.lr=1e-3\`. The same is
-printed by \`./terse config explain [KEY]\`; \`./terse config schema\` gives it to editors as JSON Schema.
+Each can be set in a recipe's file, as [Recipes](recipes.md) says, and on the command line:
+\`./terse train --optimizer.lr=1e-3\`. The same is printed by \`./terse config explain [KEY]\`; \`./terse config schema\`
+gives it to editors as JSON Schema.
 
 | section | keys |
 |---|---|

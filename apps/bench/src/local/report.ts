@@ -45,7 +45,7 @@ export function localReport(lines: readonly RecordedLine[], { machine, when }: P
     ],
     [...named(beside), ...whole].map(row),
   );
-  const more = [longRuns(own), times(lines, values), expected(lines)].filter(Boolean);
+  const more = [longRuns(own), times(lines, values), expected(lines, curves)].filter(Boolean);
   return `# Local steps
 
 Written by \`./terse bench local --record\`. ${machine}.
@@ -163,8 +163,8 @@ function times(lines: readonly RecordedLine[], values: Values): string {
   return parts.filter(Boolean).join("\n\n");
 }
 
-function expected(lines: readonly RecordedLine[]): string {
-  const text = expectationsText(lines);
+function expected(lines: readonly RecordedLine[], curves: readonly Curve[]): string {
+  const text = expectationsText(lines, curves);
   return (
     text &&
     `What is said of local steps, the ratios of the losses with the same seed, and whether they show it (the words as in\n[convergence.md](convergence.md)); and what is asked of them here:\n\n${text}`

@@ -363,9 +363,10 @@ function table(all: readonly Planned[]): string {
   });
   return [
     `The model of gpt-small, ${grouped(parameters)} parameters (n = ${grouped(memory.parameters / 4)} with pads), on P = ${ranks} ranks, every optimizer with its`,
-    `defaults, without clipping, ${grouped(steps)} steps; a warm-up that ends by itself is taken to last a fifth of them. Bytes are those that rank 0`,
-    "sends in a step; *less* is how many times fewer than the f32 mean. The closed forms leave out that short means go directly (Collectives, above): here those",
-    "of vectors and of the factors of Dion and PowerSGD, of which more bytes are sent; and that computed means of fewer matrices than ranks go by slices.",
+    `defaults, without clipping, ${grouped(steps)} steps; a warm-up that ends by itself is taken to last a fifth of them. Bytes are those`,
+    "that rank 0 sends in a step; *less* is how many times fewer than the f32 mean. The closed forms leave out that short",
+    "means go directly (Collectives, above): here those of vectors and of the factors of Dion and PowerSGD, of which more",
+    "bytes are sent; and that computed means of fewer matrices than ranks go by slices.",
     "",
     "| optimizer | steps | bytes | less | closed form, about |",
     "|---|---|---|---|---|",

@@ -49,7 +49,7 @@ const server = createServer(
         return void response.writeHead(405, { allow: "GET, HEAD" }).end();
       response.writeHead(200, { "content-type": "text/plain; version=0.0.4; charset=utf-8" }).end(text);
     };
-    setTimeout(answer, next - now - 1000 / mostAnswersPerSecond);
+    setTimeout(answer, Math.max(0, next - now - 1000 / mostAnswersPerSecond)); // rounding makes it less than 0
   },
 );
 server.maxConnections = mostConnections;
