@@ -54,8 +54,8 @@ export function compensationErrors(θ: Tensor, { n, ranks, rank }: Vector): Comp
   };
 }
 
-/** Where the codec works with what belongs to a tensor: on its device, or on the CPU. */
-const deviceOfCodec = ({ device }: Tensor): string => (codec.runsOn(device) ? device : "cpu");
+/** Where the codec works with what belongs to a tensor: on its device, or on the CPU. "meta" has shapes only. */
+const deviceOfCodec = ({ device }: Tensor): string => (codec.runsOn(device) || device === "meta" ? device : "cpu");
 
 export const compensatedMessage = ({ n }: Vector): Message => ({ kind: "meanErrorCompensated", n, codec });
 
