@@ -33,13 +33,14 @@ export class SavedStateError extends Error {
   override name = "SavedStateError";
 }
 
-interface Entry {
-  readonly kind: "elements" | "replicated" | "owned" | "shards";
-  readonly tensor: Tensor; // a view
-  readonly owned?: Part & { readonly alone: boolean };
-  readonly adds?: Part; // of a single rank's elements: what several ranks own, and it does not
-  readonly shard?: Slice & { readonly of: string };
+/** What the ranks of a run have saved. */
+interface Saves {
+  readonly all: readonly StoredState[];
+  readonly own: StoredState | undefined; // this rank's, in a run with as many ranks
 }
+
+/** A tensor of the state, a view, and how its values are found in saves. */
+type Entry = readonly [name: string, tensor: Tensor, valuesIn: (saves: Saves) => TypedArray];
 
 /** The elements [begin, end) of what the ranks own of a parameter. */
 interface Part {
@@ -49,14 +50,11 @@ interface Part {
   readonly length: number; // of the parameter
 }
 
-/** Which slice of a matrix. */
-type Slice = Pick<Shard, "index" | "count"> & { readonly along: Shard["of"] };
-
 /** The state of all spans. */
 export function savedStateOf(spans: readonly Span[]): SavedState {
   for (const { state } of spans) settle(state);
   return {
-    tensors: new Map([...entriesOf(spans)].map(([name, { tensor }]) => [name, tensor])),
+    tensors: new Map(entriesOf(spans).map(([name, tensor]) => [name, tensor])),
     scalars: Object.fromEntries(
       spans.flatMap(({ vector, state }) =>
         Object.entries(state.scalars ?? {}).map(([key, value]) => [scalarName(key, vector), value]),
@@ -74,12 +72,12 @@ export function restoreSpans(
   saves: readonly StoredState[],
   { step, rank, ranks }: { step: number; rank: number; ranks: number },
 ): StoredState["scalars"] {
-  const entries = entriesOf(spans);
-  const values = valuesFor(entries, saves, { rank, ranks });
-  const numbers = saves.length === ranks ? saves[rank]!.scalars : saves[0]!.scalars;
+  const own = saves.length === ranks ? saves[rank]! : undefined;
+  const found = entriesOf(spans).map(([, tensor, valuesIn]) => ({ tensor, values: valuesIn({ all: saves, own }) }));
+  const numbers = (own ?? saves[0]!).scalars;
   const scalars = spans.map((span) => adopted(span, numbers, step));
-  for (const [name, { tensor }] of entries) {
-    using stored = fromTypedArray(values.get(name)!, tensor.shape);
+  for (const { tensor, values } of found) {
+    using stored = fromTypedArray(values, tensor.shape);
     noGrad(() => tensor.copy_(stored));
   }
   for (const [i, { state }] of spans.entries()) {
@@ -110,82 +108,83 @@ function adopted({ algorithm, vector, state }: Span, numbers: StoredState["scala
 
 const scalarName = (key: string, { segments }: Span["vector"]): string => `${key}.${segments[0]!.name}`;
 
-/** Every tensor of the state by name. */
-function entriesOf(spans: readonly Span[]): Map<string, Entry> {
-  const entries = new Map<string, Entry>();
-  for (const { vector, state, algorithm } of spans) {
-    const [first] = vector.segments;
-    const shares = Object.entries(state.owned ?? {});
-    for (const [key, tensor] of Object.entries(state.elements ?? {})) {
-      const added = vector.ranks === 1 ? shares.find(([, { alone }]) => alone === key) : undefined;
-      for (const { name, offset, length } of vector.segments) {
-        const view = algorithm.splits === "at segments" ? tensor : tensor.narrow(0, offset - vector.offset, length);
-        const adds = added && { of: `${added[0]}.${name}`, begin: 0, end: length, length };
-        entries.set(`${key}.${name}`, { kind: "elements", tensor: view, ...(adds && { adds }) });
-      }
+/** Every tensor of the state. */
+const entriesOf = (spans: readonly Span[]): Entry[] =>
+  spans.flatMap((span) => [...elementsOf(span), ...replicatedOf(span), ...shardsOf(span), ...ownedOf(span)]);
+
+/** Of other ranks: the mean. */
+function* elementsOf({ vector, state, algorithm }: Span): Generator<Entry> {
+  for (const [key, tensor] of Object.entries(state.elements ?? {})) {
+    // What several ranks own, and a single one does not: it is added.
+    const added =
+      vector.ranks === 1 ? Object.entries(state.owned ?? {}).find(([, { alone }]) => alone === key) : undefined;
+    for (const { name, offset, length } of vector.segments) {
+      const view = algorithm.splits === "at segments" ? tensor : tensor.narrow(0, offset - vector.offset, length);
+      const saved = `${key}.${name}`;
+      yield [
+        saved,
+        view,
+        ({ all, own }) => {
+          if (own) return read(own, saved, view);
+          const mean = meanOf(all.map((save) => read(save, saved, view)));
+          const shares = added ? cut({ of: `${added[0]}.${name}`, begin: 0, end: length, length }, all) : [];
+          for (const [i, value] of shares.entries()) mean[i]! += value;
+          return mean;
+        },
+      ];
     }
-    for (const [key, tensor] of Object.entries(state.replicated ?? {}))
-      entries.set(`${key}.${first!.name}`, { kind: "replicated", tensor });
-    for (const [key, { values, of: along, index, count }] of Object.entries(state.shards ?? {})) {
-      const shard = { of: `${key}.${first!.name}`, along, index, count };
-      entries.set(`${shard.of}[${along} ${index} of ${count}]`, { kind: "shards", tensor: values, shard });
-    }
-    for (const [key, { begin, values, alone }] of shares)
-      for (const { name, offset, length } of vector.segments) {
-        // The part of the parameter's elements [0, length) that lies in this rank's share.
-        const start = offset - vector.offset;
-        const [from, to] = [Math.max(begin, start), Math.min(begin + values.length, start + length)];
-        if (from >= to) continue;
-        const owned = {
-          of: `${key}.${name}`,
-          begin: from - start,
-          end: to - start,
-          length,
-          alone: alone !== undefined,
-        };
-        const tensor = values.narrow(0, from - begin, to - from);
-        entries.set(`${owned.of}[${owned.begin}:${owned.end}]`, { kind: "owned", tensor, owned });
-      }
   }
-  return entries;
 }
 
-/**
- * The values of every entry for this rank, from what the ranks of a run have saved: from its own save, or, of a run
- * with another number of ranks, as the kind of each says. SavedStateError where a name is missing or has another
- * length.
- */
-function valuesFor(
-  entries: ReadonlyMap<string, Entry>,
-  saves: readonly StoredState[],
-  { rank, ranks }: { rank: number; ranks: number },
-): Map<string, TypedArray> {
-  const sameRanks = saves.length === ranks;
-  const values = new Map<string, TypedArray>();
-  for (const [name, { kind, tensor, owned, adds, shard }] of entries) {
-    const read = (save: StoredState) => {
-      const stored = save.tensors.get(name);
-      if (!stored || stored.length !== tensor.length)
-        throw new SavedStateError(
-          `there is no ${name} of ${tensor.length} elements: the save belongs to another optimizer or model; take the options and the model of the save`,
-        );
-      return stored;
-    };
-    if (kind === "shards") {
-      const whole = sameRanks && saves[rank]!.tensors.has(name) ? read(saves[rank]!) : undefined;
-      values.set(name, whole ?? sliceOf(shard!, tensor.shape as [number, number], saves));
-    } else if (kind === "replicated") values.set(name, read(saves[sameRanks ? rank : 0]!));
-    else if (kind === "owned" && owned!.alone && saves.length === 1 && !sameRanks)
-      values.set(name, new Float32Array(tensor.length));
-    else if (kind === "owned") values.set(name, cut(owned!, sameRanks ? [saves[rank]!] : saves));
-    else if (sameRanks) values.set(name, read(saves[rank]!));
-    else {
-      const mean = meanOf(saves.map(read));
-      if (adds) for (const [i, value] of cut(adds, saves).entries()) mean[i]! += value;
-      values.set(name, mean);
-    }
+/** The same on all ranks. */
+function* replicatedOf({ vector, state }: Span): Generator<Entry> {
+  for (const [key, tensor] of Object.entries(state.replicated ?? {})) {
+    const saved = `${key}.${vector.segments[0]!.name}`;
+    yield [saved, tensor, ({ all, own }) => read(own ?? all[0]!, saved, tensor)];
   }
-  return values;
+}
+
+/** Of other ranks, or where this one had another slice: cut out of all slices. */
+function* shardsOf({ vector, state }: Span): Generator<Entry> {
+  for (const [key, shard] of Object.entries(state.shards ?? {})) {
+    const { values, of: along, index, count } = shard;
+    const of = `${key}.${vector.segments[0]!.name}`;
+    const saved = `${of}[${along} ${index} of ${count}]`;
+    yield [
+      saved,
+      values,
+      ({ all, own }) => (own?.tensors.has(saved) ? read(own, saved, values) : sliceOf(of, shard, all)),
+    ];
+  }
+}
+
+/** Of other ranks: cut out of the shares of all. */
+function* ownedOf({ vector, state }: Span): Generator<Entry> {
+  for (const [key, { begin, values, alone }] of Object.entries(state.owned ?? {}))
+    for (const { name, offset, length } of vector.segments) {
+      // The part of the parameter's elements [0, length) that lies in this rank's share.
+      const start = offset - vector.offset;
+      const [from, to] = [Math.max(begin, start), Math.min(begin + values.length, start + length)];
+      if (from >= to) continue;
+      const part = { of: `${key}.${name}`, begin: from - start, end: to - start, length };
+      yield [
+        `${part.of}[${part.begin}:${part.end}]`,
+        values.narrow(0, from - begin, to - from),
+        ({ all, own }) => {
+          const hadNone = alone !== undefined && !own && all.length === 1;
+          return hadNone ? new Float32Array(to - from) : cut(part, own ? [own] : all);
+        },
+      ];
+    }
+}
+
+/** What a save has by this name. SavedStateError where it has nothing, or another length. */
+function read({ tensors }: StoredState, name: string, { length }: Tensor): TypedArray {
+  const stored = tensors.get(name);
+  if (stored?.length === length) return stored;
+  throw new SavedStateError(
+    `there is no ${name} of ${length} elements: the save belongs to another optimizer or model; take the options and the model of the save`,
+  );
 }
 
 /** The mean over the old ranks, and the very bits where all of them are alike. */
@@ -206,14 +205,10 @@ export function meanOf(ranks: readonly TypedArray[]): Float32Array {
 }
 
 /**
- * A slice of a matrix, of this shape, out of the slices that the ranks of a run have saved, of the mean where several
- * have the same.
+ * A slice of a matrix, out of the slices that the ranks of a run have saved, of the mean where several have the same.
  */
-function sliceOf(
-  { of, along, index, count }: Slice & { of: string },
-  [m, n]: [number, number],
-  saves: readonly StoredState[],
-) {
+function sliceOf(of: string, { values: slice, of: along, index, count }: Shard, saves: readonly StoredState[]) {
+  const [m, n] = slice.shape as [number, number];
   const found = new Map<number, TypedArray[]>();
   let parts = 0;
   for (const { tensors } of saves)
@@ -234,11 +229,11 @@ function sliceOf(
   const was = (inner * count) / parts;
   const values = new Float32Array(m * n);
   for (const [place, copies] of found) {
-    const slice = meanOf(copies);
+    const saved = meanOf(copies);
     for (let row = 0; row < outer; row++)
       for (let i = 0; i < was; i++) {
         const at = place * was + i - index * inner;
-        if (at >= 0 && at < inner) values[row * inner + at] = slice[row * was + i]!;
+        if (at >= 0 && at < inner) values[row * inner + at] = saved[row * was + i]!;
       }
   }
   return values;
