@@ -291,48 +291,43 @@ export const implementation = (): string => lion().implementation;
 /** Address of the first element. Benchmarks align arrays by it. */
 export const addressOf = (buffer: BufferLike): bigint => open().addressOf(buffer);
 
-let chosenLion: LionKernels | undefined;
-/** The kernels for the device of `floats`, as in the functions below; without an argument, those for the CPU. */
-function lion(floats?: BufferLike): LionKernels {
-  if (floats && onCuda(floats)) return openCuda().lion;
-  chosenLion ??= choose(open().lions());
-  return chosenLion;
+/** The kernels of a family for the device of `floats`; without an argument, those for the CPU. */
+function family<Kernels extends { readonly implementation: string }>(
+  onCpu: () => readonly Kernels[],
+  onGpu: (addon: ReturnType<typeof openCuda>) => Kernels,
+): (floats?: BufferLike) => Kernels {
+  let chosen: Kernels | undefined;
+  return (floats) => {
+    if (floats && onCuda(floats)) return onGpu(openCuda());
+    chosen ??= choose(onCpu());
+    return chosen;
+  };
 }
 
-let chosenAdamW: AdamWKernels | undefined;
-function adamw(floats: BufferLike): AdamWKernels {
-  if (onCuda(floats)) return openCuda().adamw;
-  chosenAdamW ??= choose(open().adamws());
-  return chosenAdamW;
-}
-
-let chosenSgd: SgdKernels | undefined;
-function sgd(floats: BufferLike): SgdKernels {
-  if (onCuda(floats)) return openCuda().sgd;
-  chosenSgd ??= choose(open().sgds());
-  return chosenSgd;
-}
-
-let chosenMoments: MomentsKernels | undefined;
-function moments(floats: BufferLike): MomentsKernels {
-  if (onCuda(floats)) return openCuda().moments;
-  chosenMoments ??= choose(open().moments());
-  return chosenMoments;
-}
-
-let chosenLowRank: LowRankKernels | undefined;
-function lowRank(floats: BufferLike): LowRankKernels {
-  if (onCuda(floats)) return openCuda().lowRank;
-  chosenLowRank ??= choose(open().lowRanks());
-  return chosenLowRank;
-}
-
-let chosenReductions: ReductionKernels | undefined;
-function reductions(floats: BufferLike): ReductionKernels {
-  if (onCuda(floats)) return openCuda().reductions;
-  chosenReductions ??= choose(open().reductions());
-  return chosenReductions;
-}
+const lion = family<LionKernels>(
+  () => open().lions(),
+  (addon) => addon.lion,
+);
+const adamw = family<AdamWKernels>(
+  () => open().adamws(),
+  (addon) => addon.adamw,
+);
+const sgd = family<SgdKernels>(
+  () => open().sgds(),
+  (addon) => addon.sgd,
+);
+const moments = family<MomentsKernels>(
+  () => open().moments(),
+  (addon) => addon.moments,
+);
+const lowRank = family<LowRankKernels>(
+  () => open().lowRanks(),
+  (addon) => addon.lowRank,
+);
+const reductions = family<ReductionKernels>(
+  () => open().reductions(),
+  (addon) => addon.reductions,
+);
 
 function accept(where: string, m: BufferLike, g: BufferLike, accepted: number): void {
   if (accepted === m.length) return;

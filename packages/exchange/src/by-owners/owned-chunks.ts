@@ -8,6 +8,7 @@
  * scale. A segment that lies in two chunks has its scale in both wires.
  */
 import { type Codec, type Floats, scaleGroupsWithin } from "@terse/codecs";
+import { perCodec } from "../per-codec.ts";
 import type { Scratch } from "../scratch.ts";
 
 /** Options of one encoding. A codec uses those that its `takes` lists. */
@@ -35,25 +36,8 @@ export interface FeedbackOptions extends EncodeOptions {
   readonly decay?: number | undefined;
 }
 
-/**
- * The chunks of a vector of n floats. They are cached, because creating a chunk's codec can take longer than using it.
- */
-export function ownedChunks(codec: Codec, n: number, ranks: number): OwnedChunks {
-  let known = cached.get(codec);
-  if (!known) {
-    known = new Map();
-    cached.set(codec, known);
-  }
-  const key = `${n}/${ranks}`;
-  let chunks = known.get(key);
-  if (!chunks) {
-    chunks = new OwnedChunks(codec, n, ranks);
-    known.set(key, chunks);
-  }
-  return chunks;
-}
-
-const cached = new WeakMap<Codec, Map<string, OwnedChunks>>();
+/** The chunks of a vector of n floats. */
+export const ownedChunks = perCodec((codec, n: number, ranks: number) => new OwnedChunks(codec, n, ranks));
 
 type Encode = (codec: Codec, wire: Uint8Array, begin: number, end: number) => void;
 

@@ -1,6 +1,7 @@
 /** How fields whose units the ranks agree on are laid out, for a codec, a length and a number of ranks. */
 import { type Codec, l1, type Summable, SumTooWideError, scaleGroupsWithin } from "@terse/codecs";
 import { ownedChunks } from "../by-owners/owned-chunks.ts";
+import { perCodec } from "../per-codec.ts";
 import { type LevelSums, sizesOfSums } from "./level-sums.ts";
 
 export interface FieldsLayout extends LevelSums {
@@ -12,17 +13,7 @@ export interface FieldsLayout extends LevelSums {
   readonly down: readonly Codec[];
 }
 
-/** The layout, cached as owned chunks are. */
-export function layoutOf(codec: Codec, n: number, ranks: number): FieldsLayout {
-  const known = cached.get(codec) ?? new Map<string, FieldsLayout>();
-  cached.set(codec, known);
-  const key = `${n}/${ranks}`;
-  const layout = known.get(key) ?? newLayout(codec, n, ranks);
-  known.set(key, layout);
-  return layout;
-}
-
-const cached = new WeakMap<Codec, Map<string, FieldsLayout>>();
+export const layoutOf = perCodec(newLayout);
 
 function newLayout(codec: Codec, n: number, ranks: number): FieldsLayout {
   const { bits, s, reach, codec: withRoomFor } = summableOf(codec);

@@ -24,6 +24,7 @@
  */
 import { type Codec, type Floats, type Summable, ternary, type Zeros } from "@terse/codecs";
 import { type EncodeOptions, ownedChunks } from "../by-owners/owned-chunks.ts";
+import { perCodec } from "../per-codec.ts";
 import { type LevelSums, sizesOfSums } from "./level-sums.ts";
 
 export interface LevelsOptions extends EncodeOptions {
@@ -49,15 +50,7 @@ export function levelSums(codec: Codec, n: number, ranks: number, down: Codec): 
 }
 
 /** The codec with fields for the sum of this many ranks. */
-export function summable(codec: Codec, ranks: number): Codec {
-  const known = cached.get(codec) ?? new Map<number, Codec>();
-  cached.set(codec, known);
-  const wide = known.get(ranks) ?? (levelsOf(codec).codec(ranks) as Codec);
-  known.set(ranks, wide);
-  return wide;
-}
-
-const cached = new WeakMap<Codec, Map<number, Codec>>();
+export const summable = perCodec((codec, ranks: number) => levelsOf(codec).codec(ranks) as Codec);
 
 /** RangeError for a codec whose levels cannot be added. */
 export function levelsOf({ name, parameters, summable }: Codec): Pick<Summable, "bits" | "s" | "codec"> {
