@@ -23,7 +23,16 @@ export const rates = {
 export type RateName = keyof typeof rates;
 
 /** Timed beside local steps, on links on which `bench convergence` has not timed them. */
-const beside = ["pytorch-ddp", "pytorch-ddp-fp16", "adamw", "muon", "adamw-terngrad", "lion-cub-beta-0.95", "signum"];
+const beside = [
+  "pytorch-ddp",
+  "pytorch-ddp-fp16",
+  "pytorch-ddp-powersgd-8",
+  "adamw",
+  "muon",
+  "adamw-terngrad",
+  "lion-cub-beta-0.95",
+  "signum",
+];
 const [runs, stepsOfOthers, roundsTimed] = [2, 8, 3];
 
 /** Steps of each kind on links of a rate, and what follows for the losses that are recorded. */
