@@ -9,13 +9,15 @@ import { sentence } from "./failure.ts";
 import { bytesText, durationText } from "./format.ts";
 import { inventoryLines } from "./inventory-lines.ts";
 import { isBetterMeasuredNext, measure } from "./measures/measure.ts";
-import { gatherRanks, type RankMeasures } from "./measures/ranks.ts";
+import { gatherRanks, type MeasuredRanks, type RankMeasures } from "./measures/ranks.ts";
 import type { StepMeter } from "./measures/step-meter.ts";
+import type { PartTimes } from "./measures/step-parts.ts";
 import { openingLines } from "./opening-lines.ts";
 import type { Parts } from "./parts.ts";
 import type { Recipe } from "./recipe.ts";
 import type { RoundFacts } from "./round-facts.ts";
 import { runSummary } from "./run-summary.ts";
+import type { Sums } from "./saves/metrics.ts";
 import type { Run } from "./saves/run.ts";
 import { skippedSamples, skippedText } from "./skipped-samples.ts";
 import { openTerminal, type Terminal } from "./terminal.ts";
@@ -26,6 +28,28 @@ interface Reported extends Parts {
   readonly run: Run;
   readonly meter: StepMeter;
   readonly remarks: readonly string[];
+}
+
+type SeenStep = { readonly loss: number; readonly lr: number } & StepReport; // by one rank
+
+/** What steps have cost since a moment. */
+class StepSums {
+  began = performance.now(); // later by the time of what belongs to no step
+  steps = 0;
+  exposed = 0; // seconds
+  bytes = 0;
+  rounds = 0;
+
+  add({ exposedSeconds, bytes, round }: StepReport): void {
+    this.steps++;
+    this.exposed += exposedSeconds;
+    this.bytes += bytes;
+    this.rounds += Number(round !== undefined);
+  }
+
+  get seconds(): number {
+    return (performance.now() - this.began) / 1000;
+  }
 }
 
 /** The vote schemes that measurements chose, each with the longest vote that it counts. */
@@ -41,15 +65,15 @@ export class Journal implements AsyncDisposable {
   readonly #group: Group;
   readonly #parts: Reported;
   readonly #terminal: Terminal | undefined; // rank 0 only
+  readonly #itemsPerStep: number; // of all ranks
   readonly #began = performance.now();
-  /** `waited`: seconds for data, all before. */
-  #since = { time: performance.now(), steps: 0, exposed: 0, bytes: 0, rounds: 0, waited: 0 };
+  readonly #all = new StepSums(); // of this process
+  #since = new StepSums(); // since the last line
+  #waited = 0; // seconds for data, before the last line
   #stepSeconds = 0; // of the steps before the last log
   #firstValidation: Record<string, number> | undefined; // metrics by name
   #lastValidation: Record<string, number> = {};
   #best: Validated["best"]; // where the recipe looks at it
-  #trained = { seconds: 0, bytes: 0 }; // in all steps of the run, also before it was resumed
-  #sent = { steps: 0, bytes: 0 }; // a mean over steps: those that average momenta send more than others
   #measureIsDue = false;
   #lineIsDue = false;
   #printedBucketing: string | undefined;
@@ -59,22 +83,17 @@ export class Journal implements AsyncDisposable {
     this.#recipe = recipe;
     this.#group = group;
     this.#parts = parts;
+    this.#itemsPerStep = recipe.accumulate * parts.data.itemsPerBatch * group.size;
     if (group.rank !== 0) return;
     this.#terminal = openTerminal(process.stdout);
     const { data, run, remarks } = parts;
-    const { elapsed_seconds = 0, total_bytes = 0 } = run.logged;
-    this.#trained = { seconds: elapsed_seconds, bytes: total_bytes };
     if (recipe.save.best || recipe.stop) this.#best = run.validatedBefore?.best;
     run.note = (text) => this.note(text);
-    run.sums = () => ({
-      elapsed_seconds: this.#trained.seconds + (performance.now() - this.#since.time) / 1000,
-      total_bytes: this.#trained.bytes,
-    });
+    run.sums = () => this.#trained();
     for (const line of openingLines(recipe, group, parts, run.step)) this.#terminal.line(line);
     this.#printVotes(run.step);
-    for (const note of [...inventoryLines(data.inventory), ...(data.remarks ?? []), ...run.notes, ...remarks])
-      this.note(note);
-    this.note(`run ${run.folder}`);
+    const notes = [...inventoryLines(data.inventory), ...(data.remarks ?? []), ...run.notes, ...remarks];
+    for (const note of [...notes, `run ${run.folder}`]) this.note(note);
   }
 
   /** Prints a line that belongs to no step. */
@@ -82,104 +101,104 @@ export class Journal implements AsyncDisposable {
     this.#terminal?.line(text);
   }
 
-  /** What this rank has seen since the last line, when a round leaves in the middle of a step. */
+  /** What this rank has seen since the last line; a round asks it in the middle of a step. */
   seenSoFar(loss: number): RankMeasures {
     const steps = Math.max(1, this.#since.steps);
-    return {
-      loss,
-      compute: this.#parts.meter.seconds / steps - this.#since.exposed / steps,
-      exposed: this.#since.exposed / steps,
-    };
+    const exposed = this.#since.exposed / steps;
+    return { loss, compute: this.#parts.meter.seconds / steps - exposed, exposed };
   }
 
   /**
    * Begins a step; the returned function ends it. Every `logEvery` steps the ranks average their losses; with local
    * steps where they meet next.
    */
-  start(step: number): (seen: { loss: number; lr: number } & StepReport) => Promise<void> {
-    const { logEvery, measureEvery, steps, accumulate, stop, evaluate } = this.#recipe;
-    const { meter, optimizer, run } = this.#parts;
+  start(step: number): (seen: SeenStep) => Promise<void> {
+    const { logEvery, measureEvery, steps, stop, evaluate } = this.#recipe;
+    const { meter, optimizer } = this.#parts;
+    const mayStop = stop !== undefined && evaluate.every > 0 && (step + 1) % evaluate.every === 0;
+    this.#lineIsDue ||= step % logEvery === 0 || step + 1 === steps || mayStop;
     this.#measureIsDue ||= measureEvery > 0 && step % measureEvery === 0;
     const meets = optimizer.meets(step);
     const measures = this.#measureIsDue && meets && !isBetterMeasuredNext(optimizer, step);
     meter.begin(step, { samplesVotes: measures && this.#group.size > 1 });
-    return async ({ loss, lr, ...report }) => {
+    return async (seen) => {
       meter.end();
-      if (measures) {
-        this.#measureIsDue = false;
-        const line = await this.aside(() => measure(this.#group, optimizer, { step, votes: meter.votes }));
-        if (line) run.log({ step, ...line });
-      }
-      this.#sent.steps++;
-      this.#sent.bytes += report.bytes;
-      this.#trained.bytes += report.bytes;
-      this.#since.steps++;
-      this.#since.exposed += report.exposedSeconds;
-      this.#since.bytes += report.bytes;
-      this.#since.rounds += Number(report.round !== undefined);
-      const mayStop = stop !== undefined && evaluate.every > 0 && (step + 1) % evaluate.every === 0;
-      this.#lineIsDue ||= step % logEvery === 0 || step + 1 === steps || mayStop;
-      if (!this.#lineIsDue || !meets) return this.#moved(step);
-
-      this.#lineIsDue = false;
-      const exposed = this.#since.exposed / this.#since.steps;
-      const taken = meter.take(this.#since.steps);
-      const { facts } = this.#parts;
-      const own = { loss, exposed, compute: taken.step - exposed };
-      const ranks = facts ? facts.latest : await gatherRanks(this.#group, own);
-      const [seconds, since] = [(performance.now() - this.#since.time) / 1000, this.#since];
-      const waited = this.#parts.data.waitedSeconds;
-      this.#since = { time: performance.now(), steps: 0, exposed: 0, bytes: 0, rounds: 0, waited };
-      if (!this.#terminal || !ranks) return;
-      this.#trained.seconds += seconds;
-      const { item, itemsPerBatch } = this.#parts.data;
-      const itemsPerSecond = (since.steps * accumulate * itemsPerBatch * this.#group.size) / seconds;
-      const link = emulatedLinkText(this.#group);
-      const line = {
-        step,
-        "train/loss": ranks.loss,
-        lr,
-        grad_norm: report.gradientNorm,
-        [`${item}s_per_second`]: itemsPerSecond,
-        step_seconds: seconds / since.steps,
-        exposed_fraction: since.exposed / seconds,
-        data_fraction: (this.#parts.data.waitedSeconds - since.waited) / seconds,
-        sent_bytes: report.round ? since.bytes / since.steps : report.bytes,
-        messages: report.messages,
-        ...(report.round && {
-          "local/round_bytes": report.bytes,
-          "local/fragment": report.round.fragment,
-          "local/rounds": since.rounds,
-          "local/wait_seconds": since.exposed / since.rounds,
-        }),
-        elapsed_seconds: this.#trained.seconds,
-        total_bytes: this.#trained.bytes,
-        ...(link !== undefined && { emulated_link: link }),
-        ...Object.fromEntries(Object.entries(taken.parts).map(([part, seconds]) => [`time/${part}`, seconds])),
-        "time/exposed": exposed,
-        ...ranks.measured,
-      };
-      this.#parts.run.log(line);
-      this.#printBucketing(step);
-      this.#printVotes(step);
-      this.#stepSeconds = line.step_seconds;
-      // The most important values first: what does not fit on a terminal is left out.
-      this.#terminal.logged(step + 1, steps, {
-        loss: line["train/loss"].toFixed(4),
-        ms_a_step: (1000 * line.step_seconds).toFixed(0),
-        left: this.#left(step),
-        [`${item}s_per_second`]: Math.round(itemsPerSecond).toLocaleString("en-US"),
-        waiting: `${Math.round(100 * line.exposed_fraction)}%`,
-        sent: bytesText(line.sent_bytes),
-        grad_norm: report.gradientNorm.toFixed(3),
-        lr: lr.toExponential(2),
-      });
-      this.#moved(step);
+      if (measures) await this.#measure(step);
+      for (const sums of [this.#all, this.#since]) sums.add(seen);
+      if (this.#lineIsDue && meets) await this.#write(step, seen);
+      if (this.#stepSeconds > 0) this.#terminal?.moved(step + 1, steps, this.#left(step));
     };
   }
 
-  #moved(step: number): void {
-    if (this.#stepSeconds > 0) this.#terminal?.moved(step + 1, this.#recipe.steps, this.#left(step));
+  async #measure(step: number): Promise<void> {
+    this.#measureIsDue = false;
+    const { optimizer, meter, run } = this.#parts;
+    const line = await this.aside(() => measure(this.#group, optimizer, { step, votes: meter.votes }));
+    if (line) run.log({ step, ...line });
+  }
+
+  /** Ends the steps since the last line: gathers what the ranks have seen, logs the means, and prints some of them. */
+  async #write(step: number, seen: SeenStep): Promise<void> {
+    this.#lineIsDue = false;
+    const { data, facts, meter, run } = this.#parts;
+    const own = this.seenSoFar(seen.loss);
+    const { parts } = meter.take(this.#since.steps);
+    const ranks = facts ? facts.latest : await gatherRanks(this.#group, own);
+    const line = this.#terminal && ranks && this.#line(step, seen, ranks, parts);
+    this.#since = new StepSums();
+    this.#waited = data.waitedSeconds;
+    if (!line) return;
+    run.log(line);
+    this.#printBucketing(step);
+    this.#printVotes(step);
+    this.#stepSeconds = line.step_seconds;
+    // The most important values first: what does not fit on a terminal is left out.
+    this.#terminal!.logged(step + 1, this.#recipe.steps, {
+      loss: line["train/loss"].toFixed(4),
+      ms_a_step: (1000 * line.step_seconds).toFixed(0),
+      left: this.#left(step),
+      [`${data.item}s_per_second`]: Math.round(this.#itemsPerStep / line.step_seconds).toLocaleString("en-US"),
+      waiting: `${Math.round(100 * line.exposed_fraction)}%`,
+      sent: bytesText(line.sent_bytes),
+      grad_norm: line.grad_norm.toFixed(3),
+      lr: line.lr.toExponential(2),
+    });
+  }
+
+  /** The line of metrics.jsonl for the steps since the one before. */
+  #line(step: number, seen: SeenStep, ranks: MeasuredRanks, parts: PartTimes) {
+    const { steps, seconds, exposed, bytes, rounds } = this.#since;
+    const { item, waitedSeconds } = this.#parts.data;
+    const link = emulatedLinkText(this.#group);
+    return {
+      step,
+      "train/loss": ranks.loss,
+      lr: seen.lr,
+      grad_norm: seen.gradientNorm,
+      [`${item}s_per_second`]: (steps * this.#itemsPerStep) / seconds,
+      step_seconds: seconds / steps,
+      exposed_fraction: exposed / seconds,
+      data_fraction: (waitedSeconds - this.#waited) / seconds,
+      sent_bytes: seen.round ? bytes / steps : seen.bytes,
+      messages: seen.messages,
+      ...(seen.round && {
+        "local/round_bytes": seen.bytes,
+        "local/fragment": seen.round.fragment,
+        "local/rounds": rounds,
+        "local/wait_seconds": exposed / rounds,
+      }),
+      ...this.#trained(),
+      ...(link !== undefined && { emulated_link: link }),
+      ...Object.fromEntries(Object.entries(parts).map(([part, seconds]) => [`time/${part}`, seconds])),
+      "time/exposed": exposed / steps,
+      ...ranks.measured,
+    };
+  }
+
+  /** What all steps of the run have cost, also before it was resumed. */
+  #trained(): Sums {
+    const { elapsed_seconds = 0, total_bytes = 0 } = this.#parts.run.logged;
+    return { elapsed_seconds: elapsed_seconds + this.#all.seconds, total_bytes: total_bytes + this.#all.bytes };
   }
 
   /** The time that the remaining steps will take, if they are as fast as those before the last log. */
@@ -212,7 +231,7 @@ export class Journal implements AsyncDisposable {
     try {
       return await work();
     } finally {
-      this.#since.time += performance.now() - began;
+      for (const sums of [this.#all, this.#since]) sums.began += performance.now() - began;
     }
   }
 
@@ -290,7 +309,7 @@ export class Journal implements AsyncDisposable {
     const summary = await runSummary(this.#recipe, this.#group, this.#parts, this.#parts.run, {
       step,
       seconds: (performance.now() - this.#began) / 1000,
-      bytesSent: this.#sent.steps > 0 ? this.#sent.bytes / this.#sent.steps : undefined,
+      bytesSent: this.#all.steps > 0 ? this.#all.bytes / this.#all.steps : undefined,
       validation: { first: this.#firstValidation ?? {}, last: this.#lastValidation, best: this.#best },
       skipped,
     });
