@@ -10,7 +10,7 @@ const sameSignalMs = 1000;
 const signals = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
 export type Signal = (typeof signals)[number];
 const reasons = [...signals, "SIGPIPE"] as const;
-type Reason = (typeof reasons)[number];
+export type Reason = (typeof reasons)[number];
 
 /** Calls `hear` with each signal to this process, until it is disposed. */
 export function onSignals(hear: (signal: Signal) => void): Disposable {

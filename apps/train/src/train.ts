@@ -14,7 +14,7 @@ import { BestSoFar, checkHeldOut } from "./best-so-far.ts";
 import { buildData, buildModel, buildOptimizer, remarksOnModel } from "./build.ts";
 import { endOthers } from "./end-others.ts";
 import { evaluate } from "./evaluate.ts";
-import { exitCodeOf, Interruption, reasonOf } from "./interruption.ts";
+import { exitCodeOf, Interruption, type Reason, reasonOf } from "./interruption.ts";
 import { Journal } from "./journal.ts";
 import { StepMeter } from "./measures/step-meter.ts";
 import { openMonitors } from "./monitoring/open-monitors.ts";
@@ -46,7 +46,7 @@ export async function train(
   await using run = await openRun(given, group, args);
   await using opened = new AsyncDisposableStack();
   try {
-    return await takeSteps(run, group, args, opened);
+    return await takeSteps(await prepare(run, group, args, opened));
   } catch (error) {
     await run.written();
     // Before `opened` closes its groups: they would wait for ranks that wait for this one.
@@ -55,7 +55,93 @@ export async function train(
   }
 }
 
-async function takeSteps(run: Run, group: Group, args: TrainArguments, opened: AsyncDisposableStack): Promise<number> {
+/** The loop. Resolves to the exit code. */
+async function takeSteps(prepared: Prepared): Promise<number> {
+  const { run, recipe, group, optimizer, average, best, journal, interruption, facts, trace } = prepared;
+  const schedule = { ...recipe.schedule, steps: recipe.steps, lr: recipe.optimizer.lr };
+  const saveEvery = recipe.save.every ?? recipe.evaluate.every;
+  await optimizer.compare(); // every rank begins with the same parameters
+
+  for (let step = run.step; step < recipe.steps; step++) {
+    const signal = facts ? reasonOf(facts.latest?.signal ?? 0) : await interruption.before(step);
+    if (signal !== undefined) return interrupted(step, signal, prepared);
+    run.checkFolder();
+    const isLogged = step === 0 || every(recipe.evaluate.every, step);
+    const isBest = (isLogged || step === run.step) && (await validated(step, prepared, { isLogged }));
+    const reason = best.reasonToStop(recipe.stop);
+    if (reason) {
+      journal.endsEarly(step, reason);
+      run.goesOnWith = [reason.goesOn];
+      return finished(step, prepared);
+    }
+    if (step > run.step && (every(saveEvery, step) || (recipe.save.best && isBest))) {
+      await shareBuffers(prepared);
+      await journal.aside(() => run.beginSave(step, ({ why }) => journal.unsaved(step, why)));
+    }
+
+    const stop = journal.start(step);
+    const lr = learningRate(step, schedule);
+    const report = await takeStep(prepared, lr);
+    average?.update(step);
+    if (report.round) facts?.use();
+    await stop({ lr, ...report });
+    if (trace?.isComplete(step, step + 1 === recipe.steps))
+      await journal.traced(() => writeTrace(trace, group, run.folder));
+  }
+  return finished(recipe.steps, prepared);
+}
+
+/** Evaluates after `step` steps. Resolves to whether that has shown the lowest loss so far, where `isLogged`. */
+async function validated(step: number, prepared: Prepared, { isLogged }: { isLogged: boolean }): Promise<boolean> {
+  const { recipe, average, best, journal } = prepared;
+  const metrics = await journal.evaluated(step, () => validate(prepared), { isLogged });
+  const loss = metrics?.[average ? "loss_of_average" : "loss"]; // losses before the average has begun do not count
+  if (!isLogged || loss === undefined || !best.saw(step, loss)) return false;
+  if (recipe.save.best || recipe.stop) journal.isBest(step, loss);
+  return true;
+}
+
+/** The metrics on held-out data, also those of the average. */
+async function validate(prepared: Prepared): Promise<Readonly<Record<string, number>>> {
+  const { recipe, group, model, data, optimizer, average, forward } = prepared;
+  await shareBuffers(prepared);
+  await skippedSamples(data, group); // which ends the run where there are too many
+  const measure = () => evaluate(model, data, recipe.evaluate.windows, group, { forward });
+  const metrics = await optimizer.shared(measure);
+  return average?.hasBegun ? { ...metrics, ...ofAverage(await average.during(measure)) } : metrics;
+}
+
+/** Before an evaluation and a save. */
+async function shareBuffers({ recipe, model, group }: Prepared): Promise<void> {
+  if (recipe.exchange.buffers === "mean") await averageBuffers(model, group);
+}
+
+async function interrupted(step: number, signal: Reason, prepared: Prepared): Promise<number> {
+  const { run, journal, monitors } = prepared;
+  if (step > run.step) {
+    await shareBuffers(prepared);
+    await saveAtEnd(step, run, journal);
+  }
+  await journal.stopped(step, signal);
+  monitors?.ended(exitCodeOf(signal));
+  return exitCodeOf(signal);
+}
+
+/** After the last step, or after one at which the recipe's section `stop` has ended the run. */
+async function finished(step: number, prepared: Prepared): Promise<number> {
+  const { run, recipe, group, optimizer, journal, monitors, interruption } = prepared;
+  await optimizer.compare();
+  if (step === recipe.steps) await validated(step, prepared, { isLogged: true });
+  else await shareBuffers(prepared);
+  await saveAtEnd(step, run, journal, interruption);
+  await optimizer.shared(() => journal.finish(step));
+  await adviseAtEnd(run, group, step, (text) => journal.note(text));
+  monitors?.ended(0);
+  return 0;
+}
+
+/** What takes part in the steps: made as the recipe says, set to where the run begins, and closed with `opened`. */
+async function prepare(run: Run, group: Group, args: TrainArguments, opened: AsyncDisposableStack) {
   const recipe = await withTokenizerOfBase(withOwnDataPath(run.recipe), run, args, group);
   const model = buildModel(recipe);
   const arena = new Arena(model);
@@ -71,97 +157,25 @@ async function takeSteps(run: Run, group: Group, args: TrainArguments, opened: A
   optimizer.watch = meter;
   const skipped = skippedText(await skippedSamples(data, group), data);
   const remarks = [...remarksOnModel(recipe, arena, optimizer), ...(skipped ? [`skipped: ${skipped}`] : [])];
-  const rounds = optimizer instanceof LocalSteps ? { optimizer, facts: new RoundFacts(group) } : undefined;
-  const reported = { model, data, optimizer, run, meter, remarks, facts: rounds?.facts };
-  const journal = opened.use(new Journal(recipe, group, reported));
+  const facts = optimizer instanceof LocalSteps ? new RoundFacts(group) : undefined;
+  const journal = opened.use(new Journal(recipe, group, { model, data, optimizer, run, meter, remarks, facts }));
   if (args.dashboard && group.rank === 0)
     opened.use(openPage(run.folder, args.dashboard, journal, (url) => isShownElsewhere(url, args)));
   const monitors = group.rank > 0 ? undefined : await openMonitors(args, run, (text) => journal.note(text));
   if (monitors) opened.use(monitors);
-  const when = rounds ? "when the next round is used" : "after this step";
+  const when = facts ? "when the next round is used" : "after this step";
   const asked = (signal: string) => journal.note(`${signal}: saves ${when} and ends; a second signal ends at once`);
   const interruption = opened.use(new Interruption(group, run.step, asked));
-  if (rounds)
-    rounds.optimizer.beside = ({ loss, drift }) =>
-      rounds.facts.exchange({ ...journal.seenSoFar(loss), drift, signal: interruption.asked });
-
-  const schedule = { ...recipe.schedule, steps: recipe.steps, lr: recipe.optimizer.lr };
-  const forward = forwardIn(recipe);
-  const training = { model, arena, data, optimizer, forward, accumulate: recipe.accumulate, meter };
-  const share = async () => {
-    if (recipe.exchange.buffers === "mean") await averageBuffers(model, group);
-  };
-  const validate = async () => {
-    await share();
-    await skippedSamples(data, group); // which ends the run where there are too many
-    const measure = () => evaluate(model, data, recipe.evaluate.windows, group, { forward });
-    const metrics = await optimizer.shared(measure);
-    if (!average?.hasBegun) return metrics;
-    return { ...metrics, ...ofAverage(await average.during(measure)) };
-  };
-  const saveEvery = recipe.save.every ?? recipe.evaluate.every;
-
+  if (optimizer instanceof LocalSteps)
+    optimizer.beside = ({ loss, drift }) =>
+      facts!.exchange({ ...journal.seenSoFar(loss), drift, signal: interruption.asked });
   const best = new BestSoFar(recipe, run.validatedBefore);
   run.validated = () => best.validated;
-  /** With an average its losses count, and those before it has begun do not. Returns whether this is the lowest. */
-  const saw = (step: number, metrics: Readonly<Record<string, number>> = {}) => {
-    const loss = metrics[average ? "loss_of_average" : "loss"];
-    const isBest = loss !== undefined && best.saw(step, loss);
-    if (isBest && (recipe.save.best || recipe.stop)) journal.isBest(step, loss);
-    return isBest;
-  };
-
-  await optimizer.compare(); // every rank begins with the same parameters
-
-  let last = recipe.steps;
-  for (let step = run.step; step < last; step++) {
-    const signal = rounds ? reasonOf(rounds.facts.latest?.signal ?? 0) : await interruption.before(step);
-    if (signal !== undefined) {
-      if (step > run.step) {
-        await share();
-        await saveAtEnd(step, run, journal);
-      }
-      await journal.stopped(step, signal);
-      monitors?.ended(exitCodeOf(signal));
-      return exitCodeOf(signal);
-    }
-    run.checkFolder();
-    const isLogged = step === 0 || every(recipe.evaluate.every, step);
-    const metrics = isLogged || step === run.step ? await journal.evaluated(step, validate, { isLogged }) : undefined;
-    const isBest = isLogged && saw(step, metrics);
-    const reason = best.reasonToStop(recipe.stop);
-    if (reason) {
-      journal.endsEarly(step, reason);
-      run.goesOnWith = [reason.goesOn];
-      last = step;
-      break;
-    }
-    if (step > run.step && (every(saveEvery, step) || (recipe.save.best && isBest))) {
-      await share();
-      await journal.aside(() => run.beginSave(step, ({ why }) => journal.unsaved(step, why)));
-    }
-
-    const stop = journal.start(step);
-    const lr = learningRate(step, schedule);
-    const report = await takeStep(training, lr);
-    average?.update(step);
-    if (report.round) rounds?.facts.use();
-    await stop({ lr, ...report });
-    if (trace?.isComplete(step, step + 1 === recipe.steps))
-      await journal.traced(() => writeTrace(trace, group, run.folder));
-  }
-
-  await optimizer.compare();
-  if (last === recipe.steps) {
-    const metrics = await journal.evaluated(last, validate);
-    saw(last, metrics);
-  } else await share();
-  await saveAtEnd(last, run, journal, interruption);
-  await optimizer.shared(() => journal.finish(last));
-  await adviseAtEnd(run, group, last, (text) => journal.note(text));
-  monitors?.ended(0);
-  return 0;
+  const training = { model, arena, data, optimizer, forward: forwardIn(recipe), accumulate: recipe.accumulate, meter };
+  return { run, recipe, group, ...training, average, best, journal, monitors, interruption, facts, trace };
 }
+
+type Prepared = Awaited<ReturnType<typeof prepare>>;
 
 function every(steps: number, step: number): boolean {
   return steps > 0 && step % steps === 0;
