@@ -89,49 +89,53 @@ export async function gatherSave(
   isCarried: boolean = manifest.ranks !== group.size,
 ): Promise<number> {
   const folder = saveFolder(run, manifest.step);
-  const isKeeper = lock.keeper === group.rank;
-  const disks = await onEveryRank(group, () => ({
-    keeper: lock.keeper,
-    has: isKeeper ? manifest.files.map(({ name }) => name).filter((name) => existsSync(join(folder, name))) : [],
-  }));
-  const keeperOf = disks.map(({ keeper }) => keeper);
-  const haveIt = ({ name }: SavedFile) => disks.flatMap(({ has }, rank) => (has.includes(name) ? [rank] : []));
-  const states = manifest.files.filter(({ name }) => isStateFile(name));
-  const needs = (rank: number) => statesOf(rank, manifest, isCarried);
-
+  const { diskOf, disksWith } = await filesOnDisks(folder, manifest, lock, group);
+  const disksThatNeed = ({ name }: SavedFile) =>
+    diskOf.filter((_, rank) => statesOf(rank, manifest, isCarried).includes(name));
   const weights = manifest.files.find(({ name }) => name === weightsFile || name === adapterFile);
   if (!weights)
     throw new CheckpointError(`${join(folder, manifestFile)} lists no ${weightsFile}; use an earlier save.`);
-  const missing = [
-    weights,
-    ...states.filter(({ name }) => keeperOf.some((_, rank) => needs(rank).includes(name))),
-  ].filter((file) => haveIt(file).length === 0);
+  const states = manifest.files.filter((file) => disksThatNeed(file).length > 0);
+  const missing = [weights, ...states].filter((file) => disksWith(file).length === 0);
   if (missing.length > 0)
     throw new CheckpointError(
       `${missing.map(({ name, rank, host }) => `${join(folder, name)}, which rank ${rank} wrote on ${host}`).join(", and ")}: no rank's disk has it. Start a rank on that machine, or copy the file.`,
     );
 
   for (const file of states) {
-    const [from] = haveIt(file) as [number];
-    const to = new Set(
-      keeperOf.filter((keeper, rank) => needs(rank).includes(file.name) && !haveIt(file).includes(keeper)),
-    );
-    const receives = to.has(group.rank);
-    if (to.size > 0)
+    const having = disksWith(file);
+    const lacking = disksThatNeed(file).filter((disk) => !having.includes(disk));
+    const receives = lacking.includes(group.rank);
+    if (lacking.length > 0)
       await onEveryRank(group, async () => {
-        await carry(file, folder, { from, receives }, group);
+        await carry(file, folder, { from: having[0]!, receives }, group);
         if (receives) await checkFile(folder, file).catch((error: unknown) => discard(join(folder, file.name), error));
       });
   }
-  const [reader] = haveIt(weights) as [number];
+
+  const reader = disksWith(weights)[0]!;
   await onEveryRank(group, async () => {
-    const mine = manifest.ranks === group.size ? needs(group.rank) : isKeeper ? needs(group.rank) : [];
-    const read = manifest.files.filter(
-      ({ name }) => mine.includes(name) || (group.rank === reader && !isStateFile(name)),
-    );
-    for (const file of read) await checkFile(folder, file, manifest.files);
+    // With another number of ranks each reads all states: one rank of a disk checks them for the others.
+    const checksStates = manifest.ranks === group.size || lock.keeper === group.rank;
+    const mine = checksStates ? statesOf(group.rank, manifest, isCarried) : [];
+    for (const file of manifest.files)
+      if (isStateFile(file.name) ? mine.includes(file.name) : group.rank === reader)
+        await checkFile(folder, file, manifest.files);
   });
   return reader;
+}
+
+/** The disk of each rank, and the disks with a file. A disk goes by the rank that keeps the run's folder there. */
+async function filesOnDisks(folder: string, { files }: SaveManifest, { keeper }: FolderLock, group: Group) {
+  const names = files.map(({ name }) => name);
+  const disks = await onEveryRank(group, () => ({
+    keeper,
+    has: keeper === group.rank ? names.filter((name) => existsSync(join(folder, name))) : [],
+  }));
+  return {
+    diskOf: disks.map(({ keeper }) => keeper),
+    disksWith: ({ name }: SavedFile) => disks.flatMap(({ has }, rank) => (has.includes(name) ? [rank] : [])),
+  };
 }
 
 /** The files of state that a rank reads: its own, or those of all ranks where the state is carried to others. */
