@@ -24,20 +24,8 @@ interface Entry {
 
 export function methodsInRun({ optimizer, exchange, local, steps }: Sections & Pick<Recipe, "steps">): MethodsInRun {
   const given = { optimizer, exchange, local };
-  const methods = methodsIn(given).flatMap((method): MethodInRun[] => {
-    const every = method.key === "local.optimizer" ? local!.syncEvery : 1; // steps between two of the method's own
-    const { gradient } = method;
-    const entries = optimizersOf(method).map(([key, section]) => ({ key, entry: algorithms[section.name], section }));
-    const compression = gradient && {
-      key: "exchange.gradient",
-      entry: gradientCompressions[gradient.name],
-      section: gradient,
-    };
-    return [...entries, ...(compression ? [compression] : [])].map((each) => ({ ...each, every }) as MethodInRun);
-  });
-
   const found = new Map(
-    methods.map(({ key, entry, section, every }) => [
+    methodSections(given).map(({ key, entry, section, every }) => [
       key,
       { every, ...entry.inRun?.(section, Math.ceil(steps / every)) },
     ]),
@@ -66,6 +54,23 @@ export function methodsInRun({ optimizer, exchange, local, steps }: Sections & P
   };
 }
 
+interface MethodSection {
+  readonly key: string;
+  readonly section: object;
+  readonly entry: Entry; // of its name, in the registry
+  readonly every: number; // steps between two of its method's own
+}
+
+/** The sections of a recipe's optimizers, and of the compression of their gradients. */
+export const methodSections = (recipe: Sections): MethodSection[] =>
+  methodsIn(recipe).flatMap(({ gradient, ...method }) => {
+    const every = method.key === "local.optimizer" ? recipe.local!.syncEvery : 1;
+    const entries = optimizersOf(method).map(([key, section]) => ({ key, section, entry: algorithms[section.name] }));
+    const compression = gradient && { section: gradient, entry: gradientCompressions[gradient.name] };
+    const all = [...entries, ...(compression ? [{ key: "exchange.gradient", ...compression }] : [])];
+    return all.map((each) => ({ ...each, every }) as MethodSection);
+  });
+
 /** The recipe with the options of its compression that follow from local steps, and what does not fit them. */
 export function methodInRounds<R extends Recipe>(recipe: R): { recipe: R; problems: readonly Problem[] } {
   const { gradient } = recipe.exchange;
@@ -76,13 +81,6 @@ export function methodInRounds<R extends Recipe>(recipe: R): { recipe: R; proble
   const { name, ...given } = gradient;
   const { options, problems = [] } = inRounds(given, recipe);
   return { recipe: { ...recipe, exchange: { ...recipe.exchange, gradient: { ...gradient, ...options } } }, problems };
-}
-
-interface MethodInRun {
-  readonly key: string; // of the section
-  readonly entry: Entry;
-  readonly section: object;
-  readonly every: number;
 }
 
 /** The sections with some of their options changed, by the sections' keys. */

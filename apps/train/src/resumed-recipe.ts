@@ -1,8 +1,8 @@
 /** The recipe of a run that goes on: what of it must stay, and what was changed. */
 import { isObject } from "@terse/checkpoint";
-import { algorithms, gradientCompressions, refusedOptions } from "@terse/optimizers";
+import { refusedOptions } from "@terse/optimizers";
 import { applyOverrides, OptionsError, parseYaml, show } from "@terse/options";
-import { methodsIn, optimizersOf } from "./parameter-groups.ts";
+import { methodSections } from "./methods-in-run.ts";
 import { checkedRecipe, parsedRecipe } from "./recipe.ts";
 import type { Recipe } from "./recipe-schema.ts";
 import { type Tree, withOverrides } from "./recipe-tree.ts";
@@ -121,19 +121,7 @@ const hasLocal = (recipe: unknown) => isObject((recipe as Tree | null | undefine
  */
 function refusedOptionsOf(saved: Recipe, recipe: Recipe, step: number): Refusal[] {
   const same = sameRounds(saved, recipe);
-  const sections = (of: Recipe) =>
-    methodsIn(of)
-      .slice(0, same ? undefined : 1) // each rank's own optimizer, or the one of all steps
-      .flatMap((method) => {
-        const { gradient } = method;
-        const every = method.key === "local.optimizer" ? of.local!.syncEvery : 1;
-        return [
-          ...optimizersOf(method).map(([key, section]) => ({ key, section, entry: algorithms[section.name], every })),
-          ...(gradient && same
-            ? [{ key: "exchange.gradient", section: gradient, entry: gradientCompressions[gradient.name], every }]
-            : []),
-        ];
-      });
+  const sections = (of: Recipe) => methodSections(of).filter(({ key }) => same || !ofMessages.test(key));
   const now = sections(recipe);
   return sections(saved).flatMap(({ key, section: before, entry, every }, i) => {
     const reasons = refusedOptions(entry, { before, after: now[i]!.section, step: Math.floor(step / every) });
