@@ -25,16 +25,10 @@ export async function newRun(recipe: Recipe, args: RunArguments, group: Group): 
     notes.push("adapter: the weights that it leaves as they are are random; name trained ones with --init-from FOLDER");
     return new Run(place, group, { notes, restore: async () => ({ base: { seed: recipe.seed } }) });
   }
-  const restore = async ({ model }: Parts) => {
-    const from = await onEveryRank(group, () => (group.rank === 0 ? modelFolderOf(initFrom) : ""));
-    const base = await loadInitial(from[0]!, model);
-    if (newHead) notes.push(`new, with random values: ${headOf(model)}`);
-    const isTokenizer = (recipe.data as { tokenizer?: string }).tokenizer === weights?.tokenizer;
-    if (group.rank === 0)
-      for (const beside of new Set([base && "folder" in base ? base.folder : from[0]!, from[0]!])) // the adapter's own last
-        notes.push(...keepInitialFiles(beside, folder, { tokenizer: isTokenizer }));
-    return { base, meanings: meaningsIn(weights?.config ?? {}, { classes: !newHead, tokens: isTokenizer }) };
-  };
+  notes.push(`the weights are those of ${initFrom}`);
+  if (weights) notes.push(...remarksOnWeights(weights, recipe, isOfRecipeHere(args) ? "of a recipe here" : "given"));
+  const recorded = async (base: string): Promise<BaseFolder> =>
+    (await onEveryRank(group, () => (group.rank === 0 ? recordBase(base) : null)))[0]!;
   const loadInitial = async (from: string, model: Model): Promise<Base | undefined> => {
     if (weights?.adapter) {
       const base = await loadBaseOn(0, async () => weights.adapter!, model, group, args.base);
@@ -50,10 +44,16 @@ export async function newRun(recipe: Recipe, args: RunArguments, group: Group): 
     await loadInitialOn(0, base ?? { folder: from }, model, group, { newHead });
     return base;
   };
-  const recorded = async (base: string): Promise<BaseFolder> =>
-    (await onEveryRank(group, () => (group.rank === 0 ? recordBase(base) : null)))[0]!;
-  notes.push(`the weights are those of ${initFrom}`);
-  if (weights) notes.push(...remarksOnWeights(weights, recipe, isOfRecipeHere(args) ? "of a recipe here" : "given"));
+  const restore = async ({ model }: Parts) => {
+    const from = await onEveryRank(group, () => (group.rank === 0 ? modelFolderOf(initFrom) : ""));
+    const base = await loadInitial(from[0]!, model);
+    if (newHead) notes.push(`new, with random values: ${headOf(model)}`);
+    const isTokenizer = (recipe.data as { tokenizer?: string }).tokenizer === weights?.tokenizer;
+    if (group.rank === 0)
+      for (const beside of new Set([base && "folder" in base ? base.folder : from[0]!, from[0]!])) // the adapter's own last
+        notes.push(...keepInitialFiles(beside, folder, { tokenizer: isTokenizer }));
+    return { base, meanings: meaningsIn(weights?.config ?? {}, { classes: !newHead, tokens: isTokenizer }) };
+  };
   return new Run(place, group, { notes, restore });
 }
 
