@@ -65,9 +65,16 @@ const isClassOf = ({ architectures }: Config, names: readonly string[] = []) =>
 
 /** The entry that a config.json names, by its class at Hugging Face or by its `model_type`. */
 function entryOf(config: Config): ModelEntry {
-  const byClass = Object.values(models).find(({ architectures }) => isClassOf(config, architectures));
-  if (byClass) return byClass;
   const { model_type, architectures } = config;
+  const [byClass] = Object.entries(models).filter(([, { architectures }]) => isClassOf(config, architectures));
+  if (byClass) {
+    const [name, entry] = byClass;
+    const types = [...new Set([...entry.modelTypes, name])];
+    if (model_type === undefined || model_type === null || types.includes(model_type as string)) return entry;
+    throw new OptionsError([
+      `model_type: is ${JSON.stringify(model_type)}, and ${JSON.stringify(architectures)} are classes of ${types.join(", ")}; use other weights`,
+    ]);
+  }
   const types = Object.values(models).flatMap((entry) => entry.modelTypes.map((type) => [type, entry] as const));
   const entry = choose("model_type", model_type as string, { ...Object.fromEntries(types), ...models });
   const known = [...new Set(ofType(config).flatMap(([, each]) => each.architectures ?? []))];

@@ -47,7 +47,12 @@ const defaults = {
 } satisfies Record<LlamaArchitecture, LlamaOptions>;
 
 /** The values of the config's choices that the model here computes. */
-const only = { hidden_act: ["silu", "swish"], add_cross_attention: false }; // two names of one function
+const only = {
+  hidden_act: ["silu", "swish"], // two names of one function
+  add_cross_attention: false,
+  is_causal: true,
+  per_layer_config: null,
+};
 
 const classes: Readonly<Record<LlamaArchitecture, string>> = {
   llama: "LlamaForCausalLM",
@@ -120,7 +125,7 @@ function paddingOf({ pad_token_id: padding }: HuggingFaceConfig, vocabulary: num
   return typeof padding === "number" && padding < 0 ? padding + vocabulary : (padding ?? null);
 }
 
-/** The window, and which layers have it. Mistral's have it all; Llama has none, whatever its config says. */
+/** The window, and which layers have it. Llama has none, whatever its config says. */
 function windowOf(
   config: HuggingFaceConfig,
   architecture: LlamaArchitecture,
@@ -128,14 +133,17 @@ function windowOf(
 ): Readonly<Record<string, unknown>> {
   const { use_sliding_window: used, sliding_window: given = 4096, max_window_layers: fullLayers = 28 } = config;
   if (architecture === "llama") return {};
-  if (architecture === "mistral") return { window: given };
-  const window = used ? given : null;
   const types = config["layer_types"] ?? undefined;
-  if (types === undefined) return window === null ? {} : { window, fullLayers };
   const full = Array.isArray(types) ? types.findIndex((type) => type !== "full_attention") : 0;
-  if (full < 0 && (types as unknown[]).length === layers) return {};
-  const isKnown =
-    Array.isArray(types) && types.length === layers && types.slice(full).every((type) => type === "sliding_attention");
+  const isEach = Array.isArray(types) && types.length === layers;
+  if (isEach && full < 0) return { window: null };
+  const isKnown = isEach && types.slice(full).every((type) => type === "sliding_attention");
+  if (architecture === "mistral") {
+    if (types === undefined || (isKnown && full === 0)) return { window: given };
+    throw new OptionsError(["layer_types: of mistral only layers of one type are known here; use other weights"]);
+  }
+  const window = used ? given : null;
+  if (types === undefined) return window === null ? {} : { window, fullLayers };
   if (isKnown && window !== null) return { window, fullLayers: full };
   throw new OptionsError([
     isKnown

@@ -322,8 +322,32 @@ describe("llama", () => {
       },
       /^layer_types: only full_attention in the first layers/,
     ],
+    [
+      {
+        model_type: "mistral",
+        architectures: ["MistralForCausalLM"],
+        num_hidden_layers: 2,
+        layer_types: ["sliding_attention", "full_attention"],
+      },
+      /^layer_types: of mistral only layers of one type/,
+    ],
+    [{ is_causal: false }, /^is_causal: is false/],
+    [{ per_layer_config: { 1: { intermediate_size: 8 } } }, /^per_layer_config: is /],
+    [
+      { model_type: "granite", architectures: ["LlamaForCausalLM"] },
+      /^model_type: is "granite", and \["LlamaForCausalLM"\] are classes of llama, mistral/,
+    ],
   ])("refuses a config that means another model, by its key: %o", (config, message) => {
     expect(() => restoreModel({ ...published, ...config })).toThrow(message);
+  });
+
+  it.each([
+    ["sliding_attention", 100],
+    ["full_attention", null],
+  ])("reads layer_types of Mistral, all of them %s", (type, window) => {
+    const own = { model_type: "mistral", architectures: ["MistralForCausalLM"], sliding_window: 100 };
+    const config = { ...published, ...own, num_hidden_layers: 2, layer_types: [type, type] };
+    expect((restoreModel(config) as Llama).shape.window).toBe(window);
   });
 
   it("takes a padding that is counted from the end", () => {
