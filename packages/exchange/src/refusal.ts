@@ -42,15 +42,15 @@ export async function throwRefusal(group: Pick<Group, "rank" | "size" | "allGath
   throw new StepRefusedError(undefined, "the mean gradient is not finite");
 }
 
-/** Thrown on every rank in the same step. No parameter was changed. */
+/** Thrown on every rank in the same step. No parameter was changed, but those that `unchanged` leaves out. */
 export class StepRefusedError extends Error {
   override name = "StepRefusedError";
   readonly rank: number | undefined; // undefined if no single rank caused it, only the common result
   readonly reason: string;
 
-  constructor(rank: number | undefined, reason: string) {
+  constructor(rank: number | undefined, reason: string, unchanged = "No rank has changed its parameters") {
     super(
-      `${rank === undefined ? "the step is refused" : `rank ${rank} refuses the step`}: ${reason}. No rank has changed its parameters. ` +
+      `${rank === undefined ? "the step is refused" : `rank ${rank} refuses the step`}: ${reason}. ${unchanged}. ` +
         "Lower the learning rate or clip the gradient, and go on from an earlier save.",
     );
     this.rank = rank;

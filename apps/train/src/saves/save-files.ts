@@ -41,7 +41,10 @@ export interface SavedModel {
   readonly storedAs?: Readonly<Record<string, readonly string[]>> | undefined;
 }
 
-/** A value of the model or of an optimizer is NaN or infinite: such a save shall not take the place of a good one. */
+/**
+ * A value of the model or of an optimizer is NaN or infinite, or a rank has refused a step because of one: such a save
+ * shall not take the place of a good one.
+ */
 export class NotFiniteError extends CheckpointError {}
 
 /** Bytes that are checked, summed up and written while they are in a processor's cache. */

@@ -519,6 +519,32 @@ describe("a save", () => {
     expect(readdirSync(run)).toEqual(["step-2"]);
   });
 
+  it("while a rank has refused a local step is not made, and the one before stays", async () => {
+    const run = disk("run");
+    const local = () => ({ ...recipe(), local: readRecipe("gpt-small-local-muon", []).local });
+    const take = ({ arena, parts }: OnRank, gradient: number) => {
+      noGrad(() => arena.gradients.fill_(gradient));
+      return parts.optimizer.step({ lr: 1e-3 });
+    };
+    const failures = await onRanks(
+      [run, run],
+      async (rank) => {
+        await take(rank, 1);
+        await writeSave(1, rank.place, rank.parts, rank.group);
+        await take(rank, rank.group.rank === 1 ? Number.NaN : 1);
+        return writeSave(2, rank.place, rank.parts, rank.group).catch((error: unknown) => error);
+      },
+      local,
+    );
+    for (const failure of failures) {
+      expect(failure).toBeInstanceOf(NotFiniteError);
+      expect((failure as Error).message).toBe(
+        "rank 1 has refused a step: the gradient is not finite, and the saves before stay",
+      );
+    }
+    expect(readdirSync(run)).toEqual(["step-1"]);
+  });
+
   it("that a disk does not take leaves nothing, names the path on every rank, and succeeds later", async () => {
     const run = disk("run");
     writeFileSync(join(run, ".step-4.tmp"), ""); // in the way

@@ -3,6 +3,7 @@ import { type Config, renameFolder, type StoredTensor, writeManifest } from "@te
 import type { Group } from "@terse/collectives";
 import type { DatasetState } from "@terse/data";
 import { type Lora, loraOf, type Model, peftConfigOf } from "@terse/models";
+import { refusalIn } from "@terse/optimizers";
 import { randomState, scope, type Tensor, type TypedArray } from "@terse/tensor";
 import type { Base } from "../adapter/base.ts";
 import type { Validated } from "../best-so-far.ts";
@@ -49,6 +50,7 @@ export interface StateCopy {
   readonly data: DatasetState;
   readonly validated?: Validated | undefined;
   readonly sums?: Sums | undefined; // on rank 0, where there are any
+  readonly refused?: string | undefined; // why this rank has refused a step since the last round of local steps
   readonly files: SaveFiles;
 }
 
@@ -66,7 +68,8 @@ export function copyState(
     const metadata = { scalars: JSON.stringify(scalars), random: Buffer.from(random).toString("base64") };
     const state = await copiesOf(tensors, spare?.state);
     const files: SaveFiles = { rank, state, metadata };
-    if (rank > 0) return { step, data: data.state(), files };
+    const known = { step, data: data.state(), refused: refusalIn({ scalars }) };
+    if (rank > 0) return { ...known, files };
     const config = withMeanings({ model_type: recipe.model.name, ...model.config }, meanings, data.classNames);
     const lora = loraOf(model);
     const kept = lora?.parameters() ?? model.stateDict();
@@ -77,7 +80,7 @@ export function copyState(
       ? await average.during(() => copiesOf(kept, spare?.average?.tensors))
       : undefined;
     const both = { model: saved(weights), average: averaged && saved(averaged) };
-    return { step, data: data.state(), files: { ...files, ...both } };
+    return { ...known, files: { ...files, ...both } };
   });
 }
 
@@ -110,7 +113,7 @@ async function copiesOf(
  * all ranks throw the same `CheckpointError`.
  */
 export async function writeCopy(
-  { step, data, validated, sums, files: copied }: StateCopy,
+  { step, data, validated, sums, refused, files: copied }: StateCopy,
   place: Place,
   group: Group,
   writer: Writer,
@@ -121,9 +124,10 @@ export async function writeCopy(
   const isKeeper = lock.keeper === group.rank;
   const named = saveFolder(run, step);
   try {
-    const written = await onEveryRank(group, () => recordsOrReason(writer, folder, copied));
-    const notFinite = written.flatMap((files) => (typeof files === "string" ? [files] : []));
-    if (notFinite.length > 0) throw new NotFiniteError(`${notFinite.join("; ")}, and the saves before stay`);
+    const reason = refused && `rank ${group.rank} has refused a step: ${refused}`;
+    const written = await onEveryRank(group, async () => reason ?? (await recordsOrReason(writer, folder, copied)));
+    const reasons = written.flatMap((files) => (typeof files === "string" ? [files] : []));
+    if (reasons.length > 0) throw new NotFiniteError(`${reasons.join("; ")}, and the saves before stay`);
     const files = written.flatMap((each) => (typeof each === "string" ? [] : each));
     const known = { ...(validated && { validated }), ...(best && { bestSave: best }), ...(sums && { sums }) };
     const manifest: SaveManifest = { step, ranks: group.size, recipe, data, ...known, files };

@@ -166,7 +166,8 @@ export class LocalSteps implements TrainingOptimizer {
     const { fragment, drift, arrived } = this.#underWay!;
     const { bytes, messages } = await arrived.catch((error: unknown) => {
       this.#underWay = undefined; // it has changed nothing
-      throw error;
+      if (!(error instanceof StepRefusedError)) throw error;
+      throw new StepRefusedError(error.rank, error.reason, "What the ranks share is that of the round before");
     });
     const exposedSeconds = (performance.now() - began) / 1000;
     this.#mix();

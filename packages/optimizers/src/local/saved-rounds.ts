@@ -138,7 +138,9 @@ function ofOuter({ tensors, scalars }: StoredState): StoredState {
 
 const numbersOf = ({ hosts, host, place, ranksHere }: HostLayout) => [hosts, host, place, ranksHere];
 
-const refusalIn = ({ scalars }: StoredState) => reasonOfNote(Number(scalars[refusalKey] ?? 0));
+/** Why the rank of a save has refused a step, of which the others have not heard yet. */
+export const refusalIn = ({ scalars }: Pick<StoredState, "scalars">): RefusalReason | undefined =>
+  reasonOfNote(Number(scalars[refusalKey] ?? 0));
 
 /** The first rank of a host carries its rounds; without hosts each rank does. */
 function carriesRounds({ scalars }: StoredState): boolean {
