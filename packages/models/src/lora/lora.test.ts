@@ -22,6 +22,7 @@ import { ResNet } from "../resnet/resnet.ts";
 import { Vit } from "../vit/vit.ts";
 import { Lora } from "./lora.ts";
 import type { LoraOptions } from "./options.ts";
+import { readPeftConfig } from "./peft-config.ts";
 
 const options = (given: Partial<LoraOptions> = {}): LoraOptions => ({
   rank: 4,
@@ -418,6 +419,25 @@ describe("LoRA", () => {
     [[], /none is named/],
   ])("refuses targets that match nothing, %s", (targets, message) => {
     expect(() => new Lora(gpt2.create(), options({ targets }))).toThrow(message);
+  });
+
+  it("refuses a tied embedding as a module to save: PEFT trains a copy of it, and the head keeps the base's", () => {
+    expect(() => new Lora(gpt2.create(), options({ modulesToSave: ["wte"] }))).toThrow(
+      /adapter\.modulesToSave: transformer\.wte\.weight is the head of this model too/,
+    );
+  });
+
+  it("reads of an adapter's words those that its file has tensors for", () => {
+    const of = (given: object, ...names: string[]) =>
+      readPeftConfig(
+        { peft_type: "LORA", r: 2, lora_alpha: 2, target_modules: ["query", "c_attn"], ...given },
+        ["layer.0.query.lora_A.weight", ...names].map((name) => `base_model.model.${name}`),
+      );
+    const sequences = of({ modules_to_save: ["classifier", "score"] }, "classifier.weight", "classifier.bias");
+    expect(sequences).toMatchObject({ targets: ["query"], modulesToSave: ["classifier"] });
+    // PEFT takes every module whose name ends in these letters.
+    const norms = of({ modules_to_save: ["norm"] }, "norm.weight", "layer.0.input_norm.weight");
+    expect(norms.modulesToSave).toEqual(["norm", "layer.0.input_norm"]);
   });
 
   it("refuses a module to save that is not there, and all-linear where the head is the only linear layer", () => {

@@ -89,6 +89,11 @@ export class Lora {
     return this.#layers.flatMap(({ named, lora }) => lora.parts.map(({ index }) => named.names[index]!));
   }
 
+  /** The modules that are trained whole, by the names that PEFT has for them. */
+  savedModules(): string[] {
+    return [...new Set(this.#saved.map(([name]) => name.slice(prefix.length).replace(/\.[^.]+$/, "")))];
+  }
+
   /** The base's parameters and buffers, under their names in the model. */
   baseState(): ReturnType<Module["stateDict"]> {
     return this.#model.stateDict().filter(([, tensor]) => !this.#own.has(tensor as Parameter));
@@ -152,6 +157,8 @@ export class Lora {
       for (const [stored, ...more] of [names, ...others])
         if (more.length === 0)
           for (const end of ["weight", "base_layer.weight"]) copies.set(`${prefix}${stored}.${end}`, parameter);
+      for (const [stored, tied] of Object.entries(this.#model.copies ?? {}))
+        if (tied === name) copies.set(`${prefix}${stored}`, parameter);
     }
     return copies;
   }
@@ -219,16 +226,21 @@ function savedModules(model: Model, modules: readonly string[]): AdapterParamete
   const all = model.namedParameters().map(([name, parameter]) => {
     const stored = namesOf(model, name.replace(/\.[^.]+$/, ""));
     const own = model.alsoStoredAs?.(name) ?? model.storedAs?.(name) ?? [name];
-    return { parameter, own, modules: [stored.name, ...stored.names, ...stored.others.flat()] };
+    return { name, parameter, own, modules: [stored.name, ...stored.names, ...stored.others.flat()] };
   });
   const isIn = (names: readonly string[], module: string) =>
     names.some((name) => endsIn(name, module) || `.${name}.`.includes(`.${module}.`));
   const unmatched = modules.filter((module) => !all.some(({ modules: names }) => isIn(names, module)));
   if (unmatched.length > 0)
     throw new OptionsError([`adapter.modulesToSave: ${unmatched.join(", ")} matches no module of this model`]);
+  const tied = new Set(Object.values(model.copies ?? {}));
   return all
     .filter(({ modules: names }) => modules.some((module) => isIn(names, module)))
-    .map(({ parameter, own }) => {
+    .map(({ name, parameter, own }) => {
+      if (tied.has(name))
+        throw new OptionsError([
+          `adapter.modulesToSave: ${own[0]} is the head of this model too, and PEFT trains a copy of it that the head does not have; leave it out, or take weights that are not tied`,
+        ]);
       if (own.length > 1)
         throw new OptionsError([
           `adapter.modulesToSave: ${own[0]} is a part of a layer here, and is trained by an adapter alone; leave it out`,

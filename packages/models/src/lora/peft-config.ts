@@ -39,7 +39,8 @@ export function readPeftConfig(config: Config, tensors: Iterable<string>): LoraO
       `init_lora_weights: is ${shown(init_lora_weights)}, which changes the base; convert the adapter with PEFT's path_initial_model_for_weight_conversion`,
     );
   if (problems.length > 0) throw new OptionsError(problems);
-  const { r, lora_alpha, use_rslora, lora_dropout, modules_to_save } = config;
+  const { r, lora_alpha, use_rslora, lora_dropout } = config;
+  const names = [...tensors].flatMap((name) => (name.startsWith(prefix) ? [name.slice(prefix.length)] : []));
   return parseOptions(
     loraOptions,
     {
@@ -47,29 +48,59 @@ export function readPeftConfig(config: Config, tensors: Iterable<string>): LoraO
       alpha: lora_alpha,
       rslora: use_rslora ?? undefined,
       dropout: lora_dropout ?? undefined,
-      targets: targetsOf(config, tensors),
-      modulesToSave: modules_to_save ?? undefined,
+      targets: targetsOf(config, names),
+      modulesToSave: savedModulesOf(config, names),
     },
     "adapter",
   );
 }
 
-/** PEFT's words for the targets, or the names of all modules where other keys choose among them. */
-function targetsOf(config: Config, tensors: Iterable<string>): unknown {
+const ofA = ".lora_A.weight";
+
+/**
+ * PEFT's words for the targets that the adapter has, or the names of all modules where other keys choose among them.
+ * PEFT leaves words alone that match nothing.
+ */
+function targetsOf(config: Config, tensors: readonly string[]): unknown {
   const { target_modules: words, layers_to_transform, exclude_modules } = config;
+  const modules = tensors.flatMap((name) => (name.endsWith(ofA) ? [name.slice(0, -ofA.length)] : []));
   const isPlain = isEmpty(layers_to_transform) && isEmpty(exclude_modules);
-  if (isPlain && (words === allLinear || Array.isArray(words))) return words;
-  const suffix = ".lora_A.weight";
-  return [...tensors].flatMap((name) =>
-    name.startsWith(prefix) && name.endsWith(suffix) ? [name.slice(prefix.length, -suffix.length)] : [],
-  );
+  if (isPlain && words === allLinear) return words;
+  if (!isPlain || !Array.isArray(words)) return modules;
+  const matching = words.filter((word) => typeof word !== "string" || modules.some((name) => endsIn(name, word)));
+  return matching.length > 0 ? matching : words;
 }
+
+/**
+ * The words for modules that are trained whole, of those that the adapter has. PEFT takes every module whose name ends
+ * in a word's letters, such as input_layernorm for norm: then the names of the modules stand for it.
+ */
+function savedModulesOf({ modules_to_save: words }: Config, tensors: readonly string[]): unknown {
+  if (!Array.isArray(words)) return words ?? undefined;
+  const modules = tensors.flatMap((name) => (/\.lora_/.test(name) ? [] : [name.replace(/\.[^.]+$/, "")]));
+  return words.flatMap((word) => {
+    if (typeof word !== "string") return [word];
+    const taken = modules.filter((name) => isSavedByPeft(name, word));
+    return taken.every((name) => hasWord(name, word)) ? (taken.length > 0 ? [word] : []) : [...new Set(taken)];
+  });
+}
+
+/** Whether the module, or one that it is in, has a name that ends in these letters: PEFT's rule of modules_to_save. */
+const isSavedByPeft = (module: string, letters: string) =>
+  module.split(".").some((_, i, parts) =>
+    parts
+      .slice(0, i + 1)
+      .join(".")
+      .endsWith(letters),
+  );
+const hasWord = (module: string, word: string) => `.${module}.`.includes(`.${word}.`);
 
 /**
  * The adapter_config.json of an adapter, with which PEFT opens it. `base`: the folder of the base, where it has one.
  */
 export function peftConfigOf(model: Model, lora: Lora, { base }: { base: string | undefined }): Config {
-  const { rank, alpha, rslora, dropout, modulesToSave } = lora.options;
+  const { rank, alpha, rslora, dropout } = lora.options;
+  const modulesToSave = savedWordsOf(model, lora);
   return {
     peft_type: "LORA",
     task_type: taskOf(model),
@@ -100,4 +131,14 @@ function wordsOf(model: Model, modules: readonly string[]): string[] {
     .flatMap(({ names }) => names)
     .filter((name) => words.some((word) => endsIn(name, word)));
   return meant.length === modules.length ? words : [...modules];
+}
+
+/** The words for the modules that are trained whole, where PEFT takes the same ones by them, else the whole names. */
+function savedWordsOf(model: Model, lora: Lora): readonly string[] {
+  const { modulesToSave: words } = lora.options;
+  const saved = new Set(lora.savedModules());
+  const namesIn = (name: string) => model.alsoStoredAs?.(name) ?? model.storedAs?.(name) ?? [name];
+  const all = lora.baseState().flatMap(([name]) => namesIn(name).map((each) => each.replace(/\.[^.]+$/, "")));
+  const isTaken = (name: string) => words.some((word) => isSavedByPeft(name, word));
+  return all.every((name) => isTaken(name) === saved.has(name)) ? words : [...saved];
 }
