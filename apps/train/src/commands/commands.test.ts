@@ -398,6 +398,10 @@ describe("compare", () => {
     ]);
 
     printed = "";
+    await compareCommand([...runs.slice(2), write("again", ["seed=1"], [5, 4])]);
+    expect(printed).toContain("\nA: c, d, again\n  the same seed, so ± is too small: c, again\nB: e");
+
+    printed = "";
     await compareCommand([...runs, "--json"]);
     const found = JSON.parse(printed) as Tree[];
     expect(found.map(({ runs }) => runs)).toEqual([["a", "c", "d"], ["b"], ["e"]]);

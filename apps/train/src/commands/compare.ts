@@ -126,10 +126,17 @@ function ofGroups(groups: readonly RunGroup[], { json }: Form): string[] {
     return [
       printableLine(`${letterOf(i)}: ${runs.map(({ run }) => run).join(", ")}`),
       ...(own.length > 0 ? [printableLine(`  ${own.join("  ")}`)] : []),
+      ...ofOneSeed(runs).map((same) => printableLine(`  the same seed, so ± is too small: ${same.join(", ")}`)),
     ];
   });
   return [...textTable([[...heads, "ms a step", "waiting", "time", "sent"], ...rows], 2), ...below];
 }
+
+/** The names of runs that are one run, taken more than once. */
+const ofOneSeed = (runs: readonly RunFiles[]): string[][] =>
+  [...Map.groupBy(runs, ({ recipe }) => recipe.seed).values()]
+    .filter((same) => same.length > 1)
+    .map((same) => same.map(({ run }) => run));
 
 /** A, B, …, Z, AA, AB, … */
 function letterOf(i: number): string {
