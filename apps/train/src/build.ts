@@ -31,6 +31,7 @@ import { createWithAdapter } from "./adapter/add-adapter.ts";
 import { openDeviceOf } from "./device.ts";
 import { gatherTexts } from "./gather-texts.ts";
 import { hostsOf, hostsOfRanks } from "./hosts-of-ranks.ts";
+import { problemsAmongRanks } from "./methods-in-run.ts";
 import { ownDataPathRemedy, withOwnDataPath } from "./own-data-path.ts";
 import { definitionOf, groupsOf, methodName, methodsIn, remarkOnGradient } from "./parameter-groups.ts";
 import { readsData } from "./reads-data.ts";
@@ -161,6 +162,8 @@ export function makeOptimizer(
   const [own, ofRounds] = methodsIn(recipe).map((method) =>
     groupsOf(method, arena.segments, { frozen: recipe.adapter !== undefined }),
   );
+  const ofRanks = problemsAmongRanks(recipe, surroundings.stepTogether?.layout.hosts ?? group.size);
+  if (ofRanks.length > 0) throw new OptionsError(ofRanks);
   try {
     const schemes = schemesOf(recipe, surroundings);
     const { data, weight } = recipe.parallel;

@@ -99,6 +99,25 @@ describe("a recipe with local steps", () => {
     expect(read).toThrow(message);
   });
 
+  it("with whole numbers of Lion's steps takes as many ranks as their sums have room for", async () => {
+    const lion = [
+      "steps=254",
+      "local.syncEvery=127",
+      "optimizer.name=lion",
+      "optimizer.weightDecay=0",
+      "schedule.name=constant",
+      "schedule.warmup=0",
+      "exchange.gradient.name=lion-steps",
+    ];
+    const link = { bitsPerSecond: 1e7, latency: 0.05 };
+    const given = { link, speed: { flops: 1e9, measured: false } };
+    await planOf(recipeOf(...lion), 16, given);
+    await expect(planOf(recipeOf(...lion), 17, given)).rejects.toThrow(
+      /^local\.syncEvery: 17 ranks of up to 127 steps sum up to ±2159, .* up to 2048; take at most 120$/,
+    );
+    await planOf(recipeOf(...lion, "local.within=host", "local.ranksPerHost=2"), 32, given);
+  });
+
   it("whose model has fewer layers than fragments is refused before the first step", async () => {
     const recipe = recipeOf("steps=200", "local.syncEvery=100", "local.fragments=50");
     await expect(planOf(recipe, 2)).rejects.toThrow(/^local\.fragments: 50 fragments need as many layers, and the/);

@@ -83,6 +83,14 @@ export function methodInRounds<R extends Recipe>(recipe: R): { recipe: R; proble
   return { recipe: { ...recipe, exchange: { ...recipe.exchange, gradient: { ...gradient, ...options } } }, problems };
 }
 
+/** Why so many ranks cannot share a round with the recipe's compression, where they cannot. */
+export function problemsAmongRanks({ exchange: { gradient } }: Pick<Recipe, "exchange">, ranks: number): Problem[] {
+  const { amongRanks } = (gradient ? gradientCompressions[gradient.name] : {}) as {
+    amongRanks?: (options: object, ranks: number) => Problem | undefined;
+  };
+  return [amongRanks?.(gradient!, ranks)].filter((problem) => problem !== undefined);
+}
+
 /** The sections with some of their options changed, by the sections' keys. */
 function changed({ optimizer, exchange, local }: Sections, changes: (key: string) => object | undefined): Sections {
   const changedAt = <Section extends { readonly groups: readonly object[] }>(

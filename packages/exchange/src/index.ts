@@ -28,6 +28,7 @@ export {
   ownedElements,
   ownedRange,
 } from "./kinds/mean-error-compensated.ts";
+export { largestSumOfLevels } from "./kinds/sum-of-levels.ts";
 export { vote } from "./kinds/vote.ts";
 export { dense, denseTypes } from "./means/dense.ts";
 export type { DenseType } from "./means/dense-scheme.ts";

@@ -25,6 +25,8 @@ export interface Definition<S extends Schema, Made extends object> {
   ) => Problem[];
   /** How the options of this compression fit into the rounds of local steps. */
   readonly inRounds?: (options: v.InferOutput<S>, run: RunOfRounds) => InRounds<v.InferOutput<S>>;
+  /** Why so many ranks cannot share a round. The path is that of a recipe. */
+  readonly amongRanks?: (options: v.InferOutput<S>, ranks: number) => Problem | undefined;
   /** What a rank takes that steps alone, for a method whose point is what it sends. */
   readonly alone?: Alone<v.InferOutput<S>>;
   /** Options with which its first steps are as those after its warm-up. */

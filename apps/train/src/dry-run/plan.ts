@@ -118,12 +118,17 @@ export async function planOf(
       }),
   }));
   const firsts = phases.map(({ from }) => from);
+  const sharing = Math.ceil(ranks / (recipe.local?.ranksPerHost ?? 1)); // ranks, or hosts that share a round
   return {
     recipe,
     remarks: [...remarksOnModel(recipe, arena, optimizer), ...assumed],
     ...counts,
     byRole,
-    memory: await memoryOf(model, arena, optimizer, { ranks, steps: firsts, average: recipe.average !== undefined }),
+    memory: await memoryOf(model, arena, optimizer, {
+      ranks: sharing,
+      steps: firsts,
+      average: recipe.average !== undefined,
+    }),
     phases,
     denseBytes: optimizer.denseBytes,
     rows,
@@ -153,7 +158,7 @@ function absentHosts({ local }: Recipe, { size, emulatedLink }: Group): HostGrou
   return { layout, inside, handOut: inside, between: absentRanks(layout.hosts, emulatedLink) };
 }
 
-/** The memory of a rank. Messages count as in the step of `steps` that takes most for them. */
+/** The memory of a rank. Messages are those of `ranks`, and count as in the step of `steps` that takes most for them. */
 export async function memoryOf(
   model: Model,
   arena: Arena,

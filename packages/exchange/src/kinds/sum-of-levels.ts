@@ -9,6 +9,9 @@ import { addLevels, levelSumsCost } from "./level-sums.ts";
 import { levelSums, levelsOf, type SumOfLevelsOptions, sendsSigns } from "./levels.ts";
 import { viaOwners } from "./via-owners.ts";
 
+/** The largest sum that is handed out: up to there f16 has all whole numbers. */
+export const largestSumOfLevels = 2048;
+
 export interface SumByOwnersOptions extends Omit<SumOfLevelsOptions, "into"> {
   /** Σ q, times `scale`, is added to these n floats; it replaces x unless they are given. */
   readonly into?: Floats | undefined;
@@ -53,9 +56,9 @@ function wholeNumbers(codec: Codec, ranks: number): Codec {
   const { bits, s } = sendsSigns(codec) ? { bits: 2, s: 1 } : levelsOf(codec);
   const most = ranks * s;
   for (let wide = bits; wide <= 8; wide++) if (most <= 2 ** (wide - 1) - 1) return count({ bits: wide, ranks: 1 });
-  if (most <= 2048) return f16;
+  if (most <= largestSumOfLevels) return f16;
   throw new SumTooWideError(
     "sumOfLevels",
-    `${ranks} ranks of ${bits} bits sum up to ±${most}, and f16 holds whole numbers up to 2048: take fewer bits, or the direct sum.`,
+    `${ranks} ranks of ${bits} bits sum up to ±${most}, and f16 holds whole numbers up to ${largestSumOfLevels}: take fewer bits, or the direct sum.`,
   );
 }

@@ -7,12 +7,15 @@
  *   g ← (η / P) Σ_ranks k            Σ is exact, in any order of the ranks; its product is rounded once
  *
  * Nothing is lost, and so nothing is carried on: it is the mean in f32 but for f32's own rounding, in a quarter to a
- * fifth of its bytes. It does not send the fewest bits.
+ * fifth of its bytes. It does not send the fewest bits. Where a run goes on in the middle of a round with other ranks,
+ * each begins at the mean of what they had, and round then takes away up to half a step of an element, once.
  *
  * Shapes: g, k (n)
- * Sent per step: 1 message, ⌈log₂(2 H + 1)⌉ bits an element up, and up to 8, or 16, that hold P H down: `sumOfLevels`.
+ * Sent per step: 1 message, ⌈log₂(2 H + 1)⌉ bits an element up, and up to 8, or 16, that hold P H down, at
+ * most 2048: `sumOfLevels`.
  */
 import { type Codec, l1 } from "@terse/codecs";
+import { largestSumOfLevels } from "@terse/exchange";
 import { type Conflict, type Problem, positiveFloat, positiveInteger, v } from "@terse/options";
 import { define, type RunOfRounds } from "../define.ts";
 import type { CompressionRules } from "./gradient-compression.ts";
@@ -93,6 +96,16 @@ export const lionSteps = define({
   inRounds(given, run) {
     const options = { unit: run.optimizer.lr, steps: run.local?.syncEvery, ...given };
     return { options, problems: problemsIn(options, run) };
+  },
+
+  amongRanks({ steps }, ranks) {
+    const most = ranks * steps!;
+    if (most <= largestSumOfLevels) return undefined;
+    return {
+      path: "local.syncEvery",
+      problem: `${ranks} ranks of up to ${steps} steps sum up to ±${most}, and lion-steps has whole numbers up to ${largestSumOfLevels}`,
+      remedy: `take at most ${Math.floor(largestSumOfLevels / ranks)}`,
+    };
   },
 
   create(given): CompressionRules {
