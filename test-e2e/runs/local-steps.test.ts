@@ -136,6 +136,17 @@ describe("a run with local steps within hosts", () => {
     const { code, err } = await terse(["train", "--resume", copy, ...alone]);
     expect([code, err]).toEqual([0, ""]);
   });
+
+  it("measures the votes of the ranks that vote, the first ones of the hosts", async () => {
+    const out = join(folder, "hosts-vote");
+    const votes = ["--local.optimizer.name=lion-cub", "--local.optimizer.lr=0.001", "--measureEvery=1"];
+    const args = ["--steps=4", "--local.syncEvery=2", ...hosts, ...votes, "--nproc-per-node=3", "--out", out];
+    const { code, err } = await terse(train(...args));
+    expect([code, err]).toEqual([0, ""]);
+    const measured = lines(out).filter((line) => "votes/elements" in line);
+    expect(measured.map(({ step }) => step)).toEqual([1, 3]);
+    for (const line of measured) expect(line["votes/chance_ties"]).toBe(0.5); // of two hosts
+  });
 });
 
 describe("a run with local steps that is asked to end", () => {

@@ -292,6 +292,10 @@ export class Optimizer implements TrainingOptimizer {
     return { buckets: this.#buckets, ranks: this.#group.size, schemes: this.schemes, clipping: this.#clipping };
   }
 
+  get voters(): Group {
+    return this.#group;
+  }
+
   /** The ranks meet in every step. */
   meets(): boolean {
     return true;

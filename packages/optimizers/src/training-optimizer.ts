@@ -1,4 +1,5 @@
 /** What a training loop needs of an optimizer: `Optimizer` sends in every step, `LocalSteps` after several. */
+import type { Group } from "@terse/collectives";
 import type { ChosenSchemes } from "@terse/exchange";
 import type { Tensor } from "@terse/tensor";
 import type { Rounds } from "./accounting.ts";
@@ -32,6 +33,8 @@ export interface TrainingOptimizer extends AsyncDisposable {
   readonly bucketing: string | undefined;
   /** The schemes that carry its votes and means. */
   readonly schemes: ChosenSchemes;
+  /** The ranks that count their votes together, as its watch sees them; undefined where this rank is none of them. */
+  readonly voters: Group | undefined;
   /** Is told how long the parts of its messages take. It may be set between two steps. */
   watch: StepWatch | undefined;
   /** Bytes that 32-bit data parallel would send in each step instead. */

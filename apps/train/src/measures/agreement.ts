@@ -2,13 +2,12 @@
  * How far the ranks agree: on their votes, and in their own momenta. Ishikawa et al. 2024, "Lion Cub", Table 2, Figures
  * 4 and 7, https://arxiv.org/abs/2411.16462
  *
- *   c: ranks of P that say plus to an element;  C(n) = n (n − 1) / 2 pairs
+ *   c: ranks of P that say plus to an element, of those whose votes are counted together;  C(n) = n (n − 1) / 2 pairs
  *   ties        share of elements with c = P/2
  *   agreement   mean over elements of (C(c) + C(P − c)) / C(P)
  *   drift       √(mean over ranks and elements of (m_r − m̄)²) / √(mean of m̄²),  m̄: the mean over the ranks
  *
- * Sent by a rank: an all-reduce of 4 bytes a sampled vote and 8 a sampled momentum (64 KiB at most), and one of 8
- * bytes.
+ * Sent by a rank: all-reduces of 4 bytes a sampled vote, of 8 a sampled momentum (32 KiB each at most), and of 8 bytes.
  */
 import { allReduceBytes, type Group } from "@terse/collectives";
 import { keep, noGrad, type Tensor } from "@terse/tensor";
@@ -17,48 +16,45 @@ import type { VoteSample } from "./vote-sample.ts";
 
 const mostElements = 4096; // of the momenta
 
+/** Of the votes of a step, the same on every rank of `voters`: those whose votes are counted together. */
+export async function measureVotes(voters: Group | undefined, votes: VoteSample | undefined): Promise<Measured> {
+  const counts = votes?.plus() ?? new Float32Array(0);
+  const [ranks, n] = [voters?.size ?? 1, counts.length];
+  if (ranks === 1 || n === 0) return { model: {} };
+  await voters!.allReduce(counts);
+  const model = {
+    "votes/ties": sumOf(counts, (c) => Number(2 * c === ranks)) / n,
+    "votes/chance_ties": chanceOfTie(ranks),
+    "votes/agreement": agreement(counts, ranks),
+    "votes/elements": n,
+  };
+  return { model, bytes: sentByAll(ranks, n, 4) };
+}
+
 /** The same on every rank, but for the quantiles of its own momenta. A single rank measures nothing. */
-export async function measureAgreement(
-  group: Group,
-  { votes, momenta }: { votes: VoteSample | undefined; momenta: readonly Tensor[] },
-): Promise<Measured> {
+export async function measureMomenta(group: Group, momenta: readonly Tensor[]): Promise<Measured> {
   const { size } = group;
   if (size === 1) return { model: {} };
-  const plus = votes?.plus() ?? new Float32Array(0);
   const m = await sampled(momenta);
-  const [v, n] = [plus.length, m.length];
-  if (v + n === 0) return { model: {} };
-  const sums = new Float32Array(v + 2 * n);
-  sums.set(plus);
-  sums.set(
-    m.map((value) => Number(value >= 0)),
-    v,
-  );
-  sums.set(m, v + n);
+  const n = m.length;
+  if (n === 0) return { model: {} };
+  const sums = new Float32Array(2 * n);
+  sums.set(m.map((value) => Number(value >= 0)));
+  sums.set(m, n);
   await group.allReduce(sums);
 
-  const means = sums.subarray(v + n).map((sum) => sum / size);
+  const means = sums.subarray(n).map((sum) => sum / size);
   const squares = Float64Array.of(sumOf(m, (value, i) => (value - means[i]!) ** 2));
   await group.allReduce(squares);
   const scale = Math.sqrt(sumOf(means, (value) => value ** 2) / n);
   const drift = Math.sqrt(squares[0]! / (n * size)) / scale;
-  const bytes = sentByAll(size, sums.length, 4) + sentByAll(size, 1, 8);
-  const ofVotes = sums.subarray(0, v);
-  const model = {
-    ...(v > 0 && {
-      "votes/ties": sumOf(ofVotes, (c) => Number(2 * c === size)) / v,
-      "votes/chance_ties": chanceOfTie(size),
-      "votes/agreement": agreement(ofVotes, size),
-      "votes/elements": v,
-    }),
-    ...(scale > 0 && {
-      "momentum/drift": drift,
-      "momentum/agreement": agreement(sums.subarray(v, v + n), size),
-      "momentum/quantiles": quantilesOf(m),
-      "momentum/elements": n,
-    }),
+  const model = scale > 0 && {
+    "momentum/drift": drift,
+    "momentum/agreement": agreement(sums.subarray(0, n), size),
+    "momentum/quantiles": quantilesOf(m),
+    "momentum/elements": n,
   };
-  return { model, bytes };
+  return { model: model || {}, bytes: sentByAll(size, sums.length, 4) + sentByAll(size, 1, 8) };
 }
 
 /** Bytes that all ranks together send to add up so many elements. */

@@ -5,7 +5,7 @@
 import type { Group } from "@terse/collectives";
 import type { TrainingOptimizer } from "@terse/optimizers";
 import { scope } from "@terse/tensor";
-import { measureAgreement } from "./agreement.ts";
+import { measureMomenta, measureVotes } from "./agreement.ts";
 import { measureLayers } from "./layers.ts";
 import type { Measured } from "./measured.ts";
 import { measureUpdate } from "./update.ts";
@@ -20,8 +20,9 @@ export async function measure(
   const began = performance.now();
   return scope(async () => {
     const layers = optimizer.layers();
-    const measured = [await measureAgreement(group, { votes, momenta: optimizer.momenta() })];
+    const measured = [await measureMomenta(group, optimizer.momenta())];
     if (!optimizer.averagesMomenta(step)) measured.push(await measureUpdate(group, layers, step));
+    measured.push(await measureVotes(optimizer.voters, votes)); // whose ranks may be fewer than those of the update
     if (group.rank === 0) measured.push(measureLayers(layers, step));
     if (group.rank !== 0 || measured.every(isEmpty)) return undefined;
     const bytes = measured.reduce((sum, { bytes = 0 }) => sum + bytes, 0);

@@ -3,7 +3,8 @@ import { PackedBits } from "@terse/exchange";
 import { lionCub, Optimizer } from "@terse/optimizers";
 import { Arena, fromTypedArray, Linear, scope } from "@terse/tensor";
 import { describe, expect, it, vi } from "vitest";
-import { measureAgreement } from "./agreement.ts";
+import { measureMomenta, measureVotes } from "./agreement.ts";
+import type { Measured } from "./measured.ts";
 import { gatherRanks } from "./ranks.ts";
 import { lengthOfUnion, StepMeter } from "./step-meter.ts";
 import { VoteSample } from "./vote-sample.ts";
@@ -37,12 +38,11 @@ describe("how far ranks agree", () => {
     const measured = await onRanks(4, async (group) => {
       const votes = sampleOf(bits(5, (i) => isPlus(i, group.rank)));
       const m = Float32Array.from({ length: 60 }, (_, i) => (isPlus(i, group.rank) ? 3 : -1));
-      return measureAgreement(group, {
-        votes,
-        momenta: [fromTypedArray(m.subarray(0, 20)), fromTypedArray(m.subarray(20))],
-      });
+      const momenta = [fromTypedArray(m.subarray(0, 20)), fromTypedArray(m.subarray(20))];
+      return [await measureVotes(group, votes), await measureMomenta(group, momenta)];
     });
-    for (const { model: each } of measured) {
+    for (const [{ model: votes }, { model: ofMomenta }] of measured as [Measured, Measured][]) {
+      const each = { ...votes, ...ofMomenta };
       expect(each["votes/chance_ties"]).toBeCloseTo(6 / 16, 12);
       expect(each["votes/elements"]).toBe(320);
       expect(each["votes/ties"]).toBeCloseTo(1 / 5, 12);
@@ -56,17 +56,14 @@ describe("how far ranks agree", () => {
 
   it("is a drift of 0 where momenta are the same, and nothing on a single rank or without momenta", async () => {
     const momenta = () => [fromTypedArray(Float32Array.of(1, -2, 4))];
-    const [same] = await onRanks(2, (group) => measureAgreement(group, { votes: undefined, momenta: momenta() }));
+    const [same] = await onRanks(2, (group) => measureMomenta(group, momenta()));
     expect(same!.model).toMatchObject({ "momentum/drift": 0, "momentum/agreement": 1 });
     const sizes = same!.model["momentum/quantiles"] as number[];
     expect(sizes.map((size) => size * (7 / 3))).toEqual([2, 4, 4, 4, 4].map((size) => expect.closeTo(size, 6)));
-    expect(await onRanks(1, (group) => measureAgreement(group, { votes: undefined, momenta: momenta() }))).toEqual([
-      { model: {} },
-    ]);
-    expect(await onRanks(2, (group) => measureAgreement(group, { votes: undefined, momenta: [] }))).toEqual([
-      { model: {} },
-      { model: {} },
-    ]);
+    const nothing = { model: {} };
+    expect(await onRanks(1, (group) => measureMomenta(group, momenta()))).toEqual([nothing]);
+    expect(await onRanks(2, (group) => measureMomenta(group, []))).toEqual([nothing, nothing]);
+    expect(await onRanks(2, (group) => measureVotes(group, undefined))).toEqual([nothing, nothing]);
   });
 
   it("is sampled from whole words, at even distances, and never more than 8192 elements", () => {

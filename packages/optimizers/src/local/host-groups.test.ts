@@ -51,6 +51,24 @@ describe("the ranks of a host that step together", () => {
     }
   });
 
+  it("show a watch the messages of a host and of rounds, and the votes of rounds alone", async () => {
+    const seen = hosts.map((): string[] => []);
+    const watch = (rank: number) => ({
+      bucket: () => ({
+        wantsVotes: true,
+        saw: (part: string) => void seen[rank]!.push(part),
+        votes: () => void seen[rank]!.push("votes"),
+      }),
+    });
+    const voting = { inner: { algorithm: lionCub() }, outer: { algorithm: lionCub() } };
+    await trainLocally(4, { syncEvery: 3, ...voting }, wandering, { ...run, steps: 6, hosts, watch });
+    for (const [rank, parts] of seen.entries()) {
+      const isFirst = hosts.indexOf(hosts[rank]!) === rank;
+      expect(parts.filter((part) => part === "votes")).toHaveLength(isFirst ? 2 : 0);
+      expect(parts.filter((part) => part === "wire").length).toBeGreaterThan(4);
+    }
+  });
+
   it("go on with the same bits from a save after any step", async () => {
     const whole = await trainLocally(4, given, wandering, { ...run, hosts });
     for (const at of [2, 5, 7, 8]) {

@@ -139,9 +139,14 @@ export class LocalSteps implements TrainingOptimizer {
     return this.#outers.reduce((sum, { denseBytes }) => sum + denseBytes, 0);
   }
 
+  /** Those of a round. A host's own votes are counted on that host alone. */
+  get voters(): Group | undefined {
+    return this.#hosts ? this.#hosts.between : this.#group;
+  }
+
   set watch(watch: StepWatch | undefined) {
     this.#watch = watch;
-    this.#inner.watch = this.#hosts ? watch : watch && ownParts(watch);
+    this.#inner.watch = watch && ownParts(watch, this.within);
     for (const outer of this.#outers) outer.watch = watch;
   }
 
@@ -348,14 +353,17 @@ export class LocalSteps implements TrainingOptimizer {
 
 const refused = { gradientNorm: Number.NaN, bytes: 0, messages: 0, exposedSeconds: 0 };
 
-/** What a rank's own steps show: no messages, though they pass an exchange, and no votes, which nobody counts. */
-function ownParts(watch: StepWatch): StepWatch {
+/**
+ * What the steps show that a rank or a host takes by itself: no votes, which at most the ranks of the host count. A
+ * rank alone sends no messages, though they pass an exchange.
+ */
+function ownParts(watch: StepWatch, within: LocalSteps["within"]): StepWatch {
   return {
     bucket: (place) => ({
       wantsVotes: false,
       votes: () => {},
       saw: (part, began, ended) => {
-        if (part !== "wire") watch.bucket(place).saw(part, began, ended);
+        if (part !== "wire" || within === "host") watch.bucket(place).saw(part, began, ended);
       },
     }),
   };
