@@ -137,10 +137,11 @@ describe("a run with local steps within hosts", () => {
     expect([code, err]).toEqual([0, ""]);
   });
 
-  it("measures the votes of the ranks that vote, the first ones of the hosts", async () => {
+  it("counts and measures the votes of the ranks that vote, the first ones of the hosts", async () => {
     const out = join(folder, "hosts-vote");
-    const votes = ["--local.optimizer.name=lion-cub", "--local.optimizer.lr=0.001", "--measureEvery=1"];
-    const args = ["--steps=4", "--local.syncEvery=2", ...hosts, ...votes, "--nproc-per-node=3", "--out", out];
+    const votes = ["--local.optimizer.name=lion-cub", "--local.optimizer.lr=0.001", "--exchange.vote=count"];
+    const steps = ["--steps=4", "--local.syncEvery=2", "--measureEvery=1"];
+    const args = [...steps, ...hosts, ...votes, "--nproc-per-node=3", "--out", out];
     const { code, err } = await terse(train(...args));
     expect([code, err]).toEqual([0, ""]);
     const measured = lines(out).filter((line) => "votes/elements" in line);

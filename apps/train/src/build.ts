@@ -231,10 +231,10 @@ function sends({ local }: Recipe, optimizer: TrainingOptimizer, ...kinds: readon
   return requests.some(({ rounds }) => rounds.flat().some(({ kind }) => kinds.includes(kind)));
 }
 
-/** A way to count votes has no effect where nothing votes. */
+/** A way to count votes has no effect where nothing votes. A rank that carries no rounds leaves it to those that do. */
 function checkVotes(recipe: Recipe, optimizer: TrainingOptimizer): void {
   const { vote } = recipe.exchange;
-  if (vote === "all-to-all" || sends(recipe, optimizer, "vote")) return;
+  if (vote === "all-to-all" || !optimizer.voters || sends(recipe, optimizer, "vote")) return;
   throw new OptionsError([
     `exchange.vote: ${(recipe.local ?? recipe).optimizer.name} with these options sends no votes, and vote is ${vote}; leave exchange.vote out, or take an optimizer that votes, such as lion-cub with its defaults`,
   ]);
