@@ -18,8 +18,13 @@ from ._agreement import Named, agree, layout_of, refuse_kinds
 from ._messages import Messages, StepRefusedError, own_group
 
 
-def hook(state: Any, bucket: dist.GradBucket) -> torch.futures.Future[torch.Tensor]:
+def hook(state: Any, bucket: dist.GradBucket, *sharded: Any) -> torch.futures.Future[torch.Tensor]:
     """For DistributedDataParallel.register_comm_hook(state, hook)."""
+    if sharded:
+        raise NotImplementedError(
+            "terse_torch.hook: FullyShardedDataParallel calls it with shards of a gradient, and it needs whole ones: "
+            "wrap the model in DistributedDataParallel."
+        )
     if not isinstance(state, HookState):
         raise TypeError(
             f"terse_torch.hook: its state is a {type(state).__name__}, and must be one of this package: "

@@ -44,7 +44,10 @@ def of_hooks(rank, ranks):
     import terse_torch
     import torch
 
-    found = {"no state": raised(lambda: terse_torch.hook(None, None))}
+    found = {
+        "no state": raised(lambda: terse_torch.hook(None, None)),
+        "FSDP": raised(lambda: terse_torch.hook(None, torch.zeros(4), torch.zeros(2))),  # as it calls hooks
+    }
     Mean, Vote = terse_torch.CompensatedMean, terse_torch.Vote
     mean, vote = Mean(model_of()), Vote(model_of())
     states = {"other": vote.state_dict(), "none": None, "empty": {}, "cut": {"hook": "CompensatedMean", "step": 1}}
@@ -92,6 +95,7 @@ class Failures(unittest.TestCase):
             for rank, found in enumerate(on_ranks(ranks, of_hooks)):
                 expected = {
                     "no state": "terse_torch.hook: its state is a NoneType, and must be one of this package",
+                    "FSDP": "terse_torch.hook: FullyShardedDataParallel calls it with shards of a gradient",
                     "mean other": "CompensatedMean: the state is that of Vote",
                     "mean none": "CompensatedMean: the state is a NoneType",
                     "mean empty": "CompensatedMean: the state is that of something else",

@@ -27,7 +27,8 @@ export function chatTemplate(tokenizer: string, named?: string): ChatTemplate {
   const found = own.get(named ?? "default");
   if (found) return { ...found, special };
   if (named === "chatml") return { source: "chatml", text: chatml, special };
-  const remedy = "set data.template to chatml, or to the path of a template in Jinja (.jinja)";
+  const remedy =
+    "name chatml, or the path of a template in Jinja (.jinja): by data.template in a recipe, by --template for sample";
   if (named !== undefined && existsSync(named)) return { source: named, text: textOf(named), special };
   const names = [...own.keys()].join(", ");
   if (named !== undefined)
