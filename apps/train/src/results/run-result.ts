@@ -8,7 +8,7 @@ export interface RunResult {
   readonly steps: number;
   readonly train: number | undefined; // the last loss
   readonly validation: number | undefined; // the last one
-  readonly best: number | undefined; // the least one after a step
+  readonly best: number | undefined; // the least one after a step; of the average of the weights where there is one
   readonly stepSeconds: number | undefined; // mean
   readonly exposed: number | undefined; // share of the time
   readonly seconds: number | undefined; // of all steps
@@ -29,7 +29,9 @@ export function resultOf(run: string, method: string, lines: readonly Line[]): R
   const seconds = lastSum("elapsed_seconds");
   const ranks = lines.map((line) => line["ranks/compute_seconds"]).findLast(Array.isArray);
   const losses = lines.map((line) => numberAt(line, "val/loss")).filter((loss) => loss !== undefined);
-  const trained = lines.filter(({ step }) => step > 0).map((line) => numberAt(line, "val/loss"));
+  const ofAverage = "val/loss_of_average";
+  const watched = lines.some((line) => numberAt(line, ofAverage) !== undefined) ? ofAverage : "val/loss"; // by save.best
+  const trained = lines.filter(({ step }) => step > 0).map((line) => numberAt(line, watched));
   const finite = trained.filter((loss) => loss !== undefined && Number.isFinite(loss)) as number[];
   return {
     run,
