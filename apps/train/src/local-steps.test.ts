@@ -4,6 +4,7 @@ import { planText } from "./dry-run/dry-run.ts";
 import { planOf } from "./dry-run/plan.ts";
 import { methodName } from "./parameter-groups.ts";
 import { readRecipe, remarksOn } from "./recipe.ts";
+import { resumedRecipe } from "./resumed-recipe.ts";
 
 const recipeOf = (...overrides: string[]) => readRecipe("gpt-small-adamw", ["model.preset=nano", ...overrides]);
 const local = ["steps=40", "local.syncEvery=10"];
@@ -54,8 +55,11 @@ describe("a recipe with local steps", () => {
       ],
       [["schedule.name=cosine"], /schedule: cosine, .* take --schedule\.name=constant/],
       [["schedule.warmup=5"], /schedule: constant with a warm-up, and/],
-      [["exchange.gradient.unit=0.002"], /exchange\.gradient\.unit: 0\.002, and optimizer\.lr is 0\.001; leave it out/],
-      [["exchange.gradient.steps=9"], /exchange\.gradient\.steps: 9, and local\.syncEvery is 10; leave it out/],
+      [
+        ["exchange.gradient.unit=0.002"],
+        /exchange\.gradient\.unit: 0\.002, .* is 0\.001; set it to 0\.001, or leave it out/,
+      ],
+      [["exchange.gradient.steps=9"], /exchange\.gradient\.steps: 9, .* is 10; set it to 10, or leave it out/],
       [
         ["local.syncEvery=200"],
         /local\.syncEvery: lion-steps has whole numbers for up to 127 steps, got 200; take fewer/,
@@ -97,6 +101,35 @@ describe("a recipe with local steps", () => {
     const read = () => recipeOf(...local, ...overrides);
     expect(read).toThrow(OptionsError);
     expect(read).toThrow(message);
+  });
+
+  it("goes on with whole numbers of Lion's steps that hold all that a rank has moved since the last round", () => {
+    const lion = [
+      ...local,
+      "optimizer.name=lion",
+      "optimizer.lr=0.001",
+      "optimizer.weightDecay=0",
+      "schedule.name=constant",
+      "schedule.warmup=0",
+      "exchange.gradient.name=lion-steps",
+    ];
+    const saved = recipeOf(...lion);
+    const resumed = (step: number, ...changes: string[]) =>
+      resumedRecipe({ step, recipe: saved }, undefined, changes, "R").recipe.exchange.gradient;
+    // Where a round has just been used, unit and steps follow from the run as they did at its beginning.
+    expect(resumed(20, "optimizer.lr=0.002", "local.syncEvery=5")).toMatchObject({ unit: 0.002, steps: 5 });
+    expect(resumed(9, "local.syncEvery=20")).toMatchObject({ unit: 0.001, steps: 20 });
+    expect(resumed(9, "local.syncEvery=7")).toMatchObject({ unit: 0.001, steps: 14 }); // from step 0 to step 14
+    expect(() => resumed(9, "optimizer.lr=0.002")).toThrow(
+      /^exchange\.gradient\.unit: 0\.002, and the save has 0\.001: between two rounds it stays, and optimizer\.lr with it/,
+    );
+    expect(() => resumed(9, "local.syncEvery=5", "exchange.gradient.steps=5")).toThrow(
+      /^exchange\.gradient\.steps: 5, and local\.syncEvery is 5, and from the .* there are 10; set it to 10, or leave it/,
+    );
+    expect(() => resumed(9, "local.syncEvery=125", "steps=250")).not.toThrow();
+    expect(() => resumed(9, "local.syncEvery=130", "steps=260")).toThrow(
+      /^local\.syncEvery: .* up to 127 steps, got 130;/,
+    );
   });
 
   it("with whole numbers of Lion's steps takes as many ranks as their sums have room for", async () => {

@@ -2,6 +2,7 @@ import { algorithms, gradientCompressions, type InRounds, type InRun, type RunOf
 import type { Problem } from "@terse/options";
 import { methodsIn, optimizersOf } from "./parameter-groups.ts";
 import type { Recipe } from "./recipe-schema.ts";
+import { stepsBetweenRounds } from "./steps-between-rounds.ts";
 
 /** What the optimizers of a recipe, and the compression of their gradients, say of its run. */
 export interface MethodsInRun {
@@ -71,17 +72,34 @@ export const methodSections = (recipe: Sections): MethodSection[] =>
     return all.map((each) => ({ ...each, every }) as MethodSection);
   });
 
-/** The recipe with the options of its compression that follow from local steps, and what does not fit them. */
-export function methodInRounds<R extends Recipe>(recipe: R): { recipe: R; problems: readonly Problem[] } {
+/**
+ * The recipe with the options of its compression that follow from local steps, and what does not fit them. Of a run
+ * that goes on, with the recipe of its save.
+ */
+export function methodInRounds<R extends Recipe>(
+  recipe: R,
+  goesOn?: { from: Recipe; step: number },
+): { recipe: R; problems: readonly Problem[] } {
   const { gradient } = recipe.exchange;
-  const { inRounds } = (gradient ? gradientCompressions[gradient.name] : {}) as {
-    inRounds?: (options: object, run: RunOfRounds) => InRounds<object>;
-  };
+  const inRounds = gradient && inRoundsOf(gradient);
   if (!gradient || !inRounds) return { recipe, problems: [] };
   const { name, ...given } = gradient;
-  const { options, problems = [] } = inRounds(given, recipe);
+  const toNext = goesOn && stepsBetweenRounds(goesOn.from, recipe, goesOn.step)?.toNext;
+  const { options, problems = [] } = inRounds(given, { ...recipe, toNext });
   return { recipe: { ...recipe, exchange: { ...recipe.exchange, gradient: { ...gradient, ...options } } }, problems };
 }
+
+/** The options of the recipe's compression that have the values which follow from local steps. */
+export function followingFromRounds(recipe: Recipe): string[] {
+  const { gradient } = recipe.exchange;
+  const following = gradient && inRoundsOf(gradient)?.({}, recipe).options;
+  return Object.entries(following ?? {}).flatMap(([option, value]) =>
+    (gradient as unknown as Record<string, unknown>)[option] === value ? [option] : [],
+  );
+}
+
+const inRoundsOf = ({ name }: NonNullable<Recipe["exchange"]["gradient"]>) =>
+  (gradientCompressions[name] as { inRounds?: (options: object, run: RunOfRounds) => InRounds<object> }).inRounds;
 
 /** Why so many ranks cannot share a round with the recipe's compression, where they cannot. */
 export function problemsAmongRanks({ exchange: { gradient } }: Pick<Recipe, "exchange">, ranks: number): Problem[] {

@@ -113,11 +113,11 @@ function problemsOfSections(tree: unknown): string[] {
 }
 
 /**
- * A recipe whose shares of the run have become steps. Throws `OptionsError` where keys of two sections contradict each
- * other.
+ * A recipe whose shares of the run have become steps; of a run that goes on, with the recipe of its save after `step`
+ * steps. Throws `OptionsError` where keys of two sections contradict each other.
  */
-export function checkedRecipe(given: Recipe): Recipe {
-  const { recipe: read, problems: ofRounds } = methodInRounds(given);
+export function checkedRecipe(given: Recipe, goesOn?: { from: Recipe; step: number }): Recipe {
+  const { recipe: read, problems: ofRounds } = methodInRounds(given, goesOn);
   const { sections, problems } = methodsInRun(read);
   const all = [
     ...problemsOfOptimizers(read),

@@ -2,10 +2,11 @@
 import { isObject } from "@terse/checkpoint";
 import { refusedOptions } from "@terse/optimizers";
 import { applyOverrides, OptionsError, parseYaml, show } from "@terse/options";
-import { methodSections } from "./methods-in-run.ts";
+import { followingFromRounds, methodSections } from "./methods-in-run.ts";
 import { checkedRecipe, parsedRecipe } from "./recipe.ts";
 import type { Recipe } from "./recipe-schema.ts";
 import { type Tree, withOverrides } from "./recipe-tree.ts";
+import { stepsBetweenRounds } from "./steps-between-rounds.ts";
 
 /**
  * The choices that a resumed run must keep, because its saved state depends on them, and all keys that it must keep
@@ -79,8 +80,9 @@ export function resumedRecipe(
   const saved = parseWritten(save.recipe, `the save of ${run}`);
   const before = parseWritten(tree, `${run}/recipe.json`);
   checkKept(saved, before, kept); // recipe.json may have been edited
+  const given = withoutFollowing(tree, before);
   const recipe = keepingChoices(before, applyOverrides(tree, overrides), () =>
-    checkedRecipe(parsedRecipe(withOverrides(tree, overrides).tree)),
+    checkedRecipe(parsedRecipe(withOverrides(given, overrides).tree), { from: saved, step: save.step }),
   );
   checkKept(before, recipe, kept);
   throwRefusals(refusedOptionsOf(saved, recipe, save.step));
@@ -89,6 +91,15 @@ export function resumedRecipe(
       `steps: ${run} is saved after step ${save.step}, and a run does not go back: give --steps=${save.step} or more, or start a new run`,
     ]);
   return { saved, before, recipe };
+}
+
+/** The recipe that a run has written, without what follows from its other keys: it follows from those of now. */
+function withoutFollowing(tree: Tree, recipe: Recipe): Tree {
+  const following = followingFromRounds(recipe);
+  if (following.length === 0) return tree;
+  const exchange = tree["exchange"] as Tree;
+  const gradient = Object.entries(exchange["gradient"] as Tree).filter(([option]) => !following.includes(option));
+  return { ...tree, exchange: { ...exchange, gradient: Object.fromEntries(gradient) } };
 }
 
 /** The recipe that a run has written to `where`, its recipe.json. Throws `OptionsError`, as `parseWritten`. */
@@ -123,8 +134,14 @@ function refusedOptionsOf(saved: Recipe, recipe: Recipe, step: number): Refusal[
   const same = sameRounds(saved, recipe);
   const sections = (of: Recipe) => methodSections(of).filter(({ key }) => same || !ofMessages.test(key));
   const now = sections(recipe);
+  const sinceRound = stepsBetweenRounds(saved, recipe, step)?.sinceRound;
   return sections(saved).flatMap(({ key, section: before, entry, every }, i) => {
-    const reasons = refusedOptions(entry, { before, after: now[i]!.section, step: Math.floor(step / every) });
+    const reasons = refusedOptions(entry, {
+      before,
+      after: now[i]!.section,
+      step: Math.floor(step / every),
+      sinceRound,
+    });
     return differences(before, now[i]!.section, []).flatMap(({ key: option, ...values }) => {
       const why = reasons.get(option);
       return why === undefined ? [] : [{ key: `${key}.${option}`, ...values, why }];

@@ -62,6 +62,8 @@ export interface InRun<Options> {
 export interface RunOfRounds {
   /** Absent where ranks take no local steps. */
   readonly local?: { readonly syncEvery: number; readonly alpha: number } | null | undefined;
+  /** Steps to the next round, where a run goes on between two rounds: more than syncEvery where that has changed. */
+  readonly toNext?: number | undefined;
   readonly schedule: { readonly name: string; readonly warmup: number };
   /** The optimizer of local steps. */
   readonly optimizer: {

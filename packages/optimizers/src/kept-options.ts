@@ -8,6 +8,8 @@ export interface OptionsChange<Options> {
   readonly before: Options;
   readonly after: Options;
   readonly step: number;
+  /** With local steps, the most that a rank has taken since its last round. */
+  readonly sinceRound?: number | undefined;
 }
 
 /** The reason why each option is kept, by its name. Options that have not changed are not looked at. */

@@ -38,7 +38,8 @@ const needed = (option: keyof Options, remedy: string): Conflict<Options> => ({
 });
 
 /** Where the steps between two rounds are no whole numbers of one learning rate. */
-function problemsIn({ unit, steps }: Options, { local, schedule, optimizer }: RunOfRounds): Problem[] {
+function problemsIn({ unit, steps }: Options, run: RunOfRounds): Problem[] {
+  const { local, schedule, optimizer } = run;
   const key = "exchange.gradient";
   if (!local)
     return [
@@ -50,6 +51,8 @@ function problemsIn({ unit, steps }: Options, { local, schedule, optimizer }: Ru
     ];
   const { name, lr, weightDecay = 0, groups } = optimizer;
   const { syncEvery, alpha } = local;
+  const most = mostStepsIn(run)!;
+  const others = most > syncEvery ? `, and from the round before the save to the next one there are ${most}` : "";
   const whole = "with lion-steps each step moves an element by its learning rate";
   const ofRound = Number((1 - (1 - lr * weightDecay) ** syncEvery).toPrecision(3));
   const warmup = schedule.warmup > 0 ? " with a warm-up" : "";
@@ -66,17 +69,21 @@ function problemsIn({ unit, steps }: Options, { local, schedule, optimizer }: Ru
       problem: `${schedule.name}${warmup}, and with lion-steps all steps have one learning rate`,
       remedy: "take --schedule.name=constant --schedule.warmup=0",
     },
-    unit !== lr && { path: `${key}.unit`, problem: `${unit}, and optimizer.lr is ${lr}`, remedy: "leave it out" },
-    syncEvery > mostSteps
+    unit !== lr && {
+      path: `${key}.unit`,
+      problem: `${unit}, and optimizer.lr is ${lr}`,
+      remedy: `set it to ${lr}, or leave it out`,
+    },
+    most > mostSteps
       ? {
           path: "local.syncEvery",
-          problem: `lion-steps has whole numbers for up to ${mostSteps} steps, got ${syncEvery}`,
+          problem: `lion-steps has whole numbers for up to ${mostSteps} steps, got ${syncEvery}${others}`,
           remedy: "take fewer",
         }
-      : steps! < syncEvery && {
+      : steps! < most && {
           path: `${key}.steps`,
-          problem: `${steps}, and local.syncEvery is ${syncEvery}`,
-          remedy: "leave it out",
+          problem: `${steps}, and local.syncEvery is ${syncEvery}${others}`,
+          remedy: `set it to ${most}, or leave it out`,
         },
     alpha > 0 && {
       path: "local.alpha",
@@ -87,14 +94,23 @@ function problemsIn({ unit, steps }: Options, { local, schedule, optimizer }: Ru
   return problems.filter((problem) => problem !== false);
 }
 
+/** H, or more where a run goes on in the middle of a round with another H. */
+const mostStepsIn = ({ local, toNext = 0 }: RunOfRounds): number | undefined =>
+  local ? Math.max(local.syncEvery, toNext) : undefined;
+
 /** What local steps of Lion have moved, as whole numbers of learning rates. Chen et al. 2023, Algorithm 2. */
 export const lionSteps = define({
   name: "lion-steps",
   options,
   conflicts: [needed("unit", "give Lion's learning rate"), needed("steps", "give the steps between two rounds")],
 
+  kept: ({ sinceRound = 0 }) =>
+    sinceRound > 0
+      ? { unit: "between two rounds it stays, and optimizer.lr with it: the ranks have moved by whole numbers of it" }
+      : {},
+
   inRounds(given, run) {
-    const options = { unit: run.optimizer.lr, steps: run.local?.syncEvery, ...given };
+    const options = { unit: run.optimizer.lr, steps: mostStepsIn(run), ...given };
     return { options, problems: problemsIn(options, run) };
   },
 
