@@ -75,17 +75,17 @@ describe("a recipe with local steps", () => {
     [["local.fragments=2", "local.delay=5"], /local\.delay: a round leaves every 5 steps \(syncEvery \/ fragments\)/],
     [["steps=45", "local.delay=1"], /steps: after 45 steps the last 5 would be in no round, .* take 40 or 50/],
     [["steps=5", "local.fragments=2"], /steps: after 5 steps the last 5 would .* local\.fragments .* take 10/],
-    [["overlap=on"], /overlap: on, and with local nothing leaves during a backward: .* leave overlap out/],
+    [["overlap=on"], /overlap: on, and with local nothing leaves during a backward: .* take auto/],
     [["parallel.weight=2"], /parallel\.weight: with local each rank has the whole state of its own steps/],
     [["local.alpha=1.5"], /local\.alpha/],
-    [["local.ranksPerHost=2"], /local\.ranksPerHost: only within: host has it, .* leave it out, or take host/],
+    [["local.ranksPerHost=2"], /local\.ranksPerHost: only within: host has it, .* set it to null, or take host/],
     [
       ["local.within=host", "exchange.vote=hierarchical", "local.optimizer.name=lion-cub", "local.optimizer.lr=1"],
-      /exchange\.vote: hierarchical, and with local\.within: host one rank of each host votes/,
+      /exchange\.vote: hierarchical, and with local\.within: host one rank of each host votes .* take all-to-all/,
     ],
     [
       ["optimizer.name=lion-cub", "optimizer.momentumSync.segments=all"],
-      /optimizer\.momentumSync: with local a rank's momenta are its own; leave it out/,
+      /optimizer\.momentumSync\.segments: all, and with local a rank's momenta are its own; set it to none/,
     ],
     [["optimizer.name=zero-one-adam"], /optimizer\.localSteps: 16 of 0\/1 Adam's own, .* set it to 1, or take adamw/],
     [

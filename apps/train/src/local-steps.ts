@@ -23,14 +23,14 @@ export function problemsOfLocal(recipe: Recipe): string[] {
     );
   }
   if (local.ranksPerHost !== undefined && local.within !== "host")
-    problems.push("local.ranksPerHost: only within: host has it, and within is rank; leave it out, or take host");
+    problems.push("local.ranksPerHost: only within: host has it, and within is rank; set it to null, or take host");
   if (exchange.vote === "hierarchical" && local.within === "host")
     problems.push(
-      "exchange.vote: hierarchical, and with local.within: host one rank of each host votes in a round; leave exchange.vote out",
+      "exchange.vote: hierarchical, and with local.within: host one rank of each host votes in a round; take all-to-all",
     );
   if (overlap === "on" && local.within === "rank")
     problems.push(
-      "overlap: on, and with local nothing leaves during a backward: a round travels beside whole steps with local.delay; leave overlap out",
+      "overlap: on, and with local nothing leaves during a backward: a round travels beside whole steps with local.delay; take auto",
     );
   if (parallel.weight > 1)
     problems.push(

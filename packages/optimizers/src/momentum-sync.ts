@@ -43,7 +43,13 @@ export const aloneAsLion: Alone<{ momentumSync: MomentumSyncOptions }> = {
   problems: ({ momentumSync: { segments } }) =>
     segments === "none"
       ? []
-      : [{ path: "momentumSync", problem: "with local a rank's momenta are its own", remedy: "leave it out" }],
+      : [
+          {
+            path: "momentumSync.segments",
+            problem: `${segments}, and with local a rank's momenta are its own`,
+            remedy: "set it to none",
+          },
+        ],
 };
 
 interface LateMean {

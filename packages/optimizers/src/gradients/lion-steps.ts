@@ -58,7 +58,7 @@ function problemsIn({ unit, steps }: Options, run: RunOfRounds): Problem[] {
   const warmup = schedule.warmup > 0 ? " with a warm-up" : "";
   const problems: (Problem | false)[] = [
     name !== "lion" && { path: "optimizer.name", problem: `${whole}, and ${name} does not`, remedy: "take lion" },
-    groups.length > 0 && { path: "optimizer.groups", problem: `${whole}, the same for all`, remedy: "leave them out" },
+    groups.length > 0 && { path: "optimizer.groups", problem: `${whole}, the same for all`, remedy: "set it to []" },
     weightDecay > 0 && {
       path: "optimizer.weightDecay",
       problem: `${whole}, and decay moves it further`,
