@@ -32,11 +32,13 @@ FAILURE = "failure"  # the place of its sentence in the store
 
 def own_group(of: Any, on_cpu: bool) -> Any:
     """A process group of the same ranks, which may end without that of the caller. Wires lie in the CPU's memory."""
-    return dist.new_group(
+    group = dist.new_group(
         dist.get_process_group_ranks(of),
         backend=dist.get_backend(of) if on_cpu else "gloo",
         use_local_synchronization=of is not dist.group.WORLD,
     )
+    dist.barrier(group)  # a rank that fails at once would close connections that others are still making
+    return group
 
 
 class Messages:
