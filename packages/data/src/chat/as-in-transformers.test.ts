@@ -4,6 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, expect, it } from "vitest";
 import { needsModules, runPython } from "../../../tensor/src/testing/python.ts";
+import { exactJson } from "../documents/exact-json.ts";
 import { compileChat, type Message } from "./render-chat.ts";
 import { openRowTokenizer, type RowTokenizer } from "./row-tokenizer.ts";
 
@@ -26,7 +27,9 @@ const chats: readonly (readonly Message[])[] = [
   [
     user("weather?"),
     assistant("", {
-      tool_calls: [{ type: "function", function: { name: "sky", arguments: { at: "Rom", n: 3, ok: true } } }],
+      tool_calls: [
+        { type: "function", function: { name: "sky", arguments: { at: "Rom", n: 3, ok: true, height: 0.5 } } },
+      ],
     }),
     { role: "tool", name: "sky", content: "22 °C" },
     assistant("warm"),
@@ -72,13 +75,14 @@ it.skipIf(why)(`the template of each model gives transformers' ids and masks${wh
   const date = [today.getFullYear(), today.getMonth() + 1, today.getDate()]
     .map((n) => String(n).padStart(2, "0"))
     .join("-");
+  const rows = exactJson(JSON.stringify(chats)) as typeof chats;
   const differing: unknown[] = [];
   let same = 0;
   for (const { name, chat, prompt, tokenizer, ids, mask, error } of found) {
     if (ofPictures.test(name)) continue;
     let mine: { ids?: number[]; mask?: number[]; error?: string };
     try {
-      const { text, answers } = compileChat(templates[name]!, { special: special[tokenizer], date })(chats[chat]!, {
+      const { text, answers } = compileChat(templates[name]!, { special: special[tokenizer], date })(rows[chat]!, {
         prompt,
       });
       const tokens = await tokenizers[tokenizer]!.encodeWhole(text, { spans: answers });

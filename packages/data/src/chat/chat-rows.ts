@@ -1,5 +1,6 @@
 /** The forms of rows for fine-tuning: those of TRL's datasets, ShareGPT's, and Alpaca's. */
 import { DataError } from "../data-error.ts";
+import { exactJson } from "../documents/exact-json.ts";
 import { someNames } from "../documents/some-names.ts";
 import { isObject, kindOf, type Values } from "../documents/text-of-row.ts";
 import type { Message } from "./render-chat.ts";
@@ -189,7 +190,7 @@ function jsonIn(row: Values, key: string, where: string): unknown {
   if (value === null || value === "") return undefined;
   if (typeof value !== "string") return value;
   try {
-    return JSON.parse(value) as unknown;
+    return exactJson(value);
   } catch (error) {
     throw new DataError(`${where} has ${key} that are no JSON: ${(error as Error).message}; correct it.`);
   }

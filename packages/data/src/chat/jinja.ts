@@ -7,21 +7,31 @@ export interface Node {
   readonly [key: string]: unknown;
 }
 
+export interface Token {
+  readonly type: string;
+  readonly value: string;
+}
+
 export interface Value {
   readonly type: string;
   readonly value: unknown;
+  /** Whether it is true in an {% if %}. */
+  __bool__(): { readonly value: boolean };
   toString(): string;
 }
 
 /** Variables by their names, and those around them. */
 export interface Scope {
   set(name: string, value: unknown): Value;
+  setVariable(name: string, value: Value): Value;
 }
 
 interface Interpreting {
   readonly global: Scope;
   run(program: Node): Value;
   evaluate(node: Node | undefined, scope: Scope): Value;
+  /** Arguments by their places, and by their names. */
+  evaluateArguments(args: readonly Node[], scope: Scope): [Value[], Map<string, Value>];
   /** What the statements of a block write, as a text. */
   evaluateBlock(body: readonly Node[], scope: Scope): Value;
 }
@@ -29,8 +39,8 @@ interface Interpreting {
 interface Library {
   readonly Environment: new (around?: Scope) => Scope;
   readonly Interpreter: new (scope: Scope) => Interpreting;
-  parse(tokens: unknown): { readonly type: string; readonly body: Node[] };
-  tokenize(template: string, blanks: { readonly lstrip_blocks: boolean; readonly trim_blocks: boolean }): unknown;
+  parse(tokens: readonly Token[]): { readonly type: string; readonly body: Node[] };
+  tokenize(template: string, blanks: { readonly lstrip_blocks: boolean; readonly trim_blocks: boolean }): Token[];
 }
 
 export const { Environment, Interpreter, parse, tokenize } = library as unknown as Library;

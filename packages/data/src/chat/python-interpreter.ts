@@ -4,8 +4,10 @@
  * can be looped over, and an iteration has variables of its own and keeps what it has written before it ends early.
  */
 import { Environment, Interpreter, type Node, type Scope, type Value } from "./jinja.ts";
+import { json, jsonOptions } from "./python-json.ts";
+import { ofFloats, ofIntegers } from "./python-numbers.ts";
 import { capitalize, strip } from "./python-strings.ts";
-import { equal, isList, str, typeName } from "./python-values.ts";
+import { equal, float, integer, isList, list, numberIn, str, text, truth, typeName } from "./python-values.ts";
 
 /** What `{% break %}` and `{% continue %}` throw, with what the iteration has written so far. */
 class IterationEnd extends Error {
@@ -38,6 +40,29 @@ const nameOf = (node: Node): string => {
   return typeof value === "string" ? `'${value}'` : "what a key is asked of";
 };
 
+/** What an operator makes of two numbers; undefined where they are none, or it is no operator of theirs. */
+function ofNumbers(operator: string, left: Value, right: Value): Value | undefined {
+  const [a, b] = [numberIn(left), numberIn(right)];
+  if (a === undefined || b === undefined) return undefined;
+  const compare = comparisons[operator];
+  if (compare) return truth(compare(a, b));
+  if (!Object.hasOwn(ofFloats, operator)) return undefined;
+  const dividesByZero = Number(b) === 0 && ["/", "//", "%"].includes(operator);
+  if (dividesByZero || (operator === "**" && Number(a) === 0 && b < 0)) throw new Error("division by zero");
+  const whole = operator === "**" && b < 0 ? undefined : ofIntegers[operator];
+  if (whole && left.type !== "FloatValue" && right.type !== "FloatValue") return integer(whole(BigInt(a), BigInt(b)));
+  const result = ofFloats[operator]!(Number(a), Number(b));
+  if (Number.isNaN(result) && operator === "**") throw new Error("a root of a negative number is a complex number");
+  return float(result);
+}
+
+const comparisons: Readonly<Record<string, (a: number | bigint, b: number | bigint) => boolean>> = {
+  "<": (a, b) => a < b,
+  "<=": (a, b) => a <= b,
+  ">": (a, b) => a > b,
+  ">=": (a, b) => a >= b,
+};
+
 export class PythonInterpreter extends Interpreter {
   /** The bodies of loops: an iteration is an evaluation of one. */
   readonly #bodies = new Set<readonly Node[]>();
@@ -46,7 +71,7 @@ export class PythonInterpreter extends Interpreter {
 
   constructor(environment: Scope) {
     super(environment);
-    this.evaluateBlock = (body, scope) => this.#text(this.#block(body, scope));
+    this.evaluateBlock = (body, scope) => text(this.#block(body, scope));
   }
 
   override evaluate(node: Node | undefined, scope: Scope): Value {
@@ -56,6 +81,14 @@ export class PythonInterpreter extends Interpreter {
       case "Break":
       case "Continue":
         throw new IterationEnd(node.type === "Break");
+      case "IntegerLiteral":
+        return integer(BigInt(node["value"] as number));
+      case "Identifier":
+        return /^[+-]?\d/.test(node["value"] as string) // exactNumbers()
+          ? integer(BigInt(node["value"] as string))
+          : super.evaluate(node, scope);
+      case "UnaryExpression":
+        return this.#unary(node, scope);
       case "MemberExpression":
         return this.#member(node, scope);
       case "CallExpression":
@@ -104,7 +137,7 @@ export class PythonInterpreter extends Interpreter {
   #items(value: Value): Value {
     const letters =
       typeof value.value === "string" ? [...value.value] : value.type === "UndefinedValue" ? [] : undefined;
-    return letters ? this.#list(letters.map((letter) => this.#text(letter))) : value;
+    return letters ? list(letters.map((letter) => text(letter))) : value;
   }
 
   /** What is undefined has no members, and a letter of a text may be two units of UTF-16. */
@@ -117,7 +150,7 @@ export class PythonInterpreter extends Interpreter {
       return super.evaluate({ ...node, object: known(object) } as Node, scope);
     const place = this.evaluate(property, scope);
     const letter = place.type === "IntegerValue" ? [...str(object)].at(place.value as number) : undefined;
-    if (letter !== undefined) return this.#text(letter);
+    if (letter !== undefined) return text(letter);
     return super.evaluate({ ...node, object: known(object), property: known(place) } as Node, scope);
   }
 
@@ -129,13 +162,23 @@ export class PythonInterpreter extends Interpreter {
     const object = this.evaluate(callee["object"] as Node, scope);
     if (object.type !== "StringValue")
       return super.evaluate({ ...node, callee: { ...callee, object: known(object) } } as Node, scope);
-    return this.#text(ofTexts[method](str(object), this.#letters(node["args"] as readonly Node[], scope)));
+    return text(ofTexts[method](str(object), this.#letters(node["args"] as readonly Node[], scope)));
   }
 
   /** The letters that an argument of strip names; undefined where it names none. */
   #letters([argument]: readonly Node[], scope: Scope): string | undefined {
     const letters = argument && this.evaluate(argument, scope);
     return letters === undefined || letters.type === "NullValue" ? undefined : str(letters);
+  }
+
+  #unary(node: Node, scope: Scope): Value {
+    const operator = (node["operator"] as { value: string }).value;
+    const value = this.evaluate(node["argument"] as Node, scope);
+    const number = numberIn(value);
+    if (operator === "not") return truth(!value.__bool__().value);
+    if (number === undefined) throw new Error(`bad operand type for unary ${operator}: '${typeName(value)}'`);
+    if (value.type === "FloatValue") return float(operator === "-" ? -Number(number) : Number(number));
+    return integer(operator === "-" ? -BigInt(number) : BigInt(number));
   }
 
   #binary(node: Node, scope: Scope): Value {
@@ -147,35 +190,28 @@ export class PythonInterpreter extends Interpreter {
       [left, right],
       [right, left],
     ] as const;
-    const answer = (value: boolean) =>
-      super.evaluate({ type: "Identifier", value: String(value) } as Node, this.global);
+    const numbers = ofNumbers(operator, left, right);
+    if (numbers) return numbers;
     switch (operator) {
       case "~":
-        return this.#text(str(left) + str(right));
+        return text(str(left) + str(right));
       case "==":
-        return answer(equal(left, right));
+        return truth(equal(left, right));
       case "!=":
-        return answer(!equal(left, right));
+        return truth(!equal(left, right));
       case "+":
         for (const [text, other] of bothWays)
           if (text.type === "StringValue" && other.type !== "StringValue" && other.type !== "UndefinedValue")
             throw new Error(`can only concatenate str (not "${typeName(other)}") to str`);
         break;
-      case "%": {
-        const [a, b] = [left.value, right.value];
-        if (left.type !== "IntegerValue" || right.type !== "IntegerValue" || b === 0) break;
-        const rest = (a as number) % (b as number); // with the sign of a; Python's has that of b
-        const value = rest !== 0 && rest < 0 !== (b as number) < 0 ? rest + (b as number) : rest;
-        return super.evaluate({ type: "IntegerLiteral", value } as Node, scope);
-      }
       case "*":
-        for (const [text, times] of bothWays)
-          if (text.type === "StringValue" && times.type === "IntegerValue")
-            return this.#text(str(text).repeat(Math.max(0, times.value as number)));
+        for (const [repeated, times] of bothWays)
+          if (repeated.type === "StringValue" && times.type === "IntegerValue")
+            return text(str(repeated).repeat(Math.max(0, times.value as number)));
         break;
       case "in":
       case "not in":
-        if (isList(right)) return answer(right.value.some((each) => equal(each, left)) === (operator === "in"));
+        if (isList(right)) return truth(right.value.some((each) => equal(each, left)) === (operator === "in"));
     }
     return super.evaluate({ ...node, left: known(left), right: known(right) } as Node, scope);
   }
@@ -184,25 +220,19 @@ export class PythonInterpreter extends Interpreter {
     const filter = node["filter"] as Node & { callee?: { value: unknown } };
     let operand = this.evaluate(node["operand"] as Node, scope);
     const name = filter.callee?.value ?? filter["value"];
-    if (name === "string") return this.#text(str(operand));
+    const args = () => this.evaluateArguments((filter["args"] ?? []) as Node[], scope);
+    if (name === "tojson") return text(json(operand, jsonOptions(...args())));
+    if (name === "string") return text(str(operand));
     if (typeof operand.value === "string") {
       const letters = [...operand.value];
-      if (name === "length") return super.evaluate({ type: "IntegerLiteral", value: letters.length }, scope);
-      if (name === "list") return this.#list(letters.map((letter) => this.#text(letter)));
-      if (name === "reverse") return this.#text(letters.reverse().join(""));
-      if (name === "capitalize") return this.#text(capitalize(operand.value));
+      if (name === "length") return integer(BigInt(letters.length));
+      if (name === "list") return list(letters.map((letter) => text(letter)));
+      if (name === "reverse") return text(letters.reverse().join(""));
+      if (name === "capitalize") return text(capitalize(operand.value));
       if (name === "trim")
-        return this.#text(strip(operand.value, "strip", this.#letters((filter["args"] ?? []) as Node[], scope)));
+        return text(strip(operand.value, "strip", this.#letters((filter["args"] ?? []) as Node[], scope)));
     }
-    if (name === "join" && isList(operand)) operand = this.#list(operand.value.map((each) => this.#text(str(each))));
+    if (name === "join" && isList(operand)) operand = list(operand.value.map((each) => text(str(each))));
     return super.evaluate({ ...node, operand: known(operand) } as Node, scope);
-  }
-
-  #text(value: string): Value {
-    return super.evaluate({ type: "StringLiteral", value } as Node, this.global);
-  }
-
-  #list(items: readonly Value[]): Value {
-    return super.evaluate({ type: "ArrayLiteral", value: items.map(known) } as Node, this.global);
   }
 }

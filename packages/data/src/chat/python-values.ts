@@ -1,9 +1,44 @@
 /** Values of Hugging Face's Jinja as Python writes and compares them. */
-import type { Value } from "./jinja.ts";
+import { Environment, Interpreter, type Node, type Value } from "./jinja.ts";
+import { floatText } from "./python-numbers.ts";
+
+const bare = new Interpreter(new Environment());
+const made = (type: string, value: unknown): Value => bare.evaluate({ type, value } as Node, bare.global);
+const holding = (type: string, value: unknown): Value =>
+  Object.assign(made(type, type === "ObjectLiteral" ? new Map() : []), { value });
+
+export const text = (value: string): Value => made("StringLiteral", value);
+export const float = (value: number): Value => made("FloatLiteral", value);
+/** An int: a number where one holds it, else a bigint, which the library takes along. */
+export const integer = (value: bigint): Value =>
+  made("IntegerLiteral", BigInt.asIntN(54, value) === value ? Number(value) : value);
+export const list = (items: readonly Value[]): Value => holding("ArrayLiteral", items);
+export const dict = (entries: Iterable<readonly [string, Value]>): Value => holding("ObjectLiteral", new Map(entries));
+const [none, nothing] = [null, undefined].map((value) => new Environment().set("value", value)) as [Value, Value];
+const truths = { true: new Environment().set("value", true), false: new Environment().set("value", false) };
+export const truth = (value: boolean): Value => truths[`${value}`];
+
+/** A value of a row: an integer is a bigint there, and a number is a float (exact-json.ts). */
+export function valueInRow(value: unknown): Value {
+  if (typeof value === "string") return text(value);
+  if (typeof value === "bigint") return integer(value);
+  if (typeof value === "number") return float(value);
+  if (typeof value === "boolean") return truth(value);
+  if (Array.isArray(value)) return list(value.map(valueInRow));
+  if (value === null || value === undefined) return value === null ? none : nothing;
+  return dict(Object.entries(value).map(([key, each]) => [key, valueInRow(each)]));
+}
+
+/** The number of an int, a float or a truth value; undefined for others. */
+export function numberIn({ value }: Value): number | bigint | undefined {
+  if (typeof value === "boolean") return Number(value);
+  return typeof value === "number" || typeof value === "bigint" ? value : undefined;
+}
 
 /** A list or tuple. */
 export const isList = (value: Value): value is Value & { value: readonly Value[] } => Array.isArray(value.value);
-const isMap = (value: Value): value is Value & { value: ReadonlyMap<string, Value> } => value.value instanceof Map;
+export const isMap = (value: Value): value is Value & { value: ReadonlyMap<string, Value> } =>
+  value.value instanceof Map;
 
 /** As str() writes it; what is undefined writes nothing, as in Jinja. */
 export function str(value: Value): string {
@@ -15,6 +50,7 @@ function repr(value: Value): string {
   if (typeof value.value === "string") return quoted(value.value);
   if (value.type === "NullValue") return "None";
   if (typeof value.value === "boolean") return value.value ? "True" : "False";
+  if (value.type === "FloatValue") return floatText(value.value as number);
   if (isMap(value)) return `{${[...value.value].map(([key, each]) => `${quoted(key)}: ${repr(each)}`).join(", ")}}`;
   if (!isList(value)) return value.toString();
   const items = value.value.map(repr).join(", ");
@@ -46,8 +82,16 @@ export function equal(a: Value, b: Value): boolean {
     );
   const isNothing = ({ type }: Value) => type === "NullValue" || type === "UndefinedValue";
   if (isNothing(a) || isNothing(b)) return a.type === b.type;
-  const number = (value: Value) => (typeof value.value === "boolean" ? Number(value.value) : value.value);
-  return number(a) === number(b) && typeof number(a) === typeof number(b);
+  const [x, y] = [numberIn(a), numberIn(b)];
+  // biome-ignore lint/suspicious/noDoubleEquals: a bigint equals a number of its value
+  return x === undefined || y === undefined ? a.value === b.value : x == y;
+}
+
+/** The order of two texts, as Python has it: UTF-16 has another one. */
+export function byCodePoints(a: string, b: string): number {
+  const [x, y] = [[...a], [...b]];
+  const at = x.findIndex((letter, i) => letter !== y[i]);
+  return at < 0 || at >= y.length ? x.length - y.length : x[at]!.codePointAt(0)! - y[at]!.codePointAt(0)!;
 }
 
 const names: Readonly<Record<string, string>> = {
@@ -57,3 +101,17 @@ const names: Readonly<Record<string, string>> = {
 
 /** The name of its type. */
 export const typeName = ({ type }: Value): string => names[type] ?? type;
+
+/** Arguments of a function of Python by the names of its parameters. Throws for one that has none. */
+export function byNames(
+  name: string,
+  parameters: readonly string[],
+  args: readonly Value[],
+  named: ReadonlyMap<string, Value>,
+): Readonly<Record<string, Value | undefined>> {
+  if (args.length > parameters.length)
+    throw new Error(`${name} takes at most ${parameters.length} arguments, and ${args.length} are given`);
+  for (const key of named.keys())
+    if (!parameters.slice(args.length).includes(key)) throw new Error(`${name} has no argument ${key}`);
+  return Object.fromEntries([...args.map((value, i) => [parameters[i], value]), ...named]);
+}

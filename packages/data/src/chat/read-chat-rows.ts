@@ -3,6 +3,7 @@ import { DataError } from "../data-error.ts";
 import { documentRows } from "../documents/documents.ts";
 import type { DocumentRow } from "../documents/piece.ts";
 import { someNames } from "../documents/some-names.ts";
+import { lettersOf } from "../documents/text-of-row.ts";
 import { inTurn } from "../in-turn.ts";
 import type { TextFile } from "../text/text-files.ts";
 import { largestInMemory } from "../tokens/largest-in-memory.ts";
@@ -218,4 +219,4 @@ const progressSeconds = 10;
 const bytesOfRow = 300; // of the objects that hold its tokens
 
 /** About as many letters as a row has. */
-const lettersIn = ({ value }: Read) => JSON.stringify(value).length;
+const lettersIn = ({ value }: Read) => lettersOf(value);

@@ -1,9 +1,11 @@
 /** Renders chat templates with Hugging Face's Jinja in JavaScript, as transformers' apply_chat_template does. */
 import { Environment, parse, tokenize } from "./jinja.ts";
+import { exactNumbers } from "./jinja-tokens.ts";
 import { PythonInterpreter } from "./python-interpreter.ts";
+import { valueInRow } from "./python-values.ts";
 import { strftime } from "./strftime.ts";
 
-/** A message with its role and content, and whatever else a template may read. */
+/** A message with its role and content, and whatever else a template may read. Integers are bigints (exact-json.ts). */
 export type Message = Readonly<Record<string, unknown>>;
 
 export interface Rendering {
@@ -46,15 +48,14 @@ export function compileChat(template: string, { special, date }: RenderOptions):
     .replace(block, (_, left, ends, right) =>
       ends ? `{%${left} endcall ${right}%}` : `{%${left} call terse_generation() ${right}%}`,
     );
-  const program = parse(tokenize(calls, blanks));
+  const program = parse(exactNumbers(tokenize(calls, blanks)));
   program.body.unshift(...parse(tokenize(macro, blanks)).body);
   return (messages, { prompt, tools, variables }) => {
     const environment = new Environment();
+    const functions = { range, raise_exception: refuse, strftime_now: (format: string) => now(date, format) };
+    for (const [name, value] of Object.entries(functions)) environment.set(name, value);
     const values = {
       ...constants,
-      range,
-      raise_exception: refuse,
-      strftime_now: (format: string) => now(date, format),
       ...special,
       ...variables,
       messages: messages.map(asTemplatesExpect),
@@ -62,7 +63,7 @@ export function compileChat(template: string, { special, date }: RenderOptions):
       documents: null,
       add_generation_prompt: prompt,
     };
-    for (const [name, value] of Object.entries(values)) environment.set(name, value);
+    for (const [name, value] of Object.entries(values)) environment.setVariable(name, valueInRow(value));
     const marked = String(new PythonInterpreter(environment).run(program).value);
     const { length } = marked;
     if (length > mostLetters) throw new Error(`it writes ${length} letters, and a row has at most ${mostLetters}`);

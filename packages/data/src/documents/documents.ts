@@ -1,6 +1,7 @@
 /** The texts in files, one after the other, never all in memory: of plain text, jsonl, json, csv, tsv and parquet. */
 import type { Form, TextFile } from "../text/text-files.ts";
 import { csvTexts } from "./csv.ts";
+import { exactJson } from "./exact-json.ts";
 import { jsonRows, jsonTexts } from "./json.ts";
 import { jsonlRows, jsonlTexts } from "./jsonl.ts";
 import { parquetRows, parquetTexts } from "./parquet.ts";
@@ -24,11 +25,15 @@ export async function* documents(files: readonly TextFile[], options: DocumentOp
   for (const { path, form } of files) yield* readers[form](path, options);
 }
 
-/** The rows of files of rows; of parquet files only these columns. Throws `DataError`. */
+/** The rows of files of rows, with bigints for integers; of parquet files only these columns. Throws `DataError`. */
 export async function* documentRows(
   files: readonly TextFile[],
   columns: readonly string[],
 ): AsyncGenerator<DocumentRow> {
   for (const { path, form } of files)
-    yield* form === "parquet" ? parquetRows(path, columns) : form === "json" ? jsonRows(path) : jsonlRows(path);
+    yield* form === "parquet"
+      ? parquetRows(path, columns)
+      : form === "json"
+        ? jsonRows(path, exactJson)
+        : jsonlRows(path, exactJson);
 }

@@ -1,6 +1,6 @@
 import { textOfFile } from "../content/text-of-file.ts";
 import { DataError } from "../data-error.ts";
-import { jsonlRows, parsed } from "./jsonl.ts";
+import { jsonlRows, parsed, type ReadJson } from "./jsonl.ts";
 import { mostLetters, tooLong } from "./lines.ts";
 import type { DocumentOptions, DocumentRow, Piece } from "./piece.ts";
 import { textsOfRows } from "./text-of-row.ts";
@@ -9,15 +9,15 @@ import { textsOfRows } from "./text-of-row.ts";
  * The rows of a file with one array of objects, or with an object in each line, as pandas and Hugging Face's datasets
  * read .json. Throws `DataError`.
  */
-export async function* jsonRows(path: string): AsyncGenerator<DocumentRow> {
+export async function* jsonRows(path: string, read?: ReadJson): AsyncGenerator<DocumentRow> {
   if (!(await beginsWithArray(path))) {
-    yield* jsonlRows(path);
+    yield* jsonlRows(path, read);
     return;
   }
   let number = 0;
   for await (const { json, bytes } of elementsOf(path)) {
     const where = `${path}, element ${++number}`;
-    yield { value: parsed(json, where), where, bytes };
+    yield { value: parsed(json, where, read), where, bytes };
   }
 }
 

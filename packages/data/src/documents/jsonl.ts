@@ -3,14 +3,17 @@ import { linesOf } from "./lines.ts";
 import type { DocumentOptions, DocumentRow, Piece } from "./piece.ts";
 import { textsOfRows } from "./text-of-row.ts";
 
+/** Reads a text of JSON. */
+export type ReadJson = (json: string) => unknown;
+
 /** The rows of a file with a JSON object in each line. Throws `DataError`. */
-export async function* jsonlRows(path: string): AsyncGenerator<DocumentRow> {
+export async function* jsonlRows(path: string, read?: ReadJson): AsyncGenerator<DocumentRow> {
   let passed = 0; // bytes of lines of blanks, which are none, as for pandas and Hugging Face's datasets
   for await (const { line, number, bytes } of linesOf(path)) {
     passed += bytes;
     if (line.trim() === "") continue;
     const where = `${path}, line ${number}`;
-    yield { value: parsed(line, where), where, bytes: passed };
+    yield { value: parsed(line, where, read), where, bytes: passed };
     passed = 0;
   }
 }
@@ -20,9 +23,9 @@ export const jsonlTexts = (path: string, { column }: DocumentOptions): AsyncGene
   textsOfRows(jsonlRows(path), column);
 
 /** The value of a text of JSON; `where` names the text in errors. Throws `DataError`. */
-export function parsed(json: string, where: string): unknown {
+export function parsed(json: string, where: string, read: ReadJson = JSON.parse): unknown {
   try {
-    return JSON.parse(json);
+    return read(json);
   } catch (error) {
     throw new DataError(`${where} is no JSON: ${(error as Error).message}; remove or correct it.`);
   }

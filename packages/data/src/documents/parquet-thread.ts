@@ -14,9 +14,10 @@ import {
 import { DataError } from "../data-error.ts";
 import { PositionalFile } from "../positional-file.ts";
 import { largestInMemory } from "../tokens/largest-in-memory.ts";
+import { exactJson } from "./exact-json.ts";
 import type { Answer, Group, ParquetThreadData } from "./parquet.ts";
 import { someNames } from "./some-names.ts";
-import { textOfRow } from "./text-of-row.ts";
+import { lettersOf, textOfRow } from "./text-of-row.ts";
 
 /** Snappy is hyparquet's own. A page has the size that its header says, and never fills more memory. */
 const compressors: Compressors = {
@@ -56,7 +57,10 @@ async function* groupsOf({ path, read }: ParquetThreadData): AsyncGenerator<Grou
     );
   yield { values: [], first: 0, bytesEach: 0 };
   const bytesEach = size / Math.max(1, Number(metadata.num_rows));
-  const parsers = { stringFromBytes: (bytes: Uint8Array | undefined) => bytes && decoder.decode(bytes) };
+  const parsers = {
+    stringFromBytes: (bytes: Uint8Array | undefined) => bytes && decoder.decode(bytes),
+    jsonFromBytes: (bytes: Uint8Array | undefined) => bytes && exactJson(decoder.decode(bytes)),
+  };
   let first = 0;
   for (const group of metadata.row_groups) {
     checkGroup(group, names, path);
@@ -75,7 +79,7 @@ async function* groupsOf({ path, read }: ParquetThreadData): AsyncGenerator<Grou
     // thread that receives it.
     let [values, letters, from]: [unknown[], number, number] = [[], 0, first];
     for (const [i, row] of rows.entries()) {
-      const value = "column" in read ? textOfRow(row, read.column, `${path}, row ${first + i}`) : plain(row);
+      const value = "column" in read ? textOfRow(row, read.column, `${path}, row ${first + i}`) : exact(row, schema);
       values.push(value);
       letters += lettersOf(value);
       if (letters < lettersAtOnce) continue;
@@ -87,19 +91,22 @@ async function* groupsOf({ path, read }: ParquetThreadData): AsyncGenerator<Grou
   }
 }
 
-/** Integers of 64 bits as numbers, as JSON has them. */
-function plain(value: unknown): unknown {
-  if (typeof value === "bigint") return Number(value);
-  if (Array.isArray(value)) return value.map(plain);
-  if (Object.prototype.toString.call(value) !== "[object Object]") return value;
-  return Object.fromEntries(Object.entries(value as object).map(([key, inner]) => [key, plain(inner)]));
-}
-
-/** Letters of a text, or of all texts in an object. */
-function lettersOf(value: unknown): number {
-  if (typeof value === "string") return value.length;
-  if (typeof value !== "object" || value === null) return 0;
-  return Object.values(value).reduce((sum: number, inner) => sum + lettersOf(inner), 0);
+/** A value of a column with bigints for all integers, as `exactJson` has them; hyparquet gives those of 32 bits as numbers. */
+function exact(value: unknown, column: SchemaTree): unknown {
+  const { element, children } = column;
+  const { type, converted_type: kind } = element;
+  if (typeof value === "number") return type === "INT32" && kind !== "DECIMAL" ? BigInt(value) : value;
+  const [child] = children;
+  if (Array.isArray(value)) {
+    const inner = kind !== "LIST" ? column : child!.children.length === 1 ? child!.children[0]! : child!;
+    return value.map((each) => exact(each, inner));
+  }
+  if (child === undefined || Object.prototype.toString.call(value) !== "[object Object]") return value;
+  const of = (key: string) =>
+    kind === "MAP" ? child.children[1] : children.find(({ element }) => element.name === key);
+  return Object.fromEntries(
+    Object.entries(value as object).map(([key, inner]) => [key, exact(inner, of(key) ?? column)]),
+  );
 }
 
 /** The top-level column that holds `column`: the column itself, or the struct around it. Throws `DataError`. */

@@ -4,7 +4,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { DataError } from "../data-error.ts";
-import { parquetTexts } from "./parquet.ts";
+import { exactJson } from "./exact-json.ts";
+import { parquetRows, parquetTexts } from "./parquet.ts";
 
 let folder: string;
 beforeAll(() => {
@@ -58,4 +59,12 @@ describe("texts of parquet", () => {
     expect(error).toBeInstanceOf(DataError);
     expect(error.message.replace(join(folder, `${name}.parquet`), "")).toContain(message);
   });
+});
+
+it("rows of parquet have the numbers that Python reads: whole floats stay floats, and integers keep all digits", async () => {
+  const path = join(folder, "numbers.parquet");
+  writeFileSync(path, Buffer.from(vectors["numbers"]!, "base64"));
+  const rows: unknown[] = [];
+  for await (const { value } of parquetRows(path, ["messages"])) rows.push((value as { messages: unknown }).messages);
+  expect(rows).toEqual(exactJson(vectors["numbersAsJson"]!));
 });

@@ -14,7 +14,16 @@ export const kindOf = (value: unknown) =>
       ? "a list"
       : isObject(value)
         ? "an object"
-        : `a ${typeof value}`;
+        : typeof value === "bigint"
+          ? "a number"
+          : `a ${typeof value}`;
+
+/** Letters of a text, or of all texts in an object. */
+export function lettersOf(value: unknown): number {
+  if (typeof value === "string") return value.length;
+  if (typeof value !== "object" || value === null) return 0;
+  return Object.values(value).reduce((sum: number, inner) => sum + lettersOf(inner), 0);
+}
 
 /** The value of a column, which may be an inner one: "text", "doc.text". */
 export function valueIn(row: Values, column: string): unknown {

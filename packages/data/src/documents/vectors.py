@@ -37,6 +37,25 @@ def encrypted(plaintext_footer):
     return factory.file_encryption_properties(pe.KmsConnectionConfig(), configuration)
 
 
+numbers = pa.array(
+    [
+        [{"n": 3, "big": 9007199254740993, "most": 18446744073709551615, "x": 22.0, "of": [1.0, 0.5], "by": [("a", 7)]}],
+        [{"n": -1, "big": None, "most": 0, "x": 1e20, "of": [], "by": []}],
+    ],
+    pa.list_(
+        pa.struct(
+            [
+                ("n", pa.int32()),
+                ("big", pa.int64()),
+                ("most", pa.uint64()),
+                ("x", pa.float64()),
+                ("of", pa.list_(pa.float32())),
+                ("by", pa.map_(pa.string(), pa.int16())),
+            ]
+        )
+    ),
+)
+
 vectors = {
     **{name: file(texts, compression=name) for name in ["lz4", "zstd", "snappy", "gzip", "brotli"]},
     "dictionary": file(texts * 4, use_dictionary=True),
@@ -50,6 +69,8 @@ vectors = {
     "map": file(pa.array([[("a", text)] for text in texts], pa.map_(pa.string(), pa.string()))),
     "null": file(pa.array(["amber", None])),
     "noGroups": file(pa.array([], pa.string())),
+    "numbers": file(numbers, name="messages"),
+    "numbersAsJson": json.dumps(numbers.to_pylist(maps_as_pydicts="strict")),
     "encryptedColumn": file(texts, encryption_properties=encrypted(True)),
     "encryptedFooter": file(texts, encryption_properties=encrypted(False)),
 }
