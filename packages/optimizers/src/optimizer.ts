@@ -373,11 +373,12 @@ export class Optimizer implements TrainingOptimizer {
    * Goes on after `steps` steps from the saves of a run's ranks, by rank. With as many ranks as before, each rank takes
    * its own save and needs no other (they may be empty). With another number, all saves are needed, and each kind of
    * state is converted as algorithms/state.ts says. SavedStateError where they belong to another optimizer or model, or
-   * where an option, such as a warm-up's length, comes too late; nothing has changed then.
+   * where an option, such as a warm-up's length, comes too late; nothing has changed then. `compressesAnew`: the saves
+   * have nothing of what compresses gradients.
    */
-  async restore(steps: number, saves: readonly StoredState[]): Promise<void> {
+  async restore(steps: number, saves: readonly StoredState[], { compressesAnew = false } = {}): Promise<void> {
     const { rank, size: ranks } = this.#group;
-    const numbers = restoreSpans(this.#parts(), saves, { step: steps, rank, ranks });
+    const numbers = restoreSpans(this.#parts(), saves, { step: steps, rank, ranks, compressesAnew });
     this.#clipping.previousSquares = numbers["previousSquares"] as readonly number[] | undefined;
     for (const { algorithm, θ, state } of this.#parts()) algorithm.restoreParameters?.(θ, state);
     this.steps = steps;

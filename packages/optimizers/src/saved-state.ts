@@ -63,6 +63,15 @@ export function savedStateOf(spans: readonly Span[]): SavedState {
   };
 }
 
+/** Where a run goes on from its saves. */
+export interface Going {
+  readonly step: number;
+  readonly rank: number;
+  readonly ranks: number;
+  /** What compresses gradients begins anew: saves have nothing of it. */
+  readonly compressesAnew?: boolean | undefined;
+}
+
 /**
  * Sets the state of all spans from what the ranks of a run have saved after `step` steps, and returns the numbers.
  * SavedStateError where a name is missing, or an option comes too late; nothing has changed then.
@@ -70,12 +79,13 @@ export function savedStateOf(spans: readonly Span[]): SavedState {
 export function restoreSpans(
   spans: readonly Span[],
   saves: readonly StoredState[],
-  { step, rank, ranks }: { step: number; rank: number; ranks: number },
+  { step, rank, ranks, compressesAnew }: Going,
 ): StoredState["scalars"] {
   const own = saves.length === ranks ? saves[rank]! : undefined;
-  const found = entriesOf(spans).map(([, tensor, valuesIn]) => ({ tensor, values: valuesIn({ all: saves, own }) }));
+  const saved = compressesAnew ? spans.map(withoutCompression) : spans;
+  const found = entriesOf(saved).map(([, tensor, valuesIn]) => ({ tensor, values: valuesIn({ all: saves, own }) }));
   const numbers = (own ?? saves[0]!).scalars;
-  const scalars = spans.map((span) => adopted(span, numbers, step));
+  const scalars = saved.map((span) => adopted(span, numbers, step));
   for (const { tensor, values } of found) {
     using stored = fromTypedArray(values, tensor.shape);
     noGrad(() => tensor.copy_(stored));
@@ -86,6 +96,16 @@ export function restoreSpans(
     clear(state.derived);
   }
   return numbers;
+}
+
+/** The span with the state that it has without a compression of its gradients. */
+function withoutCompression(span: Span): Span {
+  const { algorithm, state } = span;
+  const kinds = Object.entries(state).map(([kind, all]: [string, Record<string, unknown> | undefined]) => {
+    const kept = Object.entries(all ?? {}).filter(([name]) => !algorithm.isOfCompression?.(name));
+    return [kind, Object.fromEntries(kept)] as const;
+  });
+  return { ...span, state: Object.fromEntries(kinds) };
 }
 
 function clear(kind: Record<string, unknown> = {}): void {

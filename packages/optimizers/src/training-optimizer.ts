@@ -65,8 +65,11 @@ export interface TrainingOptimizer extends AsyncDisposable {
   shared<T>(body: () => Promise<T>): Promise<T>;
   /** This rank's state, by name, for a checkpoint: tensors as views, and numbers. */
   state(): Promise<SavedState>;
-  /** Goes on after `steps` steps from the saves of a run's ranks, by rank. SavedStateError where they do not fit. */
-  restore(steps: number, saves: readonly StoredState[]): Promise<void>;
+  /**
+   * Goes on after `steps` steps from the saves of a run's ranks, by rank. SavedStateError where they do not fit.
+   * `compressesAnew`: what compresses gradients begins anew, where local steps have ended.
+   */
+  restore(steps: number, saves: readonly StoredState[], options?: { compressesAnew?: boolean }): Promise<void>;
   /** Closes the groups that it has opened. */
   close(): Promise<void>;
 }

@@ -42,7 +42,9 @@ export async function restoreSave(
     if (sameRanks && had === has) await checkFits(optimizer, record, folder);
   }
   try {
-    await scope(() => optimizer.restore(manifest.step, had && !has ? asOfOneHost(saves) : saves));
+    const endsLocal = had !== undefined && has === undefined;
+    const stored = endsLocal ? asOfOneHost(saves) : saves;
+    await scope(() => optimizer.restore(manifest.step, stored, { compressesAnew: endsLocal }));
   } catch (error) {
     if (!(error instanceof SavedStateError)) throw error;
     throw new CheckpointError(

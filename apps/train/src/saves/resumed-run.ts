@@ -47,10 +47,12 @@ export async function resumeRun(
 /** What becomes of the state where local steps begin or end. */
 function otherRounds(saved: Recipe, recipe: Recipe): string[] {
   if (sameRounds(saved, recipe)) return [];
+  const { gradient } = saved.exchange;
+  const anew = gradient ? `; ${gradient.name} begins anew, and what it had not sent yet is left behind` : "";
   return recipe.local
-    ? ["local steps begin: every rank goes on by itself from the model, with the optimizer's state of before"]
+    ? [`local steps begin: every rank goes on by itself from the model, with the optimizer's state of before${anew}`]
     : [
-        "local steps end: all ranks go on from the shared model, with the mean of their optimizers' states; what they had done alone since the last round is left behind",
+        `local steps end: all ranks go on from the shared model, with the mean of their optimizers' states; what they had done alone since the last round is left behind${anew}`,
       ];
 }
 

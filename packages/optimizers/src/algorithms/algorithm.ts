@@ -125,6 +125,8 @@ export interface Algorithm<S extends State = State> {
    * own.
    */
   init(θ: Tensor, vector: Vector): S;
+  /** Whether a state has this name because gradients are compressed. */
+  isOfCompression?(name: string): boolean;
   /**
    * Every await in here is a message on the wire, or the line in which all ranks agree that θ may change: `await
    * exchange.agreed()`.

@@ -33,6 +33,7 @@ import {
 import { Chain, layers } from "../testing/chain.ts";
 import { compressions } from "../testing/methods.ts";
 import { onRanks } from "../testing/on-ranks.ts";
+import { stored } from "../testing/stored.ts";
 import { until } from "../testing/until.ts";
 
 /** Sends the gradient as it is; what it hands out is made of that by `decoded`. */
@@ -68,6 +69,24 @@ describe("an algorithm whose gradients are compressed", () => {
       const { tensors } = await optimizer.state();
       const names = ["m.bias", "v.bias", "m.weight", "v.weight", "gradientError.weight", "Q.weight"];
       expect([...tensors.keys()].sort()).toEqual(names.sort());
+    });
+  });
+
+  it("goes on from a save that has nothing of the compression only where that begins anew", async () => {
+    await onRanks(2, async (group) => {
+      const arena = new Arena(new Linear(8, 8));
+      await using plain = new Optimizer(arena, group, { algorithm: adamw() });
+      for (const m of plain.momenta()) noGrad(() => m.fill_(3));
+      const save = await stored(plain);
+      const algorithm = compressed(adamw(), powersgd({ minCompressionRate: 1 }));
+      await using optimizer = new Optimizer(arena, group, { algorithm });
+      const before = await stored(optimizer);
+      await expect(optimizer.restore(2, [save])).rejects.toThrow(/there is no gradientError\.weight of 64 elements/);
+      await optimizer.restore(2, [save], { compressesAnew: true });
+      const { tensors } = await stored(optimizer);
+      for (const name of ["gradientError.weight", "Q.weight"])
+        expect(tensors.get(name)).toEqual(before.tensors.get(name));
+      expect(tensors.get("m.weight")).toEqual(new Float32Array(64).fill(3));
     });
   });
 

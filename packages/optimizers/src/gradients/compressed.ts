@@ -34,13 +34,19 @@ export function compressed(algorithm: Algorithm, compression: GradientCompressio
         remedy: `take ${compression.perLayer ?? "another compression"}, or leave ${where} out`,
       },
     ]);
+  const names = new Set<string>(); // of the compression's state, known once it has made one
   return {
     ...algorithm,
     name: `${algorithm.name} with ${compression.name}`,
     splits: stricter(algorithm.splits, compression.splits),
     ...(compression.splits === "nowhere" && { perLayer: compression.perLayer }),
 
-    init: (θ, vector) => bothStates(algorithm.init(θ, vector), compression.init(θ, vector)),
+    init(θ, vector) {
+      const state = compression.init(θ, vector);
+      for (const kind of Object.values(state)) for (const name of Object.keys(kind ?? {})) names.add(name);
+      return bothStates(algorithm.init(θ, vector), state);
+    },
+    isOfCompression: (name) => names.has(name),
 
     async step(θ, g, state, exchange, context) {
       const meanGradient = async () => {
