@@ -220,9 +220,19 @@ export function remarksOnModel(recipe: Recipe, { segments }: Arena, optimizer: T
       : [`exchange.${key}: ${type} changes nothing: ${methodName(recipe)} with these options sends ${what}`];
   return [
     ...(remark ? [remark] : []),
+    ...remarksOnHosts(optimizer),
     ...idle("dense", dense, "no mean that could have this type", ["mean", "meanAtOwner", "computedMean"]),
     ...idle("computed", computed, "nothing that one rank computes for all", ["fromOwner", "computedMean"]),
   ];
+}
+
+function remarksOnHosts(optimizer: TrainingOptimizer): string[] {
+  const { hosts = 0, ranksHere = 0 } = (optimizer instanceof LocalSteps && optimizer.layout) || {};
+  return hosts === 1 && ranksHere > 1
+    ? [
+        `local.within: host: all ${ranksHere} ranks share a host, so they step together and a round goes to no other; leave local.within out, or set local.ranksPerHost to fewer`,
+      ]
+    : [];
 }
 
 /** Whether the first step has such a message, or with local steps the first round of any fragment. */

@@ -189,6 +189,10 @@ describe("local steps within hosts", () => {
     );
     const plan = await planOf(recipeOf(...within, "local.ranksPerHost=2"), 6, { link, speed });
     const ofHosts = await planOf(recipeOf(...local, "local.fragments=2"), 3, { link, speed });
+    expect(plan.denseBytes).toBeCloseTo((2 * 5 * plan.memory.parameters) / 6, -2); // of all ranks
+    expect(plan.remarks).toEqual([]);
+    const { remarks } = await planOf(recipeOf(...within, "local.ranksPerHost=6"), 6);
+    expect(remarks).toContainEqual(expect.stringMatching(/^local\.within: host: all 6 ranks share a host, so they/));
     const longest = ({ phases }: typeof plan) => Math.max(...phases.map(({ time }) => time!.messages));
     expect(longest(plan)).toBeCloseTo(longest(ofHosts), 6); // three hosts share a round as three ranks do
     const bytesOf = ({ phases }: typeof plan, of: typeof Math.max) => of(...phases.map(({ bytes }) => bytes));

@@ -19,7 +19,7 @@
  * carries the rounds, and hands θ̄ out to the others.
  */
 import { type Group, loopback } from "@terse/collectives";
-import { type RefusalReason, reasonOf, StepRefusedError, watched } from "@terse/exchange";
+import { meanCost, type RefusalReason, reasonOf, StepRefusedError, watched } from "@terse/exchange";
 import { keep, noGrad, scope, type Tensor, zeros } from "@terse/tensor";
 import type { Rounds } from "../accounting.ts";
 import { compareRanks } from "../fingerprint.ts";
@@ -30,7 +30,7 @@ import type { SavedState, StoredState } from "../saved-state.ts";
 import type { StepWatch } from "../step.ts";
 import type { StepReport, TrainingOptimizer } from "../training-optimizer.ts";
 import { type FragmentOrder, fragmentsOf } from "./fragments.ts";
-import { bytesHandedOut, type HostGroups, handedOut } from "./host-groups.ts";
+import { bytesHandedOut, type HostGroups, type HostLayout, handedOut } from "./host-groups.ts";
 import { RoundSchedule } from "./round-schedule.ts";
 import { type PendingRound, restoreOwn, savedLocalSteps, storedLocalSteps } from "./saved-rounds.ts";
 import { offsetsOf, SharedCopy } from "./shared-copy.ts";
@@ -117,6 +117,11 @@ export class LocalSteps implements TrainingOptimizer {
     return this.#hosts ? "host" : "rank";
   }
 
+  /** The hosts, where their ranks step together. */
+  get layout(): HostLayout | undefined {
+    return this.#hosts?.layout;
+  }
+
   get obstacle(): string | undefined {
     return this.#hosts && this.#inner.obstacle;
   }
@@ -136,7 +141,7 @@ export class LocalSteps implements TrainingOptimizer {
   }
 
   get denseBytes(): number {
-    return this.#outers.reduce((sum, { denseBytes }) => sum + denseBytes, 0);
+    return meanCost(this.#flat.parameters.length, this.#group.size, this.#group.rank).bytes;
   }
 
   /** Those of a round. A host's own votes are counted on that host alone. */
@@ -311,7 +316,7 @@ export class LocalSteps implements TrainingOptimizer {
       rounds: this.#left,
       pending,
       refusal: this.#refusal,
-      layout: this.#hosts?.layout,
+      layout: this.layout,
     });
   }
 
@@ -321,7 +326,7 @@ export class LocalSteps implements TrainingOptimizer {
    */
   async restore(steps: number, saves: readonly StoredState[]): Promise<void> {
     const { rank, size: ranks } = this.#group;
-    const [fragments, layout] = [this.#copies.length, this.#hosts?.layout];
+    const [fragments, layout] = [this.#copies.length, this.layout];
     const { segments } = this.#flat;
     const stored = storedLocalSteps(saves, { rank, ranks, fragments, segments, layout });
     await this.#inner.restore(steps, stored?.inner ?? saves);
