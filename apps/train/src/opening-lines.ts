@@ -1,12 +1,12 @@
 import type { Group } from "@terse/collectives";
-import type { TrainingOptimizer } from "@terse/optimizers";
+import { LocalSteps, type TrainingOptimizer } from "@terse/optimizers";
 import { emulatedLinkText } from "./emulated-link-text.ts";
 import { amountText, bytesText } from "./format.ts";
 import { parameterCounts, parametersText } from "./parameter-counts.ts";
 import { methodName } from "./parameter-groups.ts";
 import type { Parts } from "./parts.ts";
 import type { Recipe } from "./recipe.ts";
-import { sentText } from "./sent-text.ts";
+import { everyText, sentText } from "./sent-text.ts";
 
 /** What a run is: its model and data, its ranks and their network, and what its optimizer sends. */
 export function openingLines(
@@ -20,7 +20,8 @@ export function openingLines(
   const amounts = `${amountText(data.trainingUnits, data.unit)} to train on, ${amountText(data.validationUnits, data.unit)} to validate`;
   const link = emulatedLinkText(group);
   const ranks = `${amountText(size, "rank")} over ${engine}${link === undefined ? "" : `; the link is emulated, ${link}`}`;
-  const sent = sentText(recipe, (step) => optimizer.bytesSent(step), firstStep);
+  const insideOf = (step: number) => (optimizer instanceof LocalSteps ? optimizer.bytesInside(step) : 0);
+  const sent = sentText(recipe, (step) => optimizer.bytesSent(step), firstStep, insideOf);
   const dense = size > 1 ? `; 32-bit data parallel would send ${bytesText(optimizer.denseBytes)}` : "";
   return [
     `model ${recipe.model.name}, ${parameters}; data ${data.source}, ${amounts}; ${ranks}`,
@@ -34,7 +35,7 @@ function localText({ syncEvery, fragments, delay, alpha, within }: NonNullable<R
   const beside = delay === 0 ? "" : `; a round travels beside ${delay === 1 ? "a step" : `${delay} steps`}`;
   const keeps = alpha === 0 ? "" : `, and a rank keeps ${alpha} of its own work`;
   const whose = within === "host" ? ", in which the ranks of a host go together" : "";
-  return `local steps${whose}: ${part} shared every ${syncEvery / fragments} steps${beside}${keeps}; the loss is that of the ranks' own models, validation that of the shared one`;
+  return `local steps${whose}: ${part} shared ${everyText(syncEvery / fragments)}${beside}${keeps}; the loss is that of the ranks' own models, validation that of the shared one`;
 }
 
 function overlapText({ overlap, bucket }: Recipe, { obstacle }: TrainingOptimizer): string {

@@ -84,7 +84,7 @@ export function methodName(recipe: Methods): string {
     const name = [...new Set(optimizersOf(method).map(([, { name }]) => name))].join(" and ");
     return gradient ? `${name}, ${gradient.name}` : name;
   });
-  return names.join(`, every ${recipe.local?.syncEvery} steps `);
+  return names.join(recipe.local?.syncEvery === 1 ? ", every step " : `, every ${recipe.local?.syncEvery} steps `);
 }
 
 /**

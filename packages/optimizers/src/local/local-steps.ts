@@ -254,12 +254,17 @@ export class LocalSteps implements TrainingOptimizer {
   }
 
   bytesSent(step = this.steps): number {
-    const inside = this.#inner.bytesSent(step);
+    const inside = this.bytesInside(step);
     const round = this.#schedule.roundOf(step);
     if (!round) return inside;
     const { fragment, number } = round;
     const between = this.#outers[fragment]?.bytesSent(number) ?? 0;
     return inside + between + bytesHandedOut(this.#hosts, this.#copies[fragment]!.parameters.length);
+  }
+
+  /** Of `bytesSent` what the ranks of a host send each other, to take the step together. */
+  bytesInside(step: number): number {
+    return this.#inner.bytesSent(step);
   }
 
   /** Those of a round, which the ranks that carry it make. */
