@@ -20,6 +20,7 @@ import {
   type HostGroups,
   hostGroups,
   LocalSteps,
+  meshOf,
   Optimizer,
   type OptimizerOptions,
   OverlapError,
@@ -168,6 +169,7 @@ export function makeOptimizer(
     const schemes = schemesOf(recipe, surroundings);
     const { data, weight } = recipe.parallel;
     const parallel = { data: data ?? Math.floor(group.size / weight), weight };
+    meshOf(group, parallel); // also where local steps need none
     const sending = { schemes, ...defined({ bucket, measured: surroundings.measured }) };
     const built =
       local && ofRounds

@@ -170,6 +170,13 @@ describe("a recipe with local steps", () => {
     ]);
     expect(of("local.alpha=0.5")).toEqual([expect.stringMatching(/^local\.alpha: 0\.5 of a rank's own work outlives/)]);
     expect(of("local.alpha=0.5", "local.delay=1")).toEqual([]);
+    expect(of("local.syncEvery=41")).toEqual([
+      "local.syncEvery: 41, and the run has 40 steps: the ranks share nothing before the last one",
+    ]);
+    expect(of("local.syncEvery=40")).toEqual([]);
+    expect(of("local.order=sequential")).toEqual([expect.stringMatching(/^local\.order: sequential changes nothing/)]);
+    expect(of("local.order=sequential", "local.fragments=2")).toEqual([]);
+    expect(of("bucket=auto")).toEqual([expect.stringMatching(/^bucket: auto changes nothing: with local the buckets/)]);
   });
 });
 

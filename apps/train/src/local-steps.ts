@@ -58,8 +58,9 @@ export function problemsOfLocal(recipe: Recipe): string[] {
 
 /** What local steps do that one may not expect, a line each. */
 export function remarksOnLocal(recipe: Recipe): string[] {
-  const { local } = recipe;
+  const { local, steps, bucket } = recipe;
   if (!local) return [];
+  const { syncEvery, fragments, order } = local;
   const isAlone = local.within === "rank";
   const senseless = (isAlone ? ownOptimizers(recipe) : []).flatMap(([key, section]) => {
     const { alone } = definitionOf(section);
@@ -79,7 +80,19 @@ export function remarksOnLocal(recipe: Recipe): string[] {
           `local.alpha: ${local.alpha} of a rank's own work outlives a round; it is meant for local.delay, in whose steps a rank has gone on alone`,
         ]
       : [];
-  return [...senseless, ...decays, ...keeps];
+  const rare =
+    syncEvery > steps
+      ? [`local.syncEvery: ${syncEvery}, and the run has ${steps} steps: the ranks share nothing before the last one`]
+      : [];
+  const orders =
+    fragments === 1 && order !== "strided"
+      ? [`local.order: ${order} changes nothing: one fragment has all layers; leave it out, or take local.fragments`]
+      : [];
+  const buckets =
+    bucket === "auto"
+      ? ["bucket: auto changes nothing: with local the buckets of a round leave together; leave it out"]
+      : [];
+  return [...senseless, ...decays, ...keeps, ...rare, ...orders, ...buckets];
 }
 
 const ownOptimizers = ({ optimizer }: Recipe) => optimizersOf({ key: "optimizer", optimizer });

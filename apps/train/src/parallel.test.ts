@@ -39,6 +39,7 @@ describe("parallel", () => {
   it.each([
     [["parallel.weight=3"], "parallel: 1 data-parallel × 3 weight-parallel ranks are 3, and there are 4"],
     [["parallel.data=4", "parallel.weight=2"], "parallel: 4 data-parallel × 2 weight-parallel ranks are 8"],
+    [["parallel.data=7", "local.syncEvery=5"], "parallel: 7 data-parallel × 1 weight-parallel ranks are 7"],
     [["parallel.weight=2", "optimizer.name=lion"], "parallel.weight is 2, and adamw and lion cannot be sharded"],
     [["parallel.weight=0"], "parallel.weight: expected an integer ≥ 1"],
   ])("is refused in one line, %s", async (given, message) => {

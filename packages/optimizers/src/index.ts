@@ -48,7 +48,7 @@ export { LocalSteps, type LocalStepsOptions } from "./local/local-steps.ts";
 export { RoundSchedule } from "./local/round-schedule.ts";
 export { asOfOneHost, refusalIn } from "./local/saved-rounds.ts";
 export { matrixShape } from "./matrix-shape.ts";
-export type { Mesh, Parallel } from "./mesh.ts";
+export { type Mesh, meshOf, type Parallel } from "./mesh.ts";
 export { Optimizer, type OptimizerOptions } from "./optimizer.ts";
 export type { ParameterGroup } from "./parameter-groups.ts";
 export { MessagesError } from "./run-algorithm.ts";
