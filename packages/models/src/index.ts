@@ -15,7 +15,7 @@ export { type AdapterParameter, baseStateOf, Lora, type LoraDefaults, loraOf } f
 export { type LoraOptions, loraOptions } from "./lora/options.ts";
 export { peftConfigOf, readPeftConfig } from "./lora/peft-config.ts";
 export { continuesText, type DataFacts, type Model, type ModelEntry, type TextModel } from "./model.ts";
-export { countParameters, isHeadless, type ModelName, models, modelsFor, restoreModel } from "./models.ts";
+export { countElements, isHeadless, type ModelName, models, modelsFor, restoreModel } from "./models.ts";
 export { headOf, withNewHead, withoutHead } from "./new-head.ts";
 export { type ResNetOptions, type ResNetShape, resnetPresets } from "./resnet/options.ts";
 export { ResNet } from "./resnet/resnet.ts";

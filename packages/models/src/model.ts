@@ -107,11 +107,6 @@ export interface ModelEntry {
   read(config: object): object;
   /** Creates a model with random weights from a recipe's options. Throws `OptionsError` if it does not fit the data. */
   create(options: object, data: DataFacts): Model;
-  /**
-   * Elements in the parameters and buffers of a model of these parsed options, which takes no memory. Throws
-   * `OptionsError`.
-   */
-  count(options: object): number;
   /** What `model_type` of a config.json may be. */
   readonly modelTypes: readonly string[];
   /**

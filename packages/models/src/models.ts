@@ -1,4 +1,5 @@
 import { choose, OptionsError } from "@terse/options";
+import { withDevice } from "@terse/tensor";
 import { bertClassifierEntry, bertEntry } from "./bert/entries.ts";
 import { gptEntry } from "./gpt/entry.ts";
 import { gpt2Entry } from "./gpt2/entry.ts";
@@ -31,13 +32,12 @@ export function restoreModel(config: Config, changed: object = {}): Model {
   return entry.restore({ ...entry.read(config), ...changed });
 }
 
-/**
- * Elements in the parameters and buffers of the model that a `config.json` describes. Takes no memory. Throws
- * `OptionsError`.
- */
-export function countParameters(config: Config): number {
-  const entry = entryOf(config);
-  return entry.count(entry.read(config));
+/** Elements in the parameters and buffers of a model of options that were read. Takes no memory. */
+export function countElements({ restore }: ModelEntry, options: object): number {
+  const model = withDevice("meta", () => restore(options));
+  const count = model.stateDict().reduce((sum, [, { length }]) => sum + Number(length), 0); // a bigint from 2^53 on
+  model.dispose();
+  return count;
 }
 
 /**

@@ -17,7 +17,16 @@ import {
   storedElements,
   weightsFile,
 } from "@terse/checkpoint";
-import { baseStateOf, type Model, type ModelName, models, modelsFor, restoreModel, withNewHead } from "@terse/models";
+import {
+  baseStateOf,
+  countElements,
+  type Model,
+  type ModelName,
+  models,
+  modelsFor,
+  restoreModel,
+  withNewHead,
+} from "@terse/models";
 import { OptionsError } from "@terse/options";
 import { manualSeed, scope, withDevice } from "@terse/tensor";
 import {
@@ -189,7 +198,7 @@ export function restoredModel({ config, copy, adapter }: DescribedModel): Model 
  * or a tied parameter twice.
  */
 export async function checkSize(folder: string, name: ModelName, options: object): Promise<void> {
-  const [described, stored] = [models[name].count(options), await storedElements(folder)];
+  const [described, stored] = [countElements(models[name], options), await storedElements(folder)];
   if (described <= 2 * stored) return;
   const found = described <= 100 * stored ? await misfitsOf(folder, name, options) : "";
   throw new CheckpointError(

@@ -45,12 +45,6 @@ export class BertClassifier extends Module implements Model {
     initialise(this);
   }
 
-  /** Number of parameters that a model of this shape has, without making it. Throws `OptionsError`. */
-  static countParameters({ classes, ...options }: BertClassifierOptions): number {
-    const shape = parseOptions(bertOptions, options, "bert");
-    return BertEncoder.countParameters(shape) + classes * (shape.width + 1);
-  }
-
   /** Logits (B, classes). */
   forward(input: BertInput): Tensor {
     const { pooled } = this.bert.forward(input);

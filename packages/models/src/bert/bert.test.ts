@@ -6,7 +6,7 @@ import { fromTypedArray, manualSeed, noGrad, scope, type Tensor, withDevice } fr
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { needsModules, relativeError, runPython } from "../../../tensor/src/testing/python.ts";
 import type { Model } from "../model.ts";
-import { countParameters, models, restoreModel } from "../models.ts";
+import { models, restoreModel } from "../models.ts";
 import { withNewHead } from "../new-head.ts";
 import { namesAndShapes, namesAndShapesThere } from "../testing/names-and-shapes.ts";
 import { Bert } from "./bert.ts";
@@ -168,11 +168,7 @@ describe("bert", () => {
   ] as const)("has the published number of parameters: %s, %i", (preset, count) => {
     const model = withDevice("meta", () => new Bert(bertPresets[preset])); // shapes without memory
     expect(model.parameterCount()).toBe(count);
-    expect(countParameters({ ...model.config })).toBe(count);
     model.dispose();
-    const classifier = withDevice("meta", () => new BertClassifier({ ...bertPresets[preset], classes: 3 }));
-    expect(countParameters({ ...classifier.config })).toBe(classifier.parameterCount());
-    classifier.dispose();
   });
 
   it("has a role for every parameter", () => {

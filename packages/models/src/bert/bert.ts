@@ -102,13 +102,6 @@ export class Bert extends Module implements Model {
     initialise(this);
   }
 
-  /** Number of parameters that a model of this shape has, without making it. Throws `OptionsError`. */
-  static countParameters(options: BertOptions): number {
-    const shape = parseOptions(bertOptions, options, "bert");
-    const { vocabulary, width: d } = shape;
-    return BertEncoder.countParameters(shape) + (d * d + d + 2 * d + vocabulary) + (2 * d + 2);
-  }
-
   /** Logits of all tokens (B, T, V), and of the next sentence (B, 2). */
   forward(input: BertInput): { tokens: Tensor; nextSentence: Tensor } {
     const { x, pooled } = this.bert.forward(input);

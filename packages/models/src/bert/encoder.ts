@@ -180,11 +180,6 @@ export class BertEncoder extends Module {
     this.pooler = new Dense(shape.width, shape.width);
   }
 
-  static countParameters({ vocabulary, context, width: d, layers, hidden }: BertShape): number {
-    const layer = 4 * d + 4 * (d * d + d) + (2 * d * hidden + hidden + d); // norms, attention, MLP
-    return (vocabulary + context + 2) * d + layers * layer + 2 * d + d * d + d; // …, norm, pooler
-  }
-
   /** x (B, T, d), and `pooled` (B, d), which stands for the whole row: it is computed from the first token. */
   forward({ tokens, segments, mask }: BertInput): { x: Tensor; pooled: Tensor } {
     const T = tokens.shape[1]!;

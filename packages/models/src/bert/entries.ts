@@ -37,7 +37,6 @@ export const bertEntry = {
   create({ preset, ...given }: v.InferOutput<typeof recipe>, facts: DataFacts) {
     return new Bert(textShape(bertPresets[preset], given, facts));
   },
-  count: (shape: BertShape) => Bert.countParameters(shape),
   restore: (shape: BertShape) => new Bert(shape),
 } satisfies ModelEntry;
 
@@ -58,6 +57,5 @@ export const bertClassifierEntry = {
       ]);
     return new BertClassifier({ ...textShape(bertPresets[preset], given, facts), classes: wanted });
   },
-  count: (options: BertClassifierOptions) => BertClassifier.countParameters(options),
   restore: (options: BertClassifierOptions) => new BertClassifier(options),
 } satisfies ModelEntry;

@@ -20,6 +20,5 @@ export const gptEntry = {
   create({ preset, ...given }: v.InferOutput<typeof recipe>, facts: DataFacts) {
     return new Gpt(textShape<GptShape>(gptPresets[preset], given, facts));
   },
-  count: (shape: GptShape) => Gpt.countParameters(shape),
   restore: (shape: GptShape) => new Gpt(shape),
 } satisfies ModelEntry;

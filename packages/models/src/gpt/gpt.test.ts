@@ -132,7 +132,6 @@ describe("gpt", () => {
     () => {
       manualSeed(0);
       const model = new Gpt(gptPresets["124M"]);
-      expect(model.parameterCount()).toBe(Gpt.countParameters(gptPresets["124M"]));
       const [now, next] = [1, 2].map((seed) => fromTypedArray(tokens(1, 16, 50257, seed), [1, 16]));
       const loss = scope(() => noGrad(() => model.loss({ tokens: now!, next: next! }).item()));
       expect(Math.abs(loss - Math.log(50257))).toBeLessThan(0.5);

@@ -89,13 +89,6 @@ export class Gpt extends LanguageModel {
     this.initialiseAsGpt2((name) => /(attention\.out|mlp\.down)\.weight$/.test(name));
   }
 
-  /** Number of parameters that a model of this shape has, without making it. Throws `OptionsError`. */
-  static countParameters(options: GptOptions): number {
-    const { vocabulary, context, width: d, layers, tied } = parseOptions(gptOptions, options, "gpt");
-    const block = 2 * d + 4 * d * d + 3 * d * hiddenOf(d); // norms, attention, SwiGLU
-    return (vocabulary * (tied ? 1 : 2) + context) * d + layers * block + d;
-  }
-
   forward(tokens: Tensor, caches?: readonly KeyValueCache[], packed?: Tensor): Tensor {
     const { positions, mask } = this.placesOf(tokens, caches, packed);
     let x = this.embedding.forward(toDevice(this.device, tokens)).add(this.position.forward(positions));

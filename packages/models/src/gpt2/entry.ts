@@ -19,6 +19,5 @@ export const gpt2Entry = {
   create({ preset, ...given }: v.InferOutput<typeof recipe>, facts: DataFacts) {
     return new Gpt2(textShape(gpt2Presets[preset], given, facts));
   },
-  count: (shape: Gpt2Shape) => Gpt2.countParameters(shape),
   restore: (shape: Gpt2Shape) => new Gpt2(shape),
 } satisfies ModelEntry;

@@ -6,7 +6,7 @@ import { fromTypedArray, manualSeed, noGrad, scope, type Tensor, withDevice } fr
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { needsModules, relativeError, runPython } from "../../../tensor/src/testing/python.ts";
 import { generate } from "../generate/generate.ts";
-import { countParameters, restoreModel } from "../models.ts";
+import { restoreModel } from "../models.ts";
 import { namesAndShapes, namesAndShapesThere } from "../testing/names-and-shapes.ts";
 import { Gpt2 } from "./gpt2.ts";
 import { gpt2Presets } from "./options.ts";
@@ -162,7 +162,6 @@ describe("gpt2", () => {
   ] as const)("has the published number of parameters: %s, %i", (preset, count) => {
     const model = withDevice("meta", () => new Gpt2(gpt2Presets[preset])); // shapes without memory
     expect(model.parameterCount()).toBe(count);
-    expect(countParameters({ model_type: "gpt2", ...model.config })).toBe(count);
     model.dispose();
   });
 

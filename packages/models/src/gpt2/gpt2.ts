@@ -118,13 +118,6 @@ export class Gpt2 extends LanguageModel {
     this.initialiseAsGpt2((name) => name.endsWith("c_proj.weight"));
   }
 
-  /** Number of parameters that a model of this shape has, without making it. Throws `OptionsError`. */
-  static countParameters(options: Gpt2Options): number {
-    const { vocabulary, context, width: d, layers, tied } = parseOptions(gpt2Options, options, "gpt2");
-    const block = 4 * d + (4 * d * d + 4 * d) + (8 * d * d + 5 * d); // norms, attention, MLP
-    return (vocabulary * (tied ? 1 : 2) + context) * d + layers * block + 2 * d;
-  }
-
   forward(tokens: Tensor, caches?: readonly KeyValueCache[], packed?: Tensor): Tensor {
     const { wte, wpe, h, lnF } = this.transformer;
     const { positions, mask } = this.placesOf(tokens, caches, packed);

@@ -22,6 +22,5 @@ export const llamaEntry = {
   create({ preset, ...given }: v.InferOutput<typeof recipe>, facts: DataFacts) {
     return new Llama(textShape<LlamaShape>(llamaPresets[preset], given, facts));
   },
-  count: (shape: LlamaShape) => Llama.countParameters(shape),
   restore: (shape: LlamaShape) => new Llama(shape),
 } satisfies ModelEntry;

@@ -6,7 +6,7 @@ import { fromTypedArray, manualSeed, noGrad, randn, scope, type Tensor, withDevi
 import { afterAll, describe, expect, it } from "vitest";
 import { needsModules, relativeError, runPython } from "../../../tensor/src/testing/python.ts";
 import { generate } from "../generate/generate.ts";
-import { countParameters, modelsFor, restoreModel } from "../models.ts";
+import { modelsFor, restoreModel } from "../models.ts";
 import { namesAndShapes, namesAndShapesThere } from "../testing/names-and-shapes.ts";
 import { Llama } from "./llama.ts";
 import { llamaPresets } from "./presets.ts";
@@ -115,7 +115,6 @@ for name, p in model.named_parameters(): outputs[name] = p.grad`,
       ).toEqual(Object.keys(gradients).sort());
       for (const [each, parameter] of model.namedParameters())
         expect(relativeError(parameter.grad!, gradients[each]!), each).toBeLessThan(tolerance);
-      expect(countParameters({ ...model.config })).toBe(model.parameterCount());
 
       const ours = join(folder, `${name}-ours`);
       await saveModel(ours, model.namedParameters(), model.config);
@@ -231,7 +230,6 @@ describe("llama", () => {
     ["qwen2.5-1.5b", 1_543_714_304],
     ["qwen3-0.6b", 596_049_920],
   ] as const)("has the published number of parameters: %s, %i", (preset, count) => {
-    expect(Llama.countParameters(llamaPresets[preset])).toBe(count);
     const model = withDevice("meta", () => new Llama(llamaPresets[preset]));
     expect(model.parameterCount()).toBe(count);
     model.dispose();

@@ -145,17 +145,6 @@ export class Llama extends LanguageModel {
     this.initialise();
   }
 
-  /** Number of parameters that a model of this shape has, without making it. Throws `OptionsError`. */
-  static countParameters(options: LlamaOptions): number {
-    const shape = parseOptions(llamaOptions, options, "llama");
-    const { vocabulary, width: d, heads: h, keyValueHeads: g, headWidth: e, layers, hidden, tied, mlpBias } = shape;
-    const { inputBias, outputBias, normed } = attentionOf(shape);
-    const biases = (inputBias ? (h + 2 * g) * e : 0) + (outputBias ? d : 0) + (mlpBias ? 2 * hidden + d : 0);
-    const attention = 2 * (h + g) * e * d + (normed ? 2 * e : 0);
-    const layer = 2 * d + attention + 3 * d * hidden + biases; // norms, attention, MLP, biases
-    return vocabulary * d * (tied ? 1 : 2) + layers * layer + d;
-  }
-
   forward(tokens: Tensor, caches?: readonly KeyValueCache[], packed?: Tensor): Tensor {
     const { embedTokens, layers, norm } = this.model;
     const { positions, mask } = this.placesOf(tokens, caches, packed);

@@ -20,6 +20,5 @@ export const resnetEntry = {
   architectures: resnetArchitectures,
   create: ({ preset, ...given }: v.InferOutput<typeof options>, data: DataFacts) =>
     new ResNet(imageShape<ResNetShape>(resnetPresets[preset], given, data)),
-  count: (shape: ResNetShape) => ResNet.countElements(shape),
   restore: (shape: ResNetShape) => new ResNet(shape),
 } satisfies ModelEntry;

@@ -6,7 +6,7 @@ import { OptionsError } from "@terse/options";
 import { manualSeed, noGrad, randint, randn, scope, withDevice } from "@terse/tensor";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { needsModules, relativeError, runPython } from "../../../tensor/src/testing/python.ts";
-import { countParameters, models, ResNet, type ResNetOptions, resnetPresets, restoreModel } from "../index.ts";
+import { models, ResNet, type ResNetOptions, resnetPresets, restoreModel } from "../index.ts";
 import { compareImages } from "../testing/compare-images.ts";
 import { namesAndShapes, namesAndShapesThere } from "../testing/names-and-shapes.ts";
 
@@ -230,11 +230,10 @@ describe("resnet", () => {
     }
   });
 
-  it("counts what a checkpoint stores, and is made anew from its config", () => {
+  it("is made anew from its config", () => {
     for (const options of [narrow, { depth: 50, width: 4, classes: 3, channels: 1, labelSmoothing: 0.1 } as const]) {
       const model = new ResNet(options);
       const config: object = JSON.parse(JSON.stringify(model.config));
-      expect(countParameters({ ...config })).toBe(model.stateDict().reduce((sum, [, { length }]) => sum + length, 0));
       const again = restoreModel({ ...config }) as ResNet;
       expect(again.stateDict().map(([name]) => name)).toEqual(model.stateDict().map(([name]) => name));
       expect(again.shape).toEqual(model.shape);

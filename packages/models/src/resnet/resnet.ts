@@ -16,7 +16,6 @@ import {
   noGrad,
   Sequential,
   type Tensor,
-  withDevice,
 } from "@terse/tensor";
 import type { HuggingFaceConfig } from "../hugging-face-config.ts";
 import { ImageClassifier } from "../image-classifier.ts";
@@ -73,14 +72,6 @@ export class ResNet extends ImageClassifier {
     this.layer4 = stage(3);
     this.fc = new Linear(inputs, shape.classes, { role: "head" });
     this.initialise();
-  }
-
-  /** Elements in the parameters and buffers of a model of this shape. Takes no memory. Throws `OptionsError`. */
-  static countElements(options: ResNetOptions): number {
-    const model = withDevice("meta", () => new ResNet(options));
-    const count = model.stateDict().reduce((sum, [, { length }]) => sum + length, 0);
-    model.dispose();
-    return count;
   }
 
   forward(images: Tensor): Tensor {

@@ -21,6 +21,5 @@ export const vitEntry = {
   architectures: vitArchitectures,
   create: ({ preset, ...given }: v.InferOutput<typeof options>, data: DataFacts) =>
     new Vit(imageShape<VitShape>(vitPresets[preset], given, data)),
-  count: (shape: VitShape) => Vit.countParameters(shape),
   restore: (shape: VitShape) => new Vit(shape),
 } satisfies ModelEntry;

@@ -5,7 +5,7 @@ import { loadConfig, loadModel, saveModel } from "@terse/checkpoint";
 import { manualSeed, noGrad, randint, randn, scope } from "@terse/tensor";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { needsModules, relativeError, runPython } from "../../../tensor/src/testing/python.ts";
-import { countParameters, models, restoreModel, Vit, type VitOptions, vitPresets, withNewHead } from "../index.ts";
+import { models, restoreModel, Vit, type VitOptions, vitPresets, withNewHead } from "../index.ts";
 import { compareImages } from "../testing/compare-images.ts";
 import { namesAndShapes, namesAndShapesThere } from "../testing/names-and-shapes.ts";
 import { interpolatePositions } from "./interpolate-positions.ts";
@@ -209,14 +209,12 @@ describe("vit", () => {
     labels: randint(0, 5, [rows]),
   });
 
-  it("counts its parameters without making the model, and is made anew from its config", () => {
+  it("is made anew from its config", () => {
     const distilled = { ...tiny, distilled: true };
     const more = { channels: 1, layers: 3, eps: 1e-5, labelSmoothing: 0.1 };
     for (const given of [tiny, { ...distilled, ...more }, { ...distilled, distillationHead: false }]) {
       const model = new Vit(given);
       const { config } = model;
-      expect(countParameters({ ...config })).toBe(model.parameterCount());
-      expect(countParameters({ ...config, num_hidden_layers: 10_000 })).toBeGreaterThan(1e7);
       expect((restoreModel(JSON.parse(JSON.stringify(config))) as Vit).shape).toEqual(model.shape);
     }
   });

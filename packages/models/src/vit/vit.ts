@@ -144,16 +144,6 @@ export class Vit extends ImageClassifier {
     this.initialise();
   }
 
-  /** Number of parameters that a model of this shape has, without making it. Throws `OptionsError`. */
-  static countParameters(options: VitOptions): number {
-    const shape = parseOptions(vitOptions, options, "vit");
-    const { width: d, layers, classes, channels, patchSize } = shape;
-    const tokens = 2 * prefixOf(shape) + gridOf(shape) ** 2; // the first ones, and a position for each
-    const patches = d * channels * patchSize ** 2 + d;
-    const block = 12 * d * d + 13 * d; // norms 4d; attention 4d² + 4d; MLP 8d² + 5d
-    return tokens * d + patches + layers * block + 2 * d + headsOf(shape) * (d * classes + classes);
-  }
-
   forward(images: Tensor): Tensor {
     const { imageSize, channels } = this.shape;
     const [rows, ...size] = images.shape as [number, ...number[]];
