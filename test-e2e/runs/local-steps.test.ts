@@ -109,6 +109,19 @@ describe("a run with local steps", () => {
     expect(steps()).toEqual([4, 6, 9, 10]);
   });
 
+  it("says in every line what each rank did by itself and how long it waited, also where each step has a round", async () => {
+    const out = join(folder, "every-step");
+    const { code, err } = await terse(train("--steps=6", "--local.syncEvery=1", "--logEvery=1", "--out", out));
+    expect([code, err]).toEqual([0, ""]);
+    const logged = lines(out).filter((line) => "local/rounds" in line);
+    expect(logged).toHaveLength(6);
+    for (const [i, line] of logged.entries()) {
+      const of = (key: string) => line[key] as unknown as number[];
+      for (const seconds of of("ranks/compute_seconds")) expect(seconds).toBeGreaterThan(0);
+      if (i > 0) for (const seconds of of("ranks/exposed_seconds")) expect(seconds).toBeGreaterThan(0);
+    }
+  });
+
   it("keeps its fragments", async () => {
     const { code, err } = await terse(["train", "--resume", run, "--steps=24", "--local.fragments=3"]);
     expect(code).toBe(1);
@@ -120,7 +133,7 @@ describe("a run with local steps within hosts", () => {
   const hosts = ["--local.within=host", "--local.ranksPerHost=2", "--compareEvery=1"];
   const out = join(folder, "hosts");
 
-  it("goes on from a save with the same bits, and with each rank alone", async () => {
+  it("goes on from a save with the same bits, on other hosts, and with each rank alone", async () => {
     const saves = ["--save.every=4", "--save.keep=20", "--nproc-per-node=4"];
     const whole = await terse(train("--steps=12", ...rounds, ...hosts, ...saves, "--out", out));
     expect([whole.code, whole.err]).toEqual([0, ""]);
@@ -132,6 +145,10 @@ describe("a run with local steps within hosts", () => {
     const again = await terse(["train", "--resume", copy, "--nproc-per-node=4"]);
     expect([again.code, again.err]).toEqual([0, ""]);
     expect(filesOf(copy, 12)).toEqual(filesOf(out, 12));
+    const pairs = ["--local.ranksPerHost=1", "--nproc-per-node=4", "--steps=18"];
+    const other = await terse(["train", "--resume", out, ...pairs]);
+    expect([other.code, other.err]).toEqual([0, ""]);
+    expect(other.out).toMatch(/^other ranks step together than before/m);
     const alone = ["--local.within=rank", "--local.ranksPerHost=null", "--nproc-per-node=3", "--steps=18"];
     const { code, err } = await terse(["train", "--resume", copy, ...alone]);
     expect([code, err]).toEqual([0, ""]);

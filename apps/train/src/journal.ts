@@ -52,6 +52,15 @@ class StepSums {
   }
 }
 
+/** What a rank has done in this process. */
+interface Done {
+  readonly steps: number;
+  readonly seconds: number; // in steps
+  readonly exposed: number; // of them, waiting for messages
+}
+
+const nothingYet: Done = { steps: 0, seconds: 0, exposed: 0 };
+
 /** The vote schemes that measurements chose, each with the longest vote that it counts. */
 function chosenVotes({ schemes: { votes } }: TrainingOptimizer): Choice[] {
   const chosen = new Map<string, Choice>();
@@ -69,6 +78,8 @@ export class Journal implements AsyncDisposable {
   readonly #began = performance.now();
   readonly #all = new StepSums(); // of this process
   #since = new StepSums(); // since the last line
+  #told = nothingYet; // what this rank had done when it last told the others
+  #written = nothingYet; // of that, what a line has
   #waited = 0; // seconds for data, before the last line
   #stepSeconds = 0; // of the steps before the last log
   #firstValidation: Record<string, number> | undefined; // metrics by name
@@ -101,11 +112,17 @@ export class Journal implements AsyncDisposable {
     this.#terminal?.line(text);
   }
 
-  /** What this rank has seen since the last line; a round asks it in the middle of a step. */
+  /**
+   * What this rank tells the others: its means over the steps since it told them what the last line has. A round asks
+   * in the middle of a step, which counts; the wait for that round counts in the next one.
+   */
   seenSoFar(loss: number): RankMeasures {
-    const steps = Math.max(1, this.#since.steps);
-    const exposed = this.#since.exposed / steps;
-    return { loss, compute: this.#parts.meter.seconds / steps - exposed, exposed };
+    const { meter } = this.#parts;
+    const { steps, exposed } = this.#all;
+    this.#told = { steps: steps + Number(meter.isInStep), seconds: meter.seconds, exposed };
+    const [now, before] = [this.#told, this.#written];
+    const a = (done: keyof Done) => (now[done] - before[done]) / Math.max(1, now.steps - before.steps);
+    return { loss, compute: a("seconds") - a("exposed"), exposed: a("exposed") };
   }
 
   /**
@@ -141,9 +158,9 @@ export class Journal implements AsyncDisposable {
   async #write(step: number, seen: SeenStep): Promise<void> {
     this.#lineIsDue = false;
     const { data, facts, meter, run } = this.#parts;
-    const own = this.seenSoFar(seen.loss);
+    const ranks = facts ? facts.latest : await gatherRanks(this.#group, this.seenSoFar(seen.loss));
+    this.#written = this.#told;
     const { parts } = meter.take(this.#since.steps);
-    const ranks = facts ? facts.latest : await gatherRanks(this.#group, own);
     const line = this.#terminal && ranks && this.#line(step, seen, ranks, parts);
     this.#since = new StepSums();
     this.#waited = data.waitedSeconds;

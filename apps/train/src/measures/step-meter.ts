@@ -13,8 +13,9 @@ export class StepMeter implements StepWatch {
   readonly #watches: BucketWatch[] = [];
   #sums = zeros(); // milliseconds, since `take`
   #busy = 0; // milliseconds of steps, since `take`
+  #before = 0; // milliseconds of the steps before `take`
   #onWire: (readonly [began: number, ended: number])[] = []; // collectives of the step under way
-  #began = 0;
+  #began: number | undefined; // of the step under way
   #votes: VoteSample | undefined;
 
   constructor(trace?: Trace) {
@@ -33,8 +34,10 @@ export class StepMeter implements StepWatch {
     const now = performance.now();
     this.#sums.wire += lengthOfUnion(this.#onWire);
     this.#onWire = [];
-    this.#busy += now - this.#began;
-    this.#trace?.saw("step", this.#began, now);
+    const began = this.#began ?? now;
+    this.#began = undefined;
+    this.#busy += now - began;
+    this.#trace?.saw("step", began, now);
   }
 
   /** The votes that the last step has sent, where it was to keep them. */
@@ -63,9 +66,15 @@ export class StepMeter implements StepWatch {
     return this.#watches[place];
   }
 
-  /** Of all steps that have ended since `take`. */
+  /** Whether a step is under way. */
+  get isInStep(): boolean {
+    return this.#began !== undefined;
+  }
+
+  /** Of all steps, with what has passed of the one under way. */
   get seconds(): number {
-    return this.#busy / 1000;
+    const underWay = this.#began === undefined ? 0 : performance.now() - this.#began;
+    return (this.#before + this.#busy + underWay) / 1000;
   }
 
   /** Mean seconds a step of each part, and of the whole step, over `steps` steps since the last call. */
@@ -74,6 +83,7 @@ export class StepMeter implements StepWatch {
     const means = Object.fromEntries(parts.map((part) => [part, each(this.#sums[part])])) as Record<StepPart, number>;
     const taken = { parts: means, step: each(this.#busy) };
     this.#sums = zeros();
+    this.#before += this.#busy;
     this.#busy = 0;
     return taken;
   }
