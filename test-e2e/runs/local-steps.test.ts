@@ -43,6 +43,7 @@ describe("a run with local steps", () => {
     const logged = lines(run).filter((line) => "local/rounds" in line);
     expect(logged.map(({ step }) => step)).toEqual([2, 5, 8, 11, 14, 17]); // where rounds are used
     for (const line of logged) {
+      expect(line["local/loss_step"]).toBe(line["step"]! - 1); // the delay
       expect(line["local/drift"]).toBeGreaterThan(0);
       expect(line["local/round_bytes"]).toBeGreaterThan(0);
       expect(line["sent_bytes"]).toBeCloseTo(line["local/round_bytes"]! / 3, 6);
@@ -59,6 +60,10 @@ describe("a run with local steps", () => {
       const { code, err } = await terse(["train", "--resume", copy, "--save.every=0"]);
       expect([code, err]).toEqual([0, ""]);
       expect(filesOf(copy, 18)).toEqual(filesOf(run, 18));
+      const [usedAt, leftAt] = [Math.ceil((step + 1) / 3) * 3 - 1, Math.ceil((step + 1) / 3) * 3 - 2];
+      const used = lines(copy).find((line) => line["step"] === usedAt && "train/loss" in line)!;
+      expect(used["local/loss_step"]).toBe(leftAt < step ? usedAt : leftAt);
+      expect(used["local/drift"]).toBeGreaterThan(0);
       rmSync(copy, { recursive: true });
     }
   });

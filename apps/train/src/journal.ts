@@ -158,7 +158,9 @@ export class Journal implements AsyncDisposable {
   async #write(step: number, seen: SeenStep): Promise<void> {
     this.#lineIsDue = false;
     const { data, facts, meter, run } = this.#parts;
-    const ranks = facts ? facts.latest : await gatherRanks(this.#group, this.seenSoFar(seen.loss));
+    const ranks: (MeasuredRanks & { step?: number }) | undefined = facts
+      ? facts.latest
+      : await gatherRanks(this.#group, this.seenSoFar(seen.loss));
     this.#written = this.#told;
     const { parts } = meter.take(this.#since.steps);
     const line = this.#terminal && ranks && this.#line(step, seen, ranks, parts);
@@ -183,7 +185,7 @@ export class Journal implements AsyncDisposable {
   }
 
   /** The line of metrics.jsonl for the steps since the one before. */
-  #line(step: number, seen: SeenStep, ranks: MeasuredRanks, parts: PartTimes) {
+  #line(step: number, seen: SeenStep, ranks: MeasuredRanks & { step?: number }, parts: PartTimes) {
     const { steps, seconds, exposed, bytes, rounds } = this.#since;
     const { item, waitedSeconds } = this.#parts.data;
     const link = emulatedLinkText(this.#group);
@@ -199,6 +201,7 @@ export class Journal implements AsyncDisposable {
       sent_bytes: seen.round ? bytes / steps : seen.bytes,
       messages: seen.messages,
       ...(seen.round && {
+        "local/loss_step": ranks.step,
         "local/round_bytes": seen.bytes,
         "local/fragment": seen.round.fragment,
         "local/rounds": rounds,

@@ -10,12 +10,14 @@ import { type MeasuredRanks, measuredRanks, type RankMeasures, rowOf } from "./m
 
 /** What a rank knows when a round leaves. */
 export interface OwnFacts extends RankMeasures {
+  readonly step: number; // that the round leaves in, whose loss this is
   readonly drift: number; // ‖θ̄ − θ‖
   readonly signal: number; // that asks it to stop; 0: none
 }
 
 /** What all ranks know when a round is used. */
 export interface Facts extends MeasuredRanks {
+  readonly step: number; // of the losses
   readonly measured: MeasuredRanks["measured"] & Readonly<Record<"local/drift" | "ranks/drift", unknown>>;
   readonly signal: number; // of any rank
 }
@@ -30,7 +32,7 @@ export class RoundFacts {
   }
 
   /** A round leaves. Resolves when the ranks' facts have come. */
-  async exchange({ drift, signal, ...measures }: OwnFacts): Promise<void> {
+  async exchange({ step, drift, signal, ...measures }: OwnFacts): Promise<void> {
     const mine = Float64Array.of(...rowOf(measures), drift, signal);
     const rows = Array.from({ length: this.#group.size }, () => new Float64Array(mine.length));
     rows[this.#group.rank]!.set(mine);
@@ -39,15 +41,21 @@ export class RoundFacts {
     const { loss, measured } = measuredRanks(rows);
     const mean = drifts.reduce((sum, each) => sum + each, 0) / drifts.length;
     this.#arrived = {
+      step,
       loss,
       measured: { ...measured, "local/drift": mean, "ranks/drift": drifts },
       signal: Math.max(...signals),
     };
   }
 
-  /** The round is used: from now on its facts count, on every rank in the same step. */
-  use(): void {
+  /**
+   * The round is used: from now on its facts count, on every rank in the same step. Where it left before the run went
+   * on from a save, which has no facts, the ranks tell each other `instead`.
+   */
+  async use(instead: () => OwnFacts): Promise<void> {
+    if (!this.#arrived) await this.exchange(instead());
     this.#latest = this.#arrived;
+    this.#arrived = undefined;
   }
 
   get latest(): Facts | undefined {

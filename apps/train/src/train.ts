@@ -21,7 +21,7 @@ import { openMonitors } from "./monitoring/open-monitors.ts";
 import { withOwnDataPath } from "./own-data-path.ts";
 import { forwardIn } from "./precision.ts";
 import type { Recipe } from "./recipe.ts";
-import { RoundFacts } from "./round-facts.ts";
+import { type OwnFacts, RoundFacts } from "./round-facts.ts";
 import { checkSameData } from "./same-data.ts";
 import type { InitialWeights } from "./saves/initial-weights.ts";
 import { openRun } from "./saves/open-run.ts";
@@ -83,7 +83,7 @@ async function takeSteps(prepared: Prepared): Promise<number> {
     const lr = learningRate(step, schedule);
     const report = await takeStep(prepared, lr);
     average?.update(step);
-    if (report.round) facts?.use();
+    if (report.round) await facts?.use(() => prepared.ownFacts({ ...report.round!, step, loss: report.loss }));
     await stop({ lr, ...report });
     if (trace?.isComplete(step, step + 1 === recipe.steps))
       await journal.traced(() => writeTrace(trace, group, run.folder));
@@ -166,13 +166,18 @@ async function prepare(run: Run, group: Group, args: TrainArguments, opened: Asy
   const when = facts ? "when the next round is used" : "after this step";
   const asked = (signal: string) => journal.note(`${signal}: saves ${when} and ends; a second signal ends at once`);
   const interruption = opened.use(new Interruption(group, run.step, asked));
+  const ownFacts = ({ loss, ...round }: { step: number; loss: number; drift: number }): OwnFacts => ({
+    ...journal.seenSoFar(loss),
+    step: round.step,
+    drift: round.drift,
+    signal: interruption.asked,
+  });
   if (optimizer instanceof LocalSteps)
-    optimizer.beside = ({ loss, drift }) =>
-      facts!.exchange({ ...journal.seenSoFar(loss), drift, signal: interruption.asked });
+    optimizer.beside = (own) => facts!.exchange(ownFacts({ ...own, step: optimizer.steps - 1 }));
   const best = new BestSoFar(recipe, run.validatedBefore);
   run.validated = () => best.validated;
   const training = { model, arena, data, optimizer, forward: forwardIn(recipe), accumulate: recipe.accumulate, meter };
-  return { run, recipe, group, ...training, average, best, journal, monitors, interruption, facts, trace };
+  return { run, recipe, group, ...training, average, best, journal, monitors, interruption, facts, ownFacts, trace };
 }
 
 type Prepared = Awaited<ReturnType<typeof prepare>>;
