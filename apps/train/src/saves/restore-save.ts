@@ -14,12 +14,20 @@ import { onEveryRank } from "./on-every-rank.ts";
 import { averageFolder, hasAverage, type SaveManifest, saveFolder } from "./save-folder.ts";
 import type { Restored } from "./write-save.ts";
 
-/** `reader` is the rank on whose disk the weights are. */
+/**
+ * `reader` is the rank on whose disk the weights are. `isCarried`: the state goes to other ranks, or to ranks that step
+ * together in another way, and each rank reads the states of all.
+ */
 export async function restoreSave(
   run: string,
   manifest: SaveManifest,
   { model, data, optimizer, average }: Parts,
-  { reader, group, base: moved }: { reader: number; group: Group; base?: string | undefined },
+  {
+    reader,
+    group,
+    base: moved,
+    isCarried = manifest.ranks !== group.size,
+  }: { reader: number; group: Group; base?: string | undefined; isCarried?: boolean },
 ): Promise<Restored> {
   const folder = saveFolder(run, manifest.step);
   const base = loraOf(model) && (await loadBaseOn(reader, () => describedAdapter(folder, moved), model, group, moved));
@@ -28,21 +36,18 @@ export async function restoreSave(
   await loadSaved(folder);
   if (average && hasAverage(manifest)) await average.restore(() => loadSaved(join(folder, averageFolder)));
   const saves = Array.from({ length: manifest.ranks }, (): StoredState => ({ tensors: new Map(), scalars: {} }));
-  // Whose steps are taken together: undefined without local steps
-  const had = manifest.recipe.local && (manifest.recipe.local.within ?? "rank");
-  const has = optimizer instanceof LocalSteps ? optimizer.within : undefined;
   const sameRanks = manifest.ranks === group.size;
-  const files = statesOf(group.rank, manifest, !sameRanks || had !== has);
+  const files = statesOf(group.rank, manifest, isCarried);
   let random: string | undefined; // as this rank had it; other ranks than those of the save begin anew
   for (const name of files) {
     const record = manifest.files.find((file) => file.name === name)!;
     const read = await readState(join(folder, name));
     saves[record.rank] = read.state;
     if (sameRanks && record.rank === group.rank) random = read.random;
-    if (sameRanks && had === has) await checkFits(optimizer, record, folder);
+    if (!isCarried) await checkFits(optimizer, record, folder);
   }
   try {
-    const endsLocal = had !== undefined && has === undefined;
+    const endsLocal = Boolean(manifest.recipe.local) && !(optimizer instanceof LocalSteps);
     const stored = endsLocal ? asOfOneHost(saves) : saves;
     await scope(() => optimizer.restore(manifest.step, stored, { compressesAnew: endsLocal }));
   } catch (error) {

@@ -24,12 +24,12 @@ export async function resumeRun(
   const { saved, before, recipe } = resumedRecipe(manifest, recipeText, overrides, run);
   checkShards({ ranks: manifest.ranks, saved }, recipe, group);
   const place = await enterFolder(run, recipe, group, manifest);
-  const isCarried = manifest.ranks !== group.size || !sameRounds(saved, recipe);
+  const isCarried = manifest.ranks !== group.size || whoStepsAlone(saved) !== whoStepsAlone(recipe);
   const reader = await gatherSave(run, manifest, place.lock, group, isCarried).catch((error: unknown) => {
     leaveFolder(place);
     return damaged(error);
   });
-  const restore = (parts: Parts) => restoreSave(run, manifest, parts, { reader, group, base });
+  const restore = (parts: Parts) => restoreSave(run, manifest, parts, { reader, group, base, isCarried });
   const { step, sums, validated } = manifest;
   const kept = { step, sums, validated };
   const known = remarksOn(before);
@@ -44,9 +44,14 @@ export async function resumeRun(
   return new Run(place, group, { ...kept, notes, restore });
 }
 
-/** What becomes of the state where local steps begin or end. */
+/** Which ranks go by themselves between two rounds, as far as the recipe says; undefined without local steps. */
+const whoStepsAlone = ({ local }: Recipe) => local && `${local.within} of ${local.ranksPerHost}`;
+
+/** What becomes of the state where local steps begin or end, or other ranks step together. */
 function otherRounds(saved: Recipe, recipe: Recipe): string[] {
-  if (sameRounds(saved, recipe)) return [];
+  if (whoStepsAlone(saved) === whoStepsAlone(recipe)) return [];
+  if (sameRounds(saved, recipe))
+    return ["where other ranks step together than before, each goes on from the mean of what they had"];
   const { gradient } = saved.exchange;
   const anew = gradient ? `; ${gradient.name} begins anew, and what it had not sent yet is left behind` : "";
   return recipe.local

@@ -95,11 +95,10 @@ export function storedLocalSteps(
     throw new SavedStateError(
       `it has ${rounds.length} fragments, and local.fragments is ${fragments}: take local.fragments: ${rounds.length}`,
     );
-  const [hosts, host, , ranksHere] = (scalars[hostKey] ?? []) as readonly number[];
-  const same = saves.length === ranks && (hosts === undefined) === (layout === undefined);
-  if (same && layout && String(scalars[hostKey]) !== String(numbersOf(layout)))
+  const same = saves.length === ranks && String(scalars[hostKey]) === String(layout && numbersOf(layout));
+  if (!same && saves.some(({ scalars }) => !(roundsKey in scalars)))
     throw new SavedStateError(
-      `this rank was one of the ${ranksHere} of host ${host}, of ${hosts}, and now it is one of ${layout.ranksHere} of host ${layout.host}, of ${layout.hosts}: start as many ranks on each host as before`,
+      `this rank was ${placeIn(scalars[hostKey])}, and now it is ${placeIn(layout && numbersOf(layout))}: start as many ranks on each host as before, or say in local.ranksPerHost how many there are now, and all go on from the mean of what they had`,
     );
   const [fragment, bytes, messages, drift] = (scalars[pendingKey] ?? []) as readonly number[];
   const θ = segments.map(({ name, length }) => {
@@ -134,6 +133,11 @@ function ofOuter({ tensors, scalars }: StoredState): StoredState {
   const part = <T>(all: Iterable<readonly [name: string, value: T]>) =>
     [...all].flatMap(([name, value]) => (name.startsWith(outer) ? [[name.slice(outer.length), value] as const] : []));
   return { tensors: new Map(part(tensors)), scalars: Object.fromEntries(part<Scalar>(Object.entries(scalars))) };
+}
+
+function placeIn(numbers: Scalar | undefined): string {
+  const [hosts, host, , ranksHere] = (numbers ?? []) as readonly number[];
+  return hosts === undefined ? "alone" : `one of the ${ranksHere} of host ${host}, of ${hosts}`;
 }
 
 const numbersOf = ({ hosts, host, place, ranksHere }: HostLayout) => [hosts, host, place, ranksHere];
