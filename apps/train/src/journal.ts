@@ -202,7 +202,7 @@ export class Journal implements AsyncDisposable {
       messages: seen.messages,
       ...(seen.round && {
         "local/loss_step": ranks.step,
-        "local/round_bytes": seen.bytes,
+        "local/round_bytes": seen.round.bytes,
         "local/fragment": seen.round.fragment,
         "local/rounds": rounds,
         "local/wait_seconds": exposed / rounds,

@@ -22,6 +22,8 @@ export interface RoundReport {
   readonly fragment: number;
   /** ‖θ̄ − θ‖ over the fragment when the round left: how far this rank had gone by itself. */
   readonly drift: number;
+  /** That this rank has sent for the round. The step's bytes have them too. */
+  readonly bytes: number;
 }
 
 export interface TrainingOptimizer extends AsyncDisposable {

@@ -186,7 +186,7 @@ export class LocalSteps implements TrainingOptimizer {
       bytes: own.bytes + bytes,
       messages: own.messages + messages,
       exposedSeconds: own.exposedSeconds + exposedSeconds,
-      round: { fragment, drift },
+      round: { fragment, drift, bytes },
     };
   }
 

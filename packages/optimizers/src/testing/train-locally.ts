@@ -4,7 +4,15 @@
  */
 import { StepRefusedError } from "@terse/exchange";
 import { Arena, fromTypedArray, Module, ModuleList, noGrad, Parameter } from "@terse/tensor";
-import { hostGroups, LocalSteps, type LocalStepsOptions, type StepWatch, type StoredState, sgd } from "../index.ts";
+import {
+  hostGroups,
+  LocalSteps,
+  type LocalStepsOptions,
+  type StepReport,
+  type StepWatch,
+  type StoredState,
+  sgd,
+} from "../index.ts";
 import { onRanks } from "./on-ranks.ts";
 
 class Layer extends Module {
@@ -30,7 +38,8 @@ export type GradientOf = (at: { rank: number; step: number; layer: number; eleme
 export interface Seen {
   readonly own: readonly (readonly number[])[];
   readonly shared: readonly (readonly number[])[];
-  readonly bytes: number; // of this step, without headers
+  readonly bytes: number; // of this step
+  readonly ofRound: number | undefined; // of them, for the round that it uses
   readonly closed: number; // by closed form
 }
 
@@ -96,16 +105,22 @@ export function trainLocally(
         noGrad(() => arena.gradients.narrow(0, offset, length).copy_(fromTypedArray(Float32Array.from(g))));
       }
       const closed = optimizer.bytesSent();
-      let bytes: number;
+      let report: StepReport;
       try {
-        bytes = (await optimizer.step({ lr })).bytes;
+        report = await optimizer.step({ lr });
       } catch (error) {
         if (!(error instanceof StepRefusedError)) throw error;
         refused = { error, shared: await optimizer.shared(layersNow) };
         break;
       }
       const own = await layersNow();
-      seen.push({ own, shared: looks(step) ? await optimizer.shared(layersNow) : [], bytes, closed });
+      seen.push({
+        own,
+        shared: looks(step) ? await optimizer.shared(layersNow) : [],
+        bytes: report.bytes,
+        ofRound: report.round?.bytes,
+        closed,
+      });
     }
     const { tensors, scalars } = await optimizer.state();
     const read = new Map<string, Float32Array>();
