@@ -4,6 +4,8 @@ import type { Group } from "@terse/collectives";
 
 /** Seconds between the messages in which the ranks agree; where steps take longer, every step has one. */
 const interval = 1;
+/** The same where they do not wait for the answer before the next message. */
+const intervalBetweenRounds = 5;
 /** A second signal ends the process, unless it comes at once: a terminal and a launcher both send the first one. */
 const sameSignalMs = 1000;
 
@@ -29,6 +31,7 @@ export class Interruption implements Disposable {
   #asked: { reason: Reason; time: number } | undefined;
   #checked: { readonly step: number; readonly time: number };
   #next = 0; // the step before which the ranks agree again
+  #answer: Promise<{ reason: Reason | undefined; steps: number }> | undefined; // and how many steps take an interval
 
   /** `step`: the first of this process. `onFirst` is called at once, on the rank that got the signal. */
   constructor(group: Group, step: number, onFirst: (reason: Reason) => void) {
@@ -47,6 +50,25 @@ export class Interruption implements Disposable {
     this.#next = step + Math.max(1, Math.floor((interval * (step - this.#checked.step)) / seconds));
     this.#checked = { step, time: performance.now() };
     return reason;
+  }
+
+  /**
+   * As `before`, for ranks that meet in few steps: they use the answer to a message where they send the next one. So a
+   * rank waits only for one that is a whole interval behind, and all stop before the same step.
+   */
+  async between(step: number, seconds = intervalBetweenRounds): Promise<Reason | undefined> {
+    if (step < this.#next) return undefined;
+    const { reason, steps } = (await this.#answer) ?? { reason: undefined, steps: 1 };
+    if (reason) return reason;
+    const since = step - this.#checked.step;
+    this.#answer = this.#agree().then(({ reason, seconds: passed }) => ({
+      reason,
+      steps: Math.max(1, Math.floor((seconds * since) / passed)),
+    }));
+    this.#answer.catch(() => {}); // the next call throws it
+    this.#next = step + steps;
+    this.#checked = { step, time: performance.now() };
+    return undefined;
   }
 
   /** The signal of this rank as a number; 0: none. */

@@ -55,7 +55,7 @@ function roundsText(
       ? ""
       : `${inside.usual} a step on its host${inside.last === undefined ? "" : ` (${inside.last} in the last one)`}, and `;
   const atEnd = last === undefined ? "" : `, and ${last} in the last ${fragments === 1 ? "one" : fragments}`;
-  return `${onHost}${round} in a round, ${everyText(every)} (${bytesText(mean)} a step)${atEnd}`;
+  return `${onHost}${round} in a round, ${everyText(every)} (${bytesText(Math.round(mean))} a step)${atEnd}`;
 }
 
 const meanOf = (all: readonly number[]) => all.reduce((sum, each) => sum + each, 0) / all.length;

@@ -63,7 +63,9 @@ async function takeSteps(prepared: Prepared): Promise<number> {
   await optimizer.compare(); // every rank begins with the same parameters
 
   for (let step = run.step; step < recipe.steps; step++) {
-    const signal = facts ? reasonOf(facts.latest?.signal ?? 0) : await interruption.before(step);
+    const signal = await (facts
+      ? (reasonOf(facts.latest?.signal ?? 0) ?? interruption.between(step))
+      : interruption.before(step));
     if (signal !== undefined) return interrupted(step, signal, prepared);
     run.checkFolder();
     const isLogged = step === 0 || every(recipe.evaluate.every, step);
@@ -163,7 +165,7 @@ async function prepare(run: Run, group: Group, args: TrainArguments, opened: Asy
     opened.use(openPage(run.folder, args.dashboard, journal, (url) => isShownElsewhere(url, args)));
   const monitors = group.rank > 0 ? undefined : await openMonitors(args, run, (text) => journal.note(text));
   if (monitors) opened.use(monitors);
-  const when = facts ? "when the next round is used" : "after this step";
+  const when = facts ? "with one of the next rounds, or within about 10 s of steps," : "after this step";
   const asked = (signal: string) => journal.note(`${signal}: saves ${when} and ends; a second signal ends at once`);
   const interruption = opened.use(new Interruption(group, run.step, asked));
   const ownFacts = ({ loss, ...round }: { step: number; loss: number; drift: number }): OwnFacts => ({
