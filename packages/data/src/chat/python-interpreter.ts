@@ -1,13 +1,30 @@
 /**
  * Hugging Face's Jinja in JavaScript, with what differs from Jinja in Python put right, because chat templates are
- * written for that: values are written and compared as in Python, a text is joined with texts alone, letters of a text
- * can be looped over, and an iteration has variables of its own and keeps what it has written before it ends early.
+ * written for that: the parser and the statements are the library's; values, operators, filters, tests, methods and
+ * loops are Python's.
  */
 import { Environment, Interpreter, type Node, type Scope, type Value } from "./jinja.ts";
-import { json, jsonOptions } from "./python-json.ts";
-import { ofFloats, ofIntegers } from "./python-numbers.ts";
-import { capitalize, strip } from "./python-strings.ts";
-import { equal, float, integer, isList, list, numberIn, str, text, truth, typeName } from "./python-values.ts";
+import { filtered } from "./jinja-filters.ts";
+import { isTrueOf } from "./jinja-tests.ts";
+import { asTuple, ofWith } from "./jinja-tokens.ts";
+import { methodOf } from "./python-methods.ts";
+import { operate } from "./python-operators.ts";
+import {
+  callable,
+  dict,
+  float,
+  integer,
+  isMap,
+  itemsOf,
+  list,
+  nothing,
+  numberIn,
+  str,
+  text,
+  truth,
+  tuple,
+  typeName,
+} from "./python-values.ts";
 
 /** What `{% break %}` and `{% continue %}` throw, with what the iteration has written so far. */
 class IterationEnd extends Error {
@@ -26,49 +43,13 @@ const silent = ["Set", "Macro", "Comment"];
 /** The library's node of a value that is known already. */
 const known = (value: Value): Node => ({ type: "Value", value });
 
-const ofTexts = {
-  strip: (text: string, letters?: string) => strip(text, "strip", letters),
-  lstrip: (text: string, letters?: string) => strip(text, "lstrip", letters),
-  rstrip: (text: string, letters?: string) => strip(text, "rstrip", letters),
-  capitalize,
-} as const;
-const isOfTexts = (name: unknown): name is keyof typeof ofTexts => Object.hasOwn(ofTexts, String(name));
-
 /** A variable or a key in words. */
 const nameOf = (node: Node): string => {
   const { value } = (node["property"] ?? node) as { value?: unknown };
   return typeof value === "string" ? `'${value}'` : "what a key is asked of";
 };
 
-/** What an operator makes of two numbers; undefined where they are none, or it is no operator of theirs. */
-function ofNumbers(operator: string, left: Value, right: Value): Value | undefined {
-  const [a, b] = [numberIn(left), numberIn(right)];
-  if (a === undefined || b === undefined) return undefined;
-  const compare = comparisons[operator];
-  if (compare) return truth(compare(a, b));
-  if (!Object.hasOwn(ofFloats, operator)) return undefined;
-  const dividesByZero = Number(b) === 0 && ["/", "//", "%"].includes(operator);
-  if (dividesByZero || (operator === "**" && Number(a) === 0 && b < 0)) throw new Error("division by zero");
-  const whole = operator === "**" && b < 0 ? undefined : ofIntegers[operator];
-  if (whole && left.type !== "FloatValue" && right.type !== "FloatValue") return integer(whole(BigInt(a), BigInt(b)));
-  const result = ofFloats[operator]!(Number(a), Number(b));
-  if (Number.isNaN(result) && operator === "**") throw new Error("a root of a negative number is a complex number");
-  return float(result);
-}
-
-const comparisons: Readonly<Record<string, (a: number | bigint, b: number | bigint) => boolean>> = {
-  "<": (a, b) => a < b,
-  "<=": (a, b) => a <= b,
-  ">": (a, b) => a > b,
-  ">=": (a, b) => a >= b,
-};
-
 export class PythonInterpreter extends Interpreter {
-  /** The bodies of loops: an iteration is an evaluation of one. */
-  readonly #bodies = new Set<readonly Node[]>();
-  /** The scopes of loops that end before their next iteration. */
-  readonly #ending = new WeakSet<Scope>();
-
   constructor(environment: Scope) {
     super(environment);
     this.evaluateBlock = (body, scope) => text(this.#block(body, scope));
@@ -96,9 +77,15 @@ export class PythonInterpreter extends Interpreter {
       case "BinaryExpression":
         return this.#binary(node, scope);
       case "FilterExpression":
-        return this.#filtered(node, scope);
+        return this.#filtered(node["filter"] as Node, this.evaluate(node["operand"] as Node, scope), scope);
+      case "FilterStatement":
+        return this.#filtered(node["filter"] as Node, this.evaluateBlock(node["body"] as Node[], scope), scope);
+      case "TestExpression": {
+        const { value: name } = node["test"] as Node & { value: string };
+        return truth(isTrueOf(name, this.evaluate(node["operand"] as Node, scope), []) !== node["negate"]);
+      }
       case "For":
-        return this.#loop(node, scope);
+        return text(this.#loop(node, scope));
       default:
         return super.evaluate(node, scope);
     }
@@ -106,69 +93,99 @@ export class PythonInterpreter extends Interpreter {
 
   /** What the statements of a block write. */
   #block(body: readonly Node[], scope: Scope): string {
-    const isIteration = this.#bodies.has(body);
-    if (isIteration && this.#ending.has(scope)) super.evaluate({ type: "Break" }, scope); // throws
-    const own = isIteration ? new Environment(scope) : scope;
     let written = "";
     try {
       for (const node of body) {
-        const value = this.evaluate(node, own);
+        const value = this.evaluate(node, scope);
         if (!silent.includes(node.type)) written += str(value);
       }
     } catch (error) {
-      if (!(error instanceof IterationEnd)) throw error;
-      error.written = written + error.written;
-      if (!isIteration) throw error;
-      if (error.isLast) this.#ending.add(scope);
-      return error.written;
+      if (error instanceof IterationEnd) error.written = written + error.written;
+      throw error;
     }
     return written;
   }
 
-  #loop(node: Node, scope: Scope): Value {
-    this.#bodies.add(node["body"] as readonly Node[]);
-    const iterable = node["iterable"] as Node;
+  /** An iteration has variables of its own. */
+  #loop(node: Node, scope: Scope): string {
+    const [iterable, target, body] = [node["iterable"] as Node, node["loopvar"] as Node, node["body"] as Node[]];
+    const [{ value: first } = target] = target.type === "TupleLiteral" ? (target["value"] as Node[]) : [target];
+    if (first === ofWith) {
+      const own = new Environment(scope);
+      unpack(target, target.type === "TupleLiteral" ? this.evaluate(iterable, scope) : nothing, own);
+      return this.#block(body, own);
+    }
     const isFiltered = iterable.type === "SelectExpression"; // for x in xs if …
-    const over = known(this.#items(this.evaluate(isFiltered ? (iterable["lhs"] as Node) : iterable, scope)));
-    return super.evaluate({ ...node, iterable: isFiltered ? { ...iterable, lhs: over } : over } as Node, scope);
+    const over = this.evaluate(isFiltered ? (iterable["lhs"] as Node) : iterable, scope);
+    const scopeOf = (value: Value) => {
+      const own = new Environment(scope);
+      unpack(target, value, own);
+      return own;
+    };
+    const items = itemsOf(over).filter(
+      (value) => !isFiltered || this.evaluate(iterable["test"] as Node, scopeOf(value)).__bool__().value,
+    );
+    let written = "";
+    let hasEnded = false; // an iteration, not by {% break %} or {% continue %}: else Jinja goes on with {% else %}
+    for (const [i, value] of items.entries()) {
+      const own = scopeOf(value);
+      own.setVariable("loop", facts(items, i));
+      try {
+        written += this.#block(body, own);
+        hasEnded = true;
+      } catch (error) {
+        if (!(error instanceof IterationEnd)) throw error;
+        written += error.written;
+        if (error.isLast) break;
+      }
+    }
+    return hasEnded ? written : written + this.#block(node["defaultBlock"] as Node[], new Environment(scope));
   }
 
-  /** A text as its letters, and what is undefined as nothing. */
-  #items(value: Value): Value {
-    const letters =
-      typeof value.value === "string" ? [...value.value] : value.type === "UndefinedValue" ? [] : undefined;
-    return letters ? list(letters.map((letter) => text(letter))) : value;
-  }
-
-  /** What is undefined has no members, and a letter of a text may be two units of UTF-16. */
+  /** What is undefined has no members. A name behind a point is first that of a method, one in brackets that of a key. */
   #member(node: Node, scope: Scope): Value {
     const object = this.evaluate(node["object"] as Node, scope);
     if (object.type === "UndefinedValue") throw new Error(`${nameOf(node["object"] as Node)} is undefined`);
     const property = node["property"] as Node;
-    const isPlace = node["computed"] === true && property.type !== "SliceExpression";
-    if (!isPlace || object.type !== "StringValue")
-      return super.evaluate({ ...node, object: known(object) } as Node, scope);
-    const place = this.evaluate(property, scope);
-    const letter = place.type === "IntegerValue" ? [...str(object)].at(place.value as number) : undefined;
-    if (letter !== undefined) return text(letter);
-    return super.evaluate({ ...node, object: known(object), property: known(place) } as Node, scope);
+    if (property.type === "SliceExpression") return this.#slice(object, property, scope);
+    const isName = node["computed"] !== true && property.type === "Identifier";
+    const key = isName ? text(property["value"] as string) : this.evaluate(property, scope);
+    if (typeof key.value !== "string") {
+      const place = numberIn(key);
+      const isPlain = typeof object.value === "string" || ["ArrayValue", "TupleValue"].includes(object.type);
+      return (isPlain && key.type !== "FloatValue" && itemsOf(object).at(Number(place))) || nothing;
+    }
+    const own = isMap(object)
+      ? object.value.get(key.value)
+      : (object as { members?: Map<string, Value> }).members?.get(key.value);
+    const method = () => {
+      const found = methodOf(object, key.value as string);
+      return found && callable(found);
+    };
+    return (isName ? (method() ?? own) : (own ?? method())) ?? nothing;
+  }
+
+  #slice(object: Value, slice: Node, scope: Scope): Value {
+    const isText = typeof object.value === "string";
+    if (!isText && !["ArrayValue", "TupleValue"].includes(object.type)) return nothing;
+    const [from, to, step] = ["start", "stop", "step"].map((name) => {
+      const place = numberIn(this.evaluate(slice[name] as Node | undefined, scope));
+      return place === undefined ? undefined : Number(place);
+    });
+    const items = sliced(itemsOf(object), from, to, step);
+    return isText ? text(items.map(str).join("")) : object.type === "TupleValue" ? tuple(items) : list(items);
   }
 
   #call(node: Node, scope: Scope): Value {
     const callee = node["callee"] as Node;
-    const { value: method } = { ...(callee["property"] as Node | undefined) } as { value?: unknown };
-    if (callee.type !== "MemberExpression" || callee["computed"] === true || !isOfTexts(method))
-      return super.evaluate(node, scope);
-    const object = this.evaluate(callee["object"] as Node, scope);
-    if (object.type !== "StringValue")
-      return super.evaluate({ ...node, callee: { ...callee, object: known(object) } } as Node, scope);
-    return text(ofTexts[method](str(object), this.#letters(node["args"] as readonly Node[], scope)));
-  }
-
-  /** The letters that an argument of strip names; undefined where it names none. */
-  #letters([argument]: readonly Node[], scope: Scope): string | undefined {
-    const letters = argument && this.evaluate(argument, scope);
-    return letters === undefined || letters.type === "NullValue" ? undefined : str(letters);
+    const called = this.evaluate(callee, scope);
+    if (called.type === "FunctionValue") return super.evaluate({ ...node, callee: known(called) } as Node, scope);
+    const { value: name } = (callee["property"] ?? callee) as { value?: unknown };
+    throw new Error(
+      callee.type === "MemberExpression"
+        ? `the method '${name}' of a ${typeName(this.evaluate(callee["object"] as Node, scope))} is not known here`
+        : `the function '${name}' is not known here`,
+    );
   }
 
   #unary(node: Node, scope: Scope): Value {
@@ -182,57 +199,70 @@ export class PythonInterpreter extends Interpreter {
   }
 
   #binary(node: Node, scope: Scope): Value {
-    const operator = (node["operator"] as { value: string }).value;
-    if (operator === "and" || operator === "or") return super.evaluate(node, scope); // the right one only where needed
-    const left = this.evaluate(node["left"] as Node, scope);
-    const right = this.evaluate(node["right"] as Node, scope);
-    const bothWays = [
-      [left, right],
-      [right, left],
-    ] as const;
-    const numbers = ofNumbers(operator, left, right);
-    if (numbers) return numbers;
-    switch (operator) {
-      case "~":
-        return text(str(left) + str(right));
-      case "==":
-        return truth(equal(left, right));
-      case "!=":
-        return truth(!equal(left, right));
-      case "+":
-        for (const [text, other] of bothWays)
-          if (text.type === "StringValue" && other.type !== "StringValue" && other.type !== "UndefinedValue")
-            throw new Error(`can only concatenate str (not "${typeName(other)}") to str`);
-        break;
-      case "*":
-        for (const [repeated, times] of bothWays)
-          if (repeated.type === "StringValue" && times.type === "IntegerValue")
-            return text(str(repeated).repeat(Math.max(0, times.value as number)));
-        break;
-      case "in":
-      case "not in":
-        if (isList(right)) return truth(right.value.some((each) => equal(each, left)) === (operator === "in"));
-    }
-    return super.evaluate({ ...node, left: known(left), right: known(right) } as Node, scope);
+    const { value: operator } = node["operator"] as { value: string };
+    const [left, right] = [node["left"] as Node, node["right"] as Node];
+    const first = this.evaluate(left, scope);
+    if (operator === "and" || operator === "or")
+      return first.__bool__().value === (operator === "and") ? this.evaluate(right, scope) : first;
+    const [, chained] = /^and (.+)/.exec(operator) ?? []; // a < b < c: withChains()
+    if (chained === undefined) return operate(operator, first, this.evaluate(right, scope));
+    if (!first.__bool__().value) return first;
+    return operate(chained, this.evaluate(left["right"] as Node, scope), this.evaluate(right, scope));
   }
 
-  #filtered(node: Node, scope: Scope): Value {
-    const filter = node["filter"] as Node & { callee?: { value: unknown } };
-    let operand = this.evaluate(node["operand"] as Node, scope);
-    const name = filter.callee?.value ?? filter["value"];
-    const args = () => this.evaluateArguments((filter["args"] ?? []) as Node[], scope);
-    if (name === "tojson") return text(json(operand, jsonOptions(...args())));
-    if (name === "string") return text(str(operand));
-    if (typeof operand.value === "string") {
-      const letters = [...operand.value];
-      if (name === "length") return integer(BigInt(letters.length));
-      if (name === "list") return list(letters.map((letter) => text(letter)));
-      if (name === "reverse") return text(letters.reverse().join(""));
-      if (name === "capitalize") return text(capitalize(operand.value));
-      if (name === "trim")
-        return text(strip(operand.value, "strip", this.#letters((filter["args"] ?? []) as Node[], scope)));
-    }
-    if (name === "join" && isList(operand)) operand = list(operand.value.map((each) => text(str(each))));
-    return super.evaluate({ ...node, operand: known(operand) } as Node, scope);
+  #filtered(filter: Node, value: Value, scope: Scope): Value {
+    const { value: name } = (filter["callee"] ?? filter) as { value: string };
+    const [args, named] = this.evaluateArguments((filter["args"] ?? []) as Node[], scope);
+    if (name === asTuple) return tuple(itemsOf(value));
+    const [, not, test] = /^is (not )?(.+)/.exec(name) ?? []; // testsAsFilters()
+    if (test === undefined) return filtered(name, value, args, named);
+    return truth(isTrueOf(test, value, args) !== (not !== undefined));
   }
+}
+
+/** Sets the variables of a loop. */
+function unpack(target: Node, value: Value, scope: Scope): void {
+  if (target.type === "Identifier") {
+    scope.setVariable(target["value"] as string, value);
+    return;
+  }
+  const [names, values] = [target["value"] as readonly Node[], itemsOf(value)];
+  if (names.length !== values.length)
+    throw new Error(`a loop has ${names.length} variables, and an item of it ${values.length} values`);
+  for (const [i, name] of names.entries()) unpack(name, values[i]!, scope);
+}
+
+/** The variable `loop`. */
+const facts = (items: readonly Value[], i: number): Value => {
+  const { length } = items;
+  const counts = {
+    index: i + 1,
+    index0: i,
+    revindex: length - i,
+    revindex0: length - i - 1,
+    length,
+    depth: 1,
+    depth0: 0,
+  };
+  return dict([
+    ...Object.entries(counts).map(([name, count]) => [name, integer(BigInt(count))] as const),
+    ["first", truth(i === 0)],
+    ["last", truth(i === length - 1)],
+    ["previtem", items[i - 1] ?? nothing],
+    ["nextitem", items[i + 1] ?? nothing],
+    ["cycle", callable((args) => args[i % args.length] ?? nothing)],
+  ]);
+};
+
+/** list[from:to:step] */
+function sliced(items: readonly Value[], from: number | undefined, to: number | undefined, step = 1): Value[] {
+  if (step === 0) throw new Error("slice step cannot be zero");
+  const { length } = items;
+  const [least, most] = step > 0 ? [0, length] : [-1, length - 1];
+  const within = (place: number) => Math.min(Math.max(place < 0 ? place + length : place, least), most);
+  const begin = from === undefined ? (step > 0 ? 0 : length - 1) : within(from);
+  const end = to === undefined ? (step > 0 ? length : -1) : within(to);
+  const found: Value[] = [];
+  for (let at = begin; step > 0 ? at < end : at > end; at += step) found.push(items[at]!);
+  return found;
 }

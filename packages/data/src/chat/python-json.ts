@@ -39,8 +39,10 @@ export function json(value: Value, options: JsonOptions = {}, begin = "\n"): str
       ? open + close
       : open + inside + all.join(separators[0] + inside) + (indent === undefined ? "" : begin) + close;
   const inner = (each: Value) => json(each, options, inside);
-  if (isList(value)) return parts("[", value.value.map(inner), "]");
-  if (!isMap(value)) throw new Error(`Object of type ${typeName(value)} is not JSON serializable`);
+  if (isList(value) && ["ArrayValue", "TupleValue"].includes(value.type))
+    return parts("[", value.value.map(inner), "]");
+  if (!isMap(value) || value.type !== "ObjectValue")
+    throw new Error(`Object of type ${typeName(value)} is not JSON serializable`);
   const entries = [...value.value];
   if (sorted) entries.sort(([a], [b]) => byCodePoints(a, b));
   return parts(

@@ -11,6 +11,15 @@ export function floatText(value: number): string {
   return Number.isInteger(value) ? `${value}.0` : String(value);
 }
 
+/** A float with so many digits behind the point, as round() and '%.2f' have it: a half goes to the even digit. */
+export function fixed(value: number, places: number): string {
+  const text = value.toFixed(places); // which takes the larger digit where two are as near
+  const isHalf = /^50*$/.test(value.toFixed(100).split(".")[1]?.slice(places) ?? "");
+  if (!isHalf || /[02468]$/.test(text)) return text;
+  const exact = value.toFixed(places + 1); // ends with 5
+  return exact.slice(0, -1).replace(/\.$/, "");
+}
+
 const flooredRest = (a: bigint, b: bigint) => {
   const rest = a % b; // with the sign of a; Python's has that of b
   return rest !== 0n && rest < 0n !== b < 0n ? rest + b : rest;

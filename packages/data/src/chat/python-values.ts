@@ -13,8 +13,31 @@ export const float = (value: number): Value => made("FloatLiteral", value);
 export const integer = (value: bigint): Value =>
   made("IntegerLiteral", BigInt.asIntN(54, value) === value ? Number(value) : value);
 export const list = (items: readonly Value[]): Value => holding("ArrayLiteral", items);
+export const tuple = (items: readonly Value[]): Value => holding("TupleLiteral", items);
+/** What a function of Python gives that is asked for one item after the other: it is empty afterwards, and always true. */
+export const lazy = (items: readonly Value[]): Value =>
+  Object.assign(list([...items]), { type: "GeneratorValue", __bool__: () => truth(true) });
+/** What a dict has, seen as a list: its items, keys or values. */
+export const view = (type: "dict_items" | "dict_keys" | "dict_values", items: readonly Value[]): Value =>
+  Object.assign(list(items), { type });
+export type Callable = (args: readonly Value[], named: ReadonlyMap<string, Value>) => Value;
+/** A function. The library gives the named arguments as the last one. */
+export const callable = (call: Callable): Value =>
+  Object.assign(
+    new Environment().set("value", () => null),
+    {
+      value(args: readonly Value[]) {
+        const last = args.at(-1);
+        const named = last?.type === "KeywordArgumentsValue" ? (last.value as Map<string, Value>) : undefined;
+        return call(named ? args.slice(0, -1) : args, named ?? new Map());
+      },
+    },
+  );
 export const dict = (entries: Iterable<readonly [string, Value]>): Value => holding("ObjectLiteral", new Map(entries));
-const [none, nothing] = [null, undefined].map((value) => new Environment().set("value", value)) as [Value, Value];
+export const [none, nothing] = [null, undefined].map((value) => new Environment().set("value", value)) as [
+  Value,
+  Value,
+];
 const truths = { true: new Environment().set("value", true), false: new Environment().set("value", false) };
 export const truth = (value: boolean): Value => truths[`${value}`];
 
@@ -46,14 +69,17 @@ export function str(value: Value): string {
 }
 
 /** As repr() writes it. */
-function repr(value: Value): string {
+export function repr(value: Value): string {
   if (typeof value.value === "string") return quoted(value.value);
   if (value.type === "NullValue") return "None";
   if (typeof value.value === "boolean") return value.value ? "True" : "False";
   if (value.type === "FloatValue") return floatText(value.value as number);
+  if (isMap(value) && value.type === "NamespaceValue") return `<Namespace ${repr(dict(value.value))}>`;
   if (isMap(value)) return `{${[...value.value].map(([key, each]) => `${quoted(key)}: ${repr(each)}`).join(", ")}}`;
-  if (!isList(value)) return value.toString();
+  if (typeof value.value === "number" || typeof value.value === "bigint") return String(value.value);
+  if (!isList(value) || value.type === "GeneratorValue") throw new Error(`a ${typeName(value)} is no text`);
   const items = value.value.map(repr).join(", ");
+  if (value.type.startsWith("dict_")) return `${value.type}([${items}])`;
   return value.type !== "TupleValue" ? `[${items}]` : `(${items}${value.value.length === 1 ? "," : ""})`;
 }
 
@@ -75,7 +101,11 @@ function quoted(text: string): string {
 /** As == compares: numbers with numbers and truth values, all else with its own kind. */
 export function equal(a: Value, b: Value): boolean {
   if (isList(a) && isList(b))
-    return a.value.length === b.value.length && a.value.every((x, i) => equal(x, b.value[i]!));
+    return (
+      (a.type === "TupleValue") === (b.type === "TupleValue") &&
+      a.value.length === b.value.length &&
+      a.value.every((x, i) => equal(x, b.value[i]!))
+    );
   if (isMap(a) && isMap(b))
     return (
       a.value.size === b.value.size && [...a.value].every(([key, x]) => b.value.has(key) && equal(x, b.value.get(key)!))
@@ -87,6 +117,22 @@ export function equal(a: Value, b: Value): boolean {
   return x === undefined || y === undefined ? a.value === b.value : x == y;
 }
 
+/** The items of what a loop goes over: letters of a text, keys of a dict, and none where there is nothing. */
+export function itemsOf(value: Value): readonly Value[] {
+  if (value.type === "GeneratorValue") return (value.value as Value[]).splice(0);
+  if (isList(value)) return value.value;
+  if (typeof value.value === "string") return [...value.value].map(text);
+  if (isMap(value) && value.type === "ObjectValue") return [...value.value.keys()].map(text);
+  if (value.type === "UndefinedValue") return [];
+  throw new Error(`'${typeName(value)}' object is not iterable`);
+}
+
+/** How many items a value has. */
+export function lengthOf(value: Value): number {
+  if (value.type === "GeneratorValue") throw new Error("object of type 'generator' has no len()");
+  return isMap(value) && value.type === "ObjectValue" ? value.value.size : itemsOf(value).length;
+}
+
 /** The order of two texts, as Python has it: UTF-16 has another one. */
 export function byCodePoints(a: string, b: string): number {
   const [x, y] = [[...a], [...b]];
@@ -96,7 +142,8 @@ export function byCodePoints(a: string, b: string): number {
 
 const names: Readonly<Record<string, string>> = {
   ...{ NullValue: "NoneType", BooleanValue: "bool", IntegerValue: "int", FloatValue: "float" },
-  ...{ ArrayValue: "list", TupleValue: "tuple", ObjectValue: "dict" },
+  ...{ StringValue: "str", UndefinedValue: "Undefined", FunctionValue: "function", GeneratorValue: "generator" },
+  ...{ ArrayValue: "list", TupleValue: "tuple", ObjectValue: "dict", NamespaceValue: "Namespace" },
 };
 
 /** The name of its type. */

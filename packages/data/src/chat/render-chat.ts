@@ -1,8 +1,10 @@
 /** Renders chat templates with Hugging Face's Jinja in JavaScript, as transformers' apply_chat_template does. */
-import { Environment, parse, tokenize } from "./jinja.ts";
-import { exactNumbers } from "./jinja-tokens.ts";
+
+import type { Value } from "./jinja.ts";
+import { Environment, parse } from "./jinja.ts";
+import { readableTokens, withoutRaw } from "./jinja-tokens.ts";
 import { PythonInterpreter } from "./python-interpreter.ts";
-import { valueInRow } from "./python-values.ts";
+import { callable, dict, isMap, itemsOf, valueInRow } from "./python-values.ts";
 import { strftime } from "./strftime.ts";
 
 /** A message with its role and content, and whatever else a template may read. Integers are bigints (exact-json.ts). */
@@ -27,7 +29,6 @@ export type Render = (
 
 export const mostLetters = 1 << 20; // of a row
 
-const blanks = { lstrip_blocks: true, trim_blocks: true };
 const block = /\{%(-?)\s*(end)?generation\s*(-?)%\}/g;
 
 /** Whether a template marks what an assistant has written: {% generation %} … {% endgeneration %}, in no comment. */
@@ -43,15 +44,15 @@ export function compileChat(template: string, { special, date }: RenderOptions):
   const [begin, end] = [`\u0001${nonce}<\u0001`, `\u0001${nonce}>\u0001`];
   const macro = `{% macro terse_generation() %}${begin}{{ caller() }}${end}{% endmacro %}`;
   // Jinja reads every end of a line as a newline.
-  const calls = template
-    .replaceAll(/\r\n?/g, "\n")
-    .replace(block, (_, left, ends, right) =>
-      ends ? `{%${left} endcall ${right}%}` : `{%${left} call terse_generation() ${right}%}`,
-    );
-  const program = parse(exactNumbers(tokenize(calls, blanks)));
-  program.body.unshift(...parse(tokenize(macro, blanks)).body);
+  const calls = withoutRaw(template.replaceAll(/\r\n?/g, "\n")).replace(block, (_, left, ends, right) =>
+    ends ? `{%${left} endcall ${right}%}` : `{%${left} call terse_generation() ${right}%}`,
+  );
+  const program = parse(readableTokens(calls));
+  program.body.unshift(...parse(readableTokens(macro)).body);
   return (messages, { prompt, tools, variables }) => {
     const environment = new Environment();
+    environment.setVariable("dict", callable(newDict));
+    for (const name of ["cycler", "joiner", "lipsum"]) environment.setVariable(name, callable(unknown(name)));
     const functions = { range, raise_exception: refuse, strftime_now: (format: string) => now(date, format) };
     for (const [name, value] of Object.entries(functions)) environment.set(name, value);
     const values = {
@@ -85,6 +86,24 @@ function withoutMarks(marked: string, begin: string, end: string): Rendering {
 }
 
 const constants = { true: true, false: false, none: null, True: true, False: false, None: null };
+
+/** dict(…) of pairs, of another one, and of names. */
+function newDict([from]: readonly Value[], named: ReadonlyMap<string, Value>): Value {
+  const pairs = from === undefined ? [] : isMap(from) ? [...from.value] : itemsOf(from).map(pairOf);
+  return dict([...pairs, ...named]);
+}
+
+function pairOf(item: Value): [string, Value] {
+  const [key, value, ...others] = itemsOf(item);
+  if (typeof key?.value !== "string" || value === undefined || others.length > 0)
+    throw new Error("dict is of pairs of a text and a value");
+  return [key.value, value];
+}
+
+/** Functions of Jinja that no chat template is known to use. */
+const unknown = (name: string) => (): never => {
+  throw new Error(`the function '${name}' of Jinja is not known here`);
+};
 
 function refuse(message: unknown): never {
   throw new Error(String(message));
