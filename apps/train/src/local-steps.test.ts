@@ -151,6 +151,25 @@ describe("a recipe with local steps", () => {
     await planOf(recipeOf(...lion, "local.within=host", "local.ranksPerHost=2"), 32, given);
   });
 
+  it("counts the outer optimizer's steps in rounds, those that there were until a save", () => {
+    const given = (steps: number, warmup: number) =>
+      recipeOf(
+        `steps=${steps}`,
+        "local.syncEvery=4",
+        "local.optimizer.name=one-bit-adam",
+        "local.optimizer.lr=0.01",
+        `local.optimizer.warmup=${warmup}`,
+      );
+    expect(() => given(12, 5)).toThrow(
+      /^local\.optimizer\.warmup: 5 steps of warm-up, and the run has 3, .* \(a step of it is a round, every 4 steps\); take/,
+    );
+    const recipe = given(80, 10);
+    const resumed = (rounds: number[]) => () =>
+      resumedRecipe({ step: 60, rounds, recipe }, undefined, ["local.optimizer.warmup=12"], "R");
+    expect(resumed([9])).not.toThrow(); // local steps began later than the run
+    expect(resumed([15])).toThrow(/^local\.optimizer\.warmup: 12, and the save has 10: the warm-up is over/);
+  });
+
   it("whose model has fewer layers than fragments is refused before the first step", async () => {
     const recipe = recipeOf("steps=200", "local.syncEvery=100", "local.fragments=50");
     await expect(planOf(recipe, 2)).rejects.toThrow(/^local\.fragments: 50 fragments need as many layers, and the/);

@@ -31,9 +31,15 @@ export function methodsInRun({ optimizer, exchange, local, steps }: Sections & P
       { every, ...entry.inRun?.(section, Math.ceil(steps / every)) },
     ]),
   );
-  const at = (key: string) => (problem: Problem) => ({ ...problem, path: `${key}.${problem.path}` });
+  const at =
+    (key: string, every = 1) =>
+    ({ path, problem, ...rest }: Problem) => ({
+      ...rest,
+      path: `${key}.${path}`,
+      problem: every === 1 ? problem : `${problem} (a step of it is a round, every ${every} steps)`,
+    });
   const all = (of: (found: InRun<object>) => readonly Problem[]) =>
-    [...found].flatMap(([key, each]) => of(each).map(at(key)));
+    [...found].flatMap(([key, each]) => of(each).map(at(key, each.every)));
   const beside = methodsIn(given).flatMap(({ gradient, ...method }) =>
     optimizersOf(method).flatMap(([, { name, ...options }]) => {
       const compression = gradient && (gradientCompressions[gradient.name] as Entry);

@@ -71,7 +71,7 @@ function checkKept(before: unknown, after: unknown, keys: readonly string[]): vo
  * than the run has taken.
  */
 export function resumedRecipe(
-  save: { readonly step: number; readonly recipe: unknown },
+  save: { readonly step: number; readonly rounds?: readonly number[]; readonly recipe: unknown },
   text: string | undefined,
   overrides: readonly string[],
   run: string,
@@ -85,7 +85,7 @@ export function resumedRecipe(
     checkedRecipe(parsedRecipe(withOverrides(given, overrides).tree), { from: saved, step: save.step }),
   );
   checkKept(before, recipe, kept);
-  throwRefusals(refusedOptionsOf(saved, recipe, save.step));
+  throwRefusals(refusedOptionsOf(saved, recipe, save));
   if (recipe.steps < save.step)
     throw new OptionsError([
       `steps: ${run} is saved after step ${save.step}, and a run does not go back: give --steps=${save.step} or more, or start a new run`,
@@ -130,7 +130,11 @@ const hasLocal = (recipe: unknown) => isObject((recipe as Tree | null | undefine
  * Options of an optimizer, or of what compresses its gradients, that are kept because the state depends on them or
  * their work is done.
  */
-function refusedOptionsOf(saved: Recipe, recipe: Recipe, step: number): Refusal[] {
+function refusedOptionsOf(
+  saved: Recipe,
+  recipe: Recipe,
+  { step, rounds }: { readonly step: number; readonly rounds?: readonly number[] },
+): Refusal[] {
   const same = sameRounds(saved, recipe);
   const sections = (of: Recipe) => methodSections(of).filter(({ key }) => same || !ofMessages.test(key));
   const now = sections(recipe);
@@ -139,7 +143,7 @@ function refusedOptionsOf(saved: Recipe, recipe: Recipe, step: number): Refusal[
     const reasons = refusedOptions(entry, {
       before,
       after: now[i]!.section,
-      step: Math.floor(step / every),
+      step: ofMessages.test(key) && rounds ? Math.max(...rounds) : Math.floor(step / every),
       sinceRound,
     });
     return differences(before, now[i]!.section, []).flatMap(({ key: option, ...values }) => {

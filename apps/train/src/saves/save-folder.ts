@@ -32,6 +32,7 @@ import type { Sums } from "./metrics.ts";
 
 export interface SaveManifest extends Manifest {
   readonly step: number;
+  readonly rounds?: readonly number[]; // until then, of each fragment of local steps
   readonly ranks: number;
   readonly recipe: Recipe;
   readonly data: DatasetState; // the position in the data
@@ -155,14 +156,16 @@ export function readSave(path: string, absent = noSave): { folder: string; manif
  */
 export function parseSave(text: string, path: string): SaveManifest {
   const manifest = parseManifest<SaveManifest>(text, path);
-  const { step, ranks, recipe, data, validated, bestSave, sums, files } = manifest as {
+  const { step, rounds, ranks, recipe, data, validated, bestSave, sums, files } = manifest as {
     [key in keyof SaveManifest]: unknown;
   };
   const isCount = (value: unknown, least: number) => Number.isSafeInteger(value) && (value as number) >= least;
+  const isCounts = (value: unknown) => Array.isArray(value) && value.every((each) => isCount(each, 0));
   const isFile = ({ rank, host }: { rank?: unknown; host?: unknown }) =>
     isCount(rank, 0) && (rank as number) < (ranks as number) && typeof host === "string";
   const isRight: readonly (readonly [what: string, right: boolean])[] = [
     ["step is not an integer ≥ 0", isCount(step, 0)],
+    ["rounds are not integers ≥ 0", rounds === undefined || isCounts(rounds)],
     ["ranks is not an integer ≥ 1", isCount(ranks, 1)],
     ["recipe is not an object", isObject(recipe)],
     ["data is not an object", isObject(data)],

@@ -543,6 +543,7 @@ describe("a save", () => {
       );
     }
     expect(readdirSync(run)).toEqual(["step-1"]);
+    expect(readSave(run).manifest.rounds).toEqual([0]);
   });
 
   it("that a disk does not take leaves nothing, names the path on every rank, and succeeds later", async () => {

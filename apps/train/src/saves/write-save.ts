@@ -3,7 +3,7 @@ import { type Config, renameFolder, type StoredTensor, writeManifest } from "@te
 import type { Group } from "@terse/collectives";
 import type { DatasetState } from "@terse/data";
 import { type Lora, loraOf, type Model, peftConfigOf } from "@terse/models";
-import { refusalIn } from "@terse/optimizers";
+import { refusalIn, roundsIn } from "@terse/optimizers";
 import { randomState, scope, type Tensor, type TypedArray } from "@terse/tensor";
 import type { Base } from "../adapter/base.ts";
 import type { Validated } from "../best-so-far.ts";
@@ -50,6 +50,7 @@ export interface StateCopy {
   readonly data: DatasetState;
   readonly validated?: Validated | undefined;
   readonly sums?: Sums | undefined; // on rank 0, where there are any
+  readonly rounds?: readonly number[] | undefined; // of local steps
   readonly refused?: string | undefined; // why this rank has refused a step since the last round of local steps
   readonly files: SaveFiles;
 }
@@ -68,7 +69,7 @@ export function copyState(
     const metadata = { scalars: JSON.stringify(scalars), random: Buffer.from(random).toString("base64") };
     const state = await copiesOf(tensors, spare?.state);
     const files: SaveFiles = { rank, state, metadata };
-    const known = { step, data: data.state(), refused: refusalIn({ scalars }) };
+    const known = { step, data: data.state(), rounds: roundsIn({ scalars }), refused: refusalIn({ scalars }) };
     if (rank > 0) return { ...known, files };
     const config = withMeanings({ model_type: recipe.model.name, ...model.config }, meanings, data.classNames);
     const lora = loraOf(model);
@@ -113,7 +114,7 @@ async function copiesOf(
  * all ranks throw the same `CheckpointError`.
  */
 export async function writeCopy(
-  { step, data, validated, sums, refused, files: copied }: StateCopy,
+  { step, data, rounds, validated, sums, refused, files: copied }: StateCopy,
   place: Place,
   group: Group,
   writer: Writer,
@@ -130,7 +131,8 @@ export async function writeCopy(
     if (reasons.length > 0) throw new NotFiniteError(`${reasons.join("; ")}, and the saves before stay`);
     const files = written.flatMap((each) => (typeof each === "string" ? [] : each));
     const known = { ...(validated && { validated }), ...(best && { bestSave: best }), ...(sums && { sums }) };
-    const manifest: SaveManifest = { step, ranks: group.size, recipe, data, ...known, files };
+    const begins = { step, ...(rounds && { rounds }), ranks: group.size, recipe, data };
+    const manifest: SaveManifest = { ...begins, ...known, files };
     await onEveryRank(group, async () => {
       if (isKeeper) lock.check();
       if (group.rank === 0) await writeManifest(folder, manifest);

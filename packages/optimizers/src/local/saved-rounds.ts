@@ -89,7 +89,7 @@ export function storedLocalSteps(
 ): StoredLocalSteps | undefined {
   const [first] = saves.length === ranks ? [saves[rank]!] : saves;
   const { scalars } = first!;
-  const rounds = scalars[roundsKey] as readonly number[] | undefined;
+  const rounds = roundsIn(first!);
   if (!rounds) return undefined;
   if (rounds.length !== fragments)
     throw new SavedStateError(
@@ -141,6 +141,10 @@ function placeIn(numbers: Scalar | undefined): string {
 }
 
 const numbersOf = ({ hosts, host, place, ranksHere }: HostLayout) => [hosts, host, place, ranksHere];
+
+/** The rounds of each fragment until a save. Undefined where the run had no local steps. */
+export const roundsIn = ({ scalars }: Pick<StoredState, "scalars">): readonly number[] | undefined =>
+  scalars[roundsKey] as readonly number[] | undefined;
 
 /** Why the rank of a save has refused a step, of which the others have not heard yet. */
 export const refusalIn = ({ scalars }: Pick<StoredState, "scalars">): RefusalReason | undefined =>
