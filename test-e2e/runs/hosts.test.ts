@@ -13,11 +13,12 @@ const obstacle = netlabObstacle();
 
 describe.skipIf(obstacle)(`hosts that see different folders${obstacle ? ` (skipped: ${obstacle})` : ""}`, () => {
   const run = join(folder, "hosts");
-  const disks = [0, 1].map((host) => join(folder, `disk-of-host-${host}`));
+  const disksOf = (path: string) => [0, 1].map((host) => `${path}-of-host-${host}`);
+  const disks = disksOf(run);
   /** Each host mounts its own disk at the run's path; `order` gives a host the disk of another one. */
-  const onHosts = (args: readonly string[], order = "$RANK") => {
-    for (const path of [run, ...disks]) mkdirSync(path, { recursive: true });
-    const script = `mount --bind ${join(folder, "disk-of-host-")}${order} ${run}; exec "$@"`;
+  const onHosts = (args: readonly string[], { order = "$RANK", path = run } = {}) => {
+    for (const folder of [path, ...disksOf(path)]) mkdirSync(folder, { recursive: true });
+    const script = `mount --bind ${path}-of-host-${order} ${path}; exec "$@"`;
     const netlab = join(import.meta.dirname, "../../tools/netlab/main.ts");
     const command = ["sh", "-ec", script, "sh", process.execPath, ...nodeFlags, main, ...args];
     return outcomeOf([process.execPath, netlab, "--hosts", "2", "--rate", "1gbit", "--", ...command], folder);
@@ -36,7 +37,7 @@ describe.skipIf(obstacle)(`hosts that see different folders${obstacle ? ` (skipp
     expect(resumed.code, resumed.err).toBe(0);
     expect(lastLine(resumed.out)).toBe("resume: ./terse train --resume hosts --steps=8");
 
-    const exchanged = await onHosts(["train", "--resume", run, "--steps=6"], "$((1 - RANK))");
+    const exchanged = await onHosts(["train", "--resume", run, "--steps=6"], { order: "$((1 - RANK))" });
     expect(exchanged.code, exchanged.err).toBe(0);
     expect(files(1, 6)).toEqual(["config.json", "manifest.json", "model.safetensors", "state-rank-0.safetensors"]);
     const whole = join(folder, "one-disk");
@@ -44,8 +45,18 @@ describe.skipIf(obstacle)(`hosts that see different folders${obstacle ? ` (skipp
     expect(weights(disks[1]!, 6).equals(weights(whole, 6))).toBe(true);
 
     rmSync(join(disks[0]!, "step-6"), { recursive: true });
-    const without = await onHosts(["train", "--resume", run, "--steps=8"], "$((1 - RANK))");
+    const without = await onHosts(["train", "--resume", run, "--steps=8"], { order: "$((1 - RANK))" });
     expect(without.code).not.toBe(0);
     expect(without.err).toMatch(/state-rank-1\.safetensors, which rank 1 wrote on .*: no rank's disk has it/);
+  });
+
+  it("get each other's states where other ranks step together in local steps", async () => {
+    const local = join(folder, "local");
+    const given = ["--optimizer.name=adamw", "--schedule.warmup=0", "--local.syncEvery=2", "--steps=2"];
+    const begun = await onHosts(train(...given, "--out", local), { path: local });
+    expect(begun.code, begun.err).toBe(0);
+    const together = ["--local.within=host", "--local.ranksPerHost=2", "--steps=4"];
+    const resumed = await onHosts(["train", "--resume", local, ...together], { path: local });
+    expect(resumed.code, resumed.err).toBe(0);
   });
 });
