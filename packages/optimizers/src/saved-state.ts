@@ -64,7 +64,7 @@ export function savedStateOf(spans: readonly Span[]): SavedState {
 }
 
 /** Where a run goes on from its saves. */
-export interface Going {
+interface Going {
   readonly step: number;
   readonly rank: number;
   readonly ranks: number;
