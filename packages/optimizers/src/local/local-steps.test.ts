@@ -326,6 +326,19 @@ describe("the bits of local steps", () => {
     }
   });
 
+  it.each([0, 1])("are the same where a round is under way and the run goes on with delay %i", async (delay) => {
+    const before = { syncEvery: 4, delay: 2, outer: nesterov, outerLr: 0.7 };
+    const whole = await trainLocally(2, before, wandering, { ...run, steps: 8 });
+    const begun = await trainLocally(2, before, wandering, { ...run, steps: 6 });
+    const saves = (rank: number) => savesOf(rank, 2, begun[rank]!.save);
+    const from = { at: 6, saves, shared: begun[0]!.seen.at(-1)!.shared };
+    const resumed = await trainLocally(2, { ...before, delay }, wandering, { ...run, steps: 12, from });
+    for (const [rank, { seen, save }] of resumed.entries()) {
+      expect(seen.slice(0, 2)).toEqual(whole[rank]!.seen.slice(6));
+      expect(save.scalars["local.rounds"]).toEqual([3]);
+    }
+  });
+
   it("go on with other ranks, from the mean of what each had", async () => {
     const begun = await trainLocally(2, given, wandering, { ...run, steps: 7 });
     const saves = begun.map(({ save }) => save);

@@ -169,7 +169,7 @@ export class LocalSteps implements TrainingOptimizer {
     this.#take();
     const own = await this.#ownStep(lr, loss);
     this.steps++;
-    if (this.#schedule.leaves(this.steps)) this.#leave(loss);
+    if (this.#schedule.leaves(this.steps) && !this.#isUnderWay()) this.#leave(loss);
     if (!this.#schedule.isUsed(this.steps)) return own;
     if (!this.#underWay) this.#leave(loss); // its moment was before this optimizer's first step
     const began = performance.now();
@@ -200,6 +200,11 @@ export class LocalSteps implements TrainingOptimizer {
       this.#refusal = reasonOf(error);
       return refused;
     }
+  }
+
+  /** Whether the round that would leave now has left before the run went on, with a longer delay. */
+  #isUnderWay(): boolean {
+    return this.#underWay?.fragment === this.#schedule.fragmentAt(this.steps);
   }
 
   /** Sends the difference of the fragment whose turn it is. */
