@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { afterAll, expect, it } from "vitest";
 import { needsModules, runPython } from "../../../tensor/src/testing/python.ts";
 import { exactJson } from "../documents/exact-json.ts";
+import { rowForm } from "./chat-rows.ts";
 import { compileChat, type Message } from "./render-chat.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "terse-jinja-"));
@@ -16,7 +17,7 @@ const row = String.raw`{"messages": [
   {"role": "user", "content": "Hi \u00e9\u007f\ud83d\ude00"},
   {"role": "assistant", "content": null, "tool_calls": [{"type": "function", "function": {"name": "f", "arguments":
     {"t": 22.0, "n": 3, "big": 12345678901234567890, "less": -98765432109876543210, "e": 1e-7, "z": 1E+20, "neg": -0.0,
-     "h": 0.1, "m": 1.5e16, "s": 0.0001, "whole": 9007199254740993, "b": [], "a": {}, "B": [true, null, 2.0]}}}]}],
+     "h": 0.1, "m": 1.5e16, "s": 0.0001, "whole": 9007199254740993, "b": [], "a": {}, "10": {"b": 1, "2": "\"3\": 4", "1": []}, "9": 0, "B": [true, null, 2.0]}}}]}],
   "tools": [{"type": "function", "function": {"name": "f", "parameters": {"minimum": 1.0, "maximum": 18446744073709551616,
     "items": {"type": "x"}, "enum": [0.50, 10, 1e3]}}}]}`;
 
@@ -91,6 +92,8 @@ const ofValues = [
   "{{ [3, 1, 2] | sort }} {{ ['b', 'A', 'c'] | sort }} {{ ['b', 'A', 'c'] | sort(case_sensitive=true) }} {{ messages | sort(attribute='role') | map(attribute='role') | list }} {{ ['B', 'a', 'b', 1.0, 1] | unique | list }} {{ [2, 1.5] | min }} {{ ['a', 'B'] | max }} {{ [] | min }}. {{ ['\ufb01', '😀'] | sort }}",
   "{{ [1, 'a'] | sort }}",
   "{% macro f(x, y=2) -%} {{ x }}{{ y }} {%- endmacro %}{{ f(1) }}{{ f(1, y=3) }}{{ f(x='a') }}{% macro g(x) %}{{ caller(x) }}{% endmacro %}{% call(z) g(3) %}[{{ z }}]{% endcall %}",
+  "{% macro f() %}{{ x }}{{ y }}{{ caller is defined }}{% endmacro %}{% set y = 2 %}{% for x in [1] %}{{ f() }}{% endfor %}{% macro h() %}{{ f() }}{{ caller() }}{% endmacro %}{% call h() %}{{ y }}{% endcall %}{% macro r(n) %}{{ n }}{% if n %}{{ r(n - 1) }}{% endif %}{% endmacro %}{{ r(3) }}",
+  "{{ '\"a\": ' + ('<' | safe) + ' & ' }} {{ ('<' | e) + '>' }} {{ '<' ~ ('<' | e) }} {{ '<' | e | e }} {{ messages | tojson | safe }}",
   "{% set ns = namespace(a=0, b='') %}{% for m in messages %}{% set ns.a = ns.a + 1 %}{% set ns.b = ns.b ~ m.role[0] %}{% endfor %}{{ ns.a }}{{ ns.b }}{{ ns }}",
   "{{ 'abc'[-1] }} {{ 'abcdef'[::2] }} {{ 'abc'[::-1] }} {{ [1, 2, 3][5:] }} {{ [1, 2, 3][-2:] }} {{ '😀ab'[:2] }} {{ [1, 2, 3][none:2] }} {{ [1, 2, 3][7] }}. {{ messages[0][0] }}. {{ 'abc'[1:-1] }} {{ [1,2,3,4,5][4:1:-2] }}",
 ];
@@ -157,4 +160,27 @@ it.each([
   expect(() => compileChat(template, { special: {} })([{ role: "user", content: "" }], { prompt: false })).toThrow(
     message,
   );
+});
+
+it("keys that are numbers keep their order inside of a row, and change nothing about the row itself", () => {
+  const value = exactJson(
+    '{"0": 1, "messages": [{"role": "user", "9": 2, "content": "a \\"1\\": b"}], "x": {"b": 1, "1": []}}',
+  );
+  const inner = new Map<string, unknown>([
+    ["b", 1n],
+    ["1", []],
+  ]);
+  const message = new Map<string, unknown>([
+    ["role", "user"],
+    ["9", 2n],
+    ["content", 'a "1": b'],
+  ]);
+  expect(value).toEqual({ 0: 1n, messages: [message], x: inner });
+  const read = rowForm({}, value, "row 1").read(value, "row 1");
+  expect(read).toEqual({ messages: [Object.fromEntries(message)] });
+});
+
+it("refuses a {% with %} that is not closed", () => {
+  const render = () => compileChat("{% with x = 1", { special: {} });
+  expect(render).toThrow();
 });

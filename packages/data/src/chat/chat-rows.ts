@@ -145,7 +145,8 @@ function messagesIn(value: unknown, key: string, where: string): Message[] {
     throw new DataError(
       `${where} has ${value === undefined ? "nothing" : kindOf(value)} in ${key}, and no list of messages; correct the row, or name another key with data.messages.`,
     );
-  return value.map((each: unknown, i) => {
+  return value.map((given: unknown, i) => {
+    const each: unknown = given instanceof Map ? Object.fromEntries(given) : given; // exact-json.ts
     const place = `${where}, message ${i + 1} of ${key}`;
     if (!isObject(each))
       throw new DataError(`${place} is ${kindOf(each)} and no object with role and content; correct it.`);

@@ -5,7 +5,7 @@ import { formatted } from "./python-format.ts";
 import { json, jsonOptions } from "./python-json.ts";
 import { methodOf } from "./python-methods.ts";
 import { fixed } from "./python-numbers.ts";
-import { operate, order } from "./python-operators.ts";
+import { escaped, operate, order, safe } from "./python-operators.ts";
 import { capitalize, lines, pad } from "./python-strings.ts";
 import {
   byNames,
@@ -161,10 +161,6 @@ const title = (whole: string) =>
     })
     .join("");
 
-const entities: Readonly<Record<string, string>> = {
-  ...{ "&": "&amp;", "<": "&lt;", ">": "&gt;", "'": "&#39;", '"': "&#34;" },
-};
-
 /** A group of groupby: a tuple whose parts have names. */
 const group = (grouper: Value, items: readonly Value[]): Value =>
   Object.assign(tuple([grouper, list(items)]), {
@@ -192,8 +188,8 @@ const filters: Readonly<Record<string, Filter>> = {
   center: taking(["width"], (value, { width }) => text(pad(str(value), "center", numberOr(width, 80)))),
   truncate: taking(["length", "killwords", "end", "leeway"], (value, given) => text(truncated(str(value), given))),
   wordcount: taking([], (value) => count(str(value).match(/[\p{L}\p{N}_]+/gu)?.length ?? 0)),
-  escape: ofText((whole) => whole.replaceAll(/[&<>'"]/g, (letter) => entities[letter]!)),
-  safe: ofText((whole) => whole),
+  escape: taking([], escaped),
+  safe: taking([], (value) => safe(str(value))),
   urlencode: ofText((whole) =>
     encodeURIComponent(whole)
       .replaceAll("%2F", "/")

@@ -178,7 +178,8 @@ function withAsLoop(tokens: readonly Token[]): Token[] {
     if (statement === "endwith") found.push(name("endfor"));
     else if (statement !== "with") found.push(tokens[at]!);
     else {
-      const end = tokens.findIndex(({ type }, i) => i > at && type === "CloseStatement");
+      const close = tokens.findIndex(({ type }, i) => i > at && type === "CloseStatement");
+      const end = close < 0 ? tokens.length : close;
       const names = [name(ofWith)];
       const values = [name("none")];
       while (++at < end) {
@@ -191,7 +192,7 @@ function withAsLoop(tokens: readonly Token[]): Token[] {
         }
       }
       const list = [token("OpenSquareBracket", "["), ...values, token("CloseSquareBracket", "]")];
-      found.push(name("for"), ...names, name("in"), ...list, tokens[end]!);
+      found.push(name("for"), ...names, name("in"), ...list, ...tokens.slice(end, end + 1));
       at = end;
     }
   }

@@ -22,8 +22,10 @@ export interface Value {
 
 /** Variables by their names, and those around them. */
 export interface Scope {
+  readonly variables: ReadonlyMap<string, Value>; // its own
   set(name: string, value: unknown): Value;
   setVariable(name: string, value: Value): Value;
+  lookupVariable(name: string): Value;
 }
 
 interface Interpreting {

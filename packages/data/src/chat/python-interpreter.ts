@@ -84,6 +84,8 @@ export class PythonInterpreter extends Interpreter {
         const { value: name } = node["test"] as Node & { value: string };
         return truth(isTrueOf(name, this.evaluate(node["operand"] as Node, scope), []) !== node["negate"]);
       }
+      case "Macro":
+        return this.#macro(node, scope);
       case "For":
         return text(this.#loop(node, scope));
       default:
@@ -104,6 +106,21 @@ export class PythonInterpreter extends Interpreter {
       throw error;
     }
     return written;
+  }
+
+  /** A macro sees the variables where it is written, and not those where it is called, but for the caller itself. */
+  #macro(node: Node, scope: Scope): Value {
+    const nothing = super.evaluate(node, scope);
+    const macro = scope.lookupVariable((node["name"] as { value: string }).value);
+    const call = macro.value as (args: readonly Value[], scope: Scope) => Value;
+    const value = (args: readonly Value[], from: Scope) => {
+      const own = new Environment(scope);
+      const caller = from.variables.get("caller");
+      if (caller) own.setVariable("caller", caller);
+      return call(args, own);
+    };
+    Object.assign(macro, { value });
+    return nothing;
   }
 
   /** An iteration has variables of its own. */

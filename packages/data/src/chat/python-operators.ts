@@ -80,11 +80,22 @@ export const questions: Readonly<Record<string, (a: Value, b: Value) => boolean>
   "not in": (a, b) => !isIn(a, b),
 };
 
+const entities: Readonly<Record<string, string>> = {
+  ...{ "&": "&amp;", "<": "&lt;", ">": "&gt;", "'": "&#39;", '"': "&#34;" },
+};
+const isSafe = (value: Value) => "isSafe" in value;
+
+/** A text that is markup: what is added to it is escaped. */
+export const safe = (markup: string): Value => Object.assign(text(markup), { isSafe: true });
+export const escaped = (value: Value): Value =>
+  isSafe(value) ? value : safe(str(value).replaceAll(/[&<>'"]/g, (letter) => entities[letter]!));
+
 /** Operators of texts and lists; undefined where they have none. */
 const operators: Readonly<Record<string, (a: Value, b: Value, isTurned?: boolean) => Value | undefined>> = {
   "+": (a, b, isTurned) => {
     if (isTurned) return undefined;
-    if (typeof a.value === "string" && typeof b.value === "string") return text(a.value + b.value);
+    if (typeof a.value === "string" && typeof b.value === "string")
+      return isSafe(a) || isSafe(b) ? safe(str(escaped(a)) + str(escaped(b))) : text(a.value + b.value);
     if (!isList(a) || !isList(b) || a.type !== b.type) return undefined;
     return a.type === "TupleValue" ? tuple([...a.value, ...b.value]) : list([...a.value, ...b.value]);
   },

@@ -49,7 +49,8 @@ export function valueInRow(value: unknown): Value {
   if (typeof value === "boolean") return truth(value);
   if (Array.isArray(value)) return list(value.map(valueInRow));
   if (value === null || value === undefined) return value === null ? none : nothing;
-  return dict(Object.entries(value).map(([key, each]) => [key, valueInRow(each)]));
+  const entries: Iterable<[string, unknown]> = value instanceof Map ? value : Object.entries(value);
+  return dict([...entries].map(([key, each]) => [key, valueInRow(each)]));
 }
 
 /** The number of an int, a float or a truth value; undefined for others. */

@@ -22,7 +22,8 @@ export const kindOf = (value: unknown) =>
 export function lettersOf(value: unknown): number {
   if (typeof value === "string") return value.length;
   if (typeof value !== "object" || value === null) return 0;
-  return Object.values(value).reduce((sum: number, inner) => sum + lettersOf(inner), 0);
+  const inside: unknown[] = value instanceof Map ? [...value.values()] : Object.values(value);
+  return inside.reduce((sum: number, inner) => sum + lettersOf(inner), 0);
 }
 
 /** The value of a column, which may be an inner one: "text", "doc.text". */
