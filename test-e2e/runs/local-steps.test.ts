@@ -199,6 +199,9 @@ describe("a run with local steps that is asked to end", () => {
     expect(stopped.code).toBe(143);
     const [step] = readdirSync(out).flatMap((name) => /^step-(\d+)$/.exec(name)?.[1] ?? []);
     expect(Number(step)).toBeGreaterThan(0);
+    const ended = await terse(["train", "--resume", out, `--steps=${step}`]);
+    expect([ended.code, ended.err]).toEqual([0, ""]);
+    expect(ended.out).toMatch(/^no step is left: the run ends between two rounds, .* give more --steps to share it/m);
     const { code, err } = await terse(["train", "--resume", out, `--steps=${Number(step) + 3}`]);
     expect([code, err]).toEqual([0, ""]);
   });

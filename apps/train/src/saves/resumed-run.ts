@@ -4,6 +4,7 @@ import { amountText } from "../format.ts";
 import type { Parts } from "../parts.ts";
 import { type Recipe, remarksOn } from "../recipe.ts";
 import { changesOf, resumedRecipe, sameRounds, throwRefusals } from "../resumed-recipe.ts";
+import { stepsBetweenRounds } from "../steps-between-rounds.ts";
 import { DamagedSave, findSave, gatherSave } from "./find-save.ts";
 import { restoreSave } from "./restore-save.ts";
 import { Run } from "./run.ts";
@@ -40,6 +41,7 @@ export async function resumeRun(
     ...remarks,
     ...otherRanks({ ranks: manifest.ranks, saved }, recipe, group),
     ...otherRounds(saved, recipe),
+    ...withoutRound(saved, recipe, step),
   ];
   return new Run(place, group, { ...kept, notes, restore });
 }
@@ -59,6 +61,15 @@ function otherRounds(saved: Recipe, recipe: Recipe): string[] {
     : [
         `local steps end: all ranks go on from the shared model, with the mean of their optimizers' states; what they had done alone since the last round is left behind${anew}`,
       ];
+}
+
+/** What a run leaves that takes no step, and so has no round at its end. */
+function withoutRound(saved: Recipe, recipe: Recipe, step: number): string[] {
+  const { sinceRound = 0 } = stepsBetweenRounds(saved, recipe, step) ?? {};
+  if (recipe.steps > step || sinceRound === 0 || recipe.local?.fragments !== 1) return []; // with more, a round ends it
+  return [
+    `no step is left: the run ends between two rounds, with the model of the last one; what the ranks have done since then, in ${amountText(sinceRound, "step")}, stays in the save: give more --steps to share it`,
+  ];
 }
 
 interface Saved {
