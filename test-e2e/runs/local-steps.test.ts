@@ -194,7 +194,7 @@ describe("a run with local steps that is asked to end", () => {
     const out = join(folder, "stopped-in-round");
     const long = ["--steps=600000", "--local.syncEvery=600000", "--save.every=0", "--evaluate.every=0"];
     const stopped = await terse(train(...long, "--out", out), (line, pid) => {
-      if (line.startsWith("run ")) process.kill(pid, "SIGTERM");
+      if (line.includes("validation_loss")) process.kill(pid, "SIGTERM"); // before the first step
     });
     expect(stopped.code).toBe(143);
     const [step] = readdirSync(out).flatMap((name) => /^step-(\d+)$/.exec(name)?.[1] ?? []);
