@@ -95,7 +95,7 @@ const ofValues = [
   "{% macro f() %}{{ x }}{{ y }}{{ caller is defined }}{% endmacro %}{% set y = 2 %}{% for x in [1] %}{{ f() }}{% endfor %}{% macro h() %}{{ f() }}{{ caller() }}{% endmacro %}{% call h() %}{{ y }}{% endcall %}{% macro r(n) %}{{ n }}{% if n %}{{ r(n - 1) }}{% endif %}{% endmacro %}{{ r(3) }}",
   "{{ '\"a\": ' + ('<' | safe) + ' & ' }} {{ ('<' | e) + '>' }} {{ '<' ~ ('<' | e) }} {{ '<' | e | e }} {{ messages | tojson | safe }}",
   "{% set ns = namespace(a=0, b='') %}{% for m in messages %}{% set ns.a = ns.a + 1 %}{% set ns.b = ns.b ~ m.role[0] %}{% endfor %}{{ ns.a }}{{ ns.b }}{{ ns }}",
-  "{{ 'abc'[-1] }} {{ 'abcdef'[::2] }} {{ 'abc'[::-1] }} {{ [1, 2, 3][5:] }} {{ [1, 2, 3][-2:] }} {{ '😀ab'[:2] }} {{ [1, 2, 3][none:2] }} {{ [1, 2, 3][7] }}. {{ messages[0][0] }}. {{ 'abc'[1:-1] }} {{ [1,2,3,4,5][4:1:-2] }}",
+  "{{ 'abc'[-1] }} {{ 'abcdef'[::2] }} {{ 'abc'[::-1] }} {{ [1, 2, 3][5:] }} {{ [1, 2, 3][-2:] }} {{ '😀ab'[:2] }} {{ [1, 2, 3][none:2] }} {{ [1, 2, 3][7] }}. {{ [1, 2][nothing] }}. {{ 'ab'['a'] }}. {{ [1, 2][true] }} {{ -0.0 // 1 }} {{ -0.5 // 1 }} {{ messages[0][0] }}. {{ 'abc'[1:-1] }} {{ [1,2,3,4,5][4:1:-2] }}",
 ];
 
 it.skipIf(why)(`values, and what they are asked, are Python's${why}`, async () => {
@@ -114,7 +114,7 @@ const ofLanguage = [
   "{{ ' a , b'.split(',') | map('trim') | list }} {{ ['a', 'b'] | map('upper') | join }} {{ [['a', 1], ['b', 2]] | map('first') | list }} {{ messages | map('length') | list }} {{ ['a b', 'c'] | map('replace', ' ', '_') | list }} {{ tools | map(attribute='function.name') | list }} {{ [1] | map(attribute='x', default='d') | list }} {{ [[1, 2], [3]] | map('sum') | list }} {{ [[5], [6]] | map(attribute=0) | list }}",
   "{{ ['a', '', none] | select | list }} {{ [1, 'a', 2.0] | select('string') | list }} {{ [1, 2, 3, 4] | reject('even') | list }} {{ [1, 2, 3] | select('gt', 1) | list }} {{ [1, 2, 3] | select('in', [1, 3]) | list }} {{ [1, 2] | reject('==', 1) | list }} {{ [3, 4, 6] | select('divisibleby', 3) | list }}",
   "{{ (messages | selectattr('role', 'in', ['tool', 'user']) | first).content }} {{ messages | rejectattr('role', '==', 'user') | map(attribute='role') | list }} {{ messages | selectattr('tool_calls', 'defined') | list | length }} {{ messages | selectattr('tool_calls') | list | length }} {{ messages | selectattr('role', 'ne', 'user') | list | length }} {{ tools | selectattr('function.name', 'eq', 'f') | list | length }} {{ messages | rejectattr('tool_calls', 'undefined') | list | length }}",
-  "{{ [1, 2, 3] | sum }} {{ [1, 2.5] | sum(start=1) }} {{ [{'a': 1}, {'a': 2}] | sum(attribute='a') }} {{ [[1], [2]] | sum(start=[]) }} {{ [1, 2, 3, 4, 5] | batch(2) | list }} {{ [1, 2, 3] | batch(2, 'x') | list }} {{ 'abc' | first }} {{ 'abc' | last }} {{ [] | first }}. {{ {'a': 1} | first }} {{ {'a': 1} | length }} {{ 'é😀' | count }}",
+  "{{ [1, 2, 3] | sum }} {{ [1, 2.5] | sum(start=1) }} {{ [{'a': 1}, {'a': 2}] | sum(attribute='a') }} {{ [[1], [2]] | sum(start=[]) }} {{ [1, 2, 3, 4, 5] | batch(2) | list }} {{ [1, 2, 3] | batch(2, 'x') | list }} {{ [1, 2] | batch(0) | list }} {{ none | map('upper') | list }} {{ none | select | list }} {{ 'abc' | first }} {{ 'abc' | last }} {{ [] | first }}. {{ {'a': 1} | first }} {{ {'a': 1} | length }} {{ 'é😀' | count }}",
   "{% for g in messages | groupby('role') %}{{ g.grouper }}{{ g.list | length }}{{ g[0] }};{% endfor %}{% for role, some in messages | groupby('role') %}{{ role }}{{ some | length }}{% endfor %}{{ [{'a': 'x'}, {'a': 'X'}, {}] | groupby('a', default='z') }}",
   "{{ '<a href=\"x\">&\\'</a>' | escape }} {{ '<' | e }} {{ '<a>' | safe }} {{ 'a b/é?!(x)' | urlencode }} {{ 'ab cd_e é' | wordcount }} {{ 'hello world' | truncate(5) }} {{ 'hello big world' | truncate(11, leeway=0) }} {{ 'hello world' | truncate(6, true, '…') }} {{ 'abc' | center(9) }}. {{ 'ab' | center(5) }}. {{ '%s is %d' | format('a', 3) }} {{ '%(x)s' | format(x=1.0) }}",
   "{{ 'a\\n\\nb' | indent }} {{ 'a\\n\\nb' | indent(2, true) }} {{ 'a\\n\\nb' | indent(2, blank=true) }} {{ 'a\\nb' | indent('> ', first=true) }} {{ 'aXa' | replace('a', 'b') }} {{ 'aaa' | replace('a', 'b', 2) }} {{ 'ab' | replace('', '-') }} {{ 12 | replace(1, 3) }} {{ 'xax' | trim('x') }}",
@@ -134,6 +134,7 @@ const ofLanguage = [
   "{% filter upper %}abc{{ messages[0].role }}{% endfilter %}{% filter replace('a', 'b') %}aa{% endfilter %}",
   "{% set x %}abc {{ messages[0].role }}{% endset %}{{ x | replace('a', 'b') }}{% set a, b = 1, 2 %}{{ a }}{{ b }}{% set c, d = (3, 4) %}{{ c }}{{ d }}",
   "{{ 'a' if false }}|{{ nothing }}|{{ nothing is defined }}|{{ (messages[0].nokey or {}).deep }}|{{ messages[0].nokey.deep if messages[0].nokey }}|{{ not nothing }}|{{ nothing | list }}|{{ nothing | length }}",
+  "{{ 'ab' | dictsort }}",
   "{{ nothing.x }}",
   "{{ nothing + 'a' }}",
   "{{ none | length }}",

@@ -81,6 +81,9 @@ const extreme = (sign: 1 | -1): Filter =>
     return items.reduce((best, each) => (sign * order(key(each), key(best)) < 0 ? each : best));
   });
 
+/** As map and select ask for items: what is not true, such as none, has no items. */
+const itemsIfTrue = (value: Value) => (isTrue(value) ? itemsOf(value) : []);
+
 /** select, reject, selectattr and rejectattr. */
 const selecting =
   (wanted: boolean, isOfAttribute: boolean): Filter =>
@@ -88,22 +91,27 @@ const selecting =
     const [path, name] = isOfAttribute ? args : [undefined, ...args];
     const others = args.slice(isOfAttribute ? 2 : 1);
     if (isOfAttribute && path === undefined) throw new Error("selectattr and rejectattr need the name of an attribute");
-    const items = itemsOf(value).filter((each) => {
+    const items = itemsIfTrue(value).filter((each) => {
       const asked = path === undefined ? each : attribute(each, path);
       return (name === undefined ? isTrue(asked) : isTrueOf(str(name), asked, others)) === wanted;
     });
     return lazy(items);
   };
 
-/** Lists of so many items. */
+/** Lists of so many items, each begun where the one before has exactly so many: with a size of 0 only the first. */
 function inRows(items: readonly Value[], size: number, filler: Value | undefined): Value[] {
-  const rows: Value[] = [];
-  for (let at = 0; at < items.length; at += size) {
-    const row = items.slice(at, at + size);
-    if (filler !== undefined && filler.type !== "NullValue") while (row.length < size) row.push(filler);
-    rows.push(list(row));
+  const rows: Value[][] = [];
+  let row: Value[] = [];
+  for (const item of items) {
+    if (row.length === size) {
+      rows.push(row);
+      row = [];
+    }
+    row.push(item);
   }
-  return rows;
+  if (row.length > 0) rows.push(row);
+  if (filler !== undefined && filler.type !== "NullValue") while (row.length > 0 && row.length < size) row.push(filler);
+  return rows.map(list);
 }
 
 function parsedInteger(value: Value, other: Value): Value {
@@ -238,7 +246,8 @@ const filters: Readonly<Record<string, Filter>> = {
   }),
   dictsort: taking(["case_sensitive", "by", "reverse"], (value, given) => {
     const { case_sensitive: exact, by, reverse } = given;
-    const pairs = itemsOf(methodOf(value, "items")?.([], new Map()) ?? value);
+    if (value.type !== "ObjectValue") throw new Error(`dictsort is of a dict, not of a ${typeName(value)}`);
+    const pairs = itemsOf(methodOf(value, "items")!([], new Map()));
     return list(sorted(pairs, keyOf(count(wordOr(by, "key") === "value" ? 1 : 0), isTrue(exact)), isTrue(reverse)));
   }),
   sort: taking(["reverse", "case_sensitive", "attribute"], (value, given) => {
@@ -274,7 +283,7 @@ const filters: Readonly<Record<string, Filter>> = {
       .reduce((sum, each) => operate("+", sum, each), start ?? integer(0n)),
   ),
   batch: taking(["linecount", "fill_with"], (value, { linecount, fill_with: filler }) =>
-    lazy(inRows(itemsOf(value), numberOr(linecount, 1), filler)),
+    lazy(inRows(itemsOf(value), numberOr(linecount, -1), filler)),
   ),
   select: selecting(true, false),
   reject: selecting(false, false),
@@ -282,10 +291,10 @@ const filters: Readonly<Record<string, Filter>> = {
   rejectattr: selecting(false, true),
   map: (value, args, named) => {
     const [name, ...others] = args;
-    if (name !== undefined) return lazy(itemsOf(value).map((each) => filtered(str(name), each, others, named)));
+    if (name !== undefined) return lazy(itemsIfTrue(value).map((each) => filtered(str(name), each, others, named)));
     const { attribute: by, default: other } = byNames("map", ["attribute", "default"], [], named);
     if (by === undefined) throw new Error("map needs the name of a filter or an attribute");
-    return lazy(itemsOf(value).map((each) => attribute(each, by, other)));
+    return lazy(itemsIfTrue(value).map((each) => attribute(each, by, other)));
   },
 };
 

@@ -170,7 +170,8 @@ export class PythonInterpreter extends Interpreter {
     if (typeof key.value !== "string") {
       const place = numberIn(key);
       const isPlain = typeof object.value === "string" || ["ArrayValue", "TupleValue"].includes(object.type);
-      return (isPlain && key.type !== "FloatValue" && itemsOf(object).at(Number(place))) || nothing;
+      if (!isPlain || place === undefined || key.type === "FloatValue") return nothing;
+      return itemsOf(object).at(Number(place)) ?? nothing;
     }
     const own = isMap(object)
       ? object.value.get(key.value)

@@ -46,7 +46,7 @@ export const ofFloats: Readonly<Record<string, (a: number, b: number) => number>
   "-": (a, b) => a - b,
   "*": (a, b) => a * b,
   "/": (a, b) => a / b,
-  "//": (a, b) => Math.round((a - floatRest(a, b)) / b),
+  "//": (a, b) => Math.round((a - floatRest(a, b)) / b) || 0 * (a / b), // with the sign of a zero
   "%": floatRest,
   "**": (a, b) => a ** b,
 };
