@@ -156,6 +156,7 @@ it.each([
   ["{{ [1].insert(0, 1) }}", "the method insert changes a list, which transformers refuses in a template"],
   ["{{ render(1) }}", "the function 'render' is not known here"],
   ["{{ cycler(1) }}", "the function 'cycler' of Jinja is not known here"],
+  ["a\n{{ 1 }}\n{{ 2 | pprint }}", "the filter 'pprint' of Jinja is not known here (line 3 of the template)"],
   ["{% include 'x' %}", "Unknown statement type: include"],
 ])("names what it does not know: %s", (template, message) => {
   expect(() => compileChat(template, { special: {} })([{ role: "user", content: "" }], { prompt: false })).toThrow(

@@ -51,10 +51,10 @@ describe("the chat template of a tokenizer", () => {
   it("is refused with what to do where there is none", () => {
     const none = folderWith({});
     expect(() => chatTemplate(none)).toThrow(
-      /has no chat template \(chat_template\.jinja, or .*set data\.template to chatml/,
+      /has no chat template \(chat_template\.jinja, or .*name chatml, or the path of a template .* data\.template/,
     );
     expect(() => chatTemplate("bytes")).toThrow(
-      /^bytes has no chat template .*set data\.template to chatml, or to the path/,
+      /^bytes has no chat template .*name chatml, or the path of a template .* data\.template/,
     );
     const named = folderWith({ "tokenizer_config.json": { chat_template: [{ name: "rag", template: "x" }] } });
     expect(() => chatTemplate(named)).toThrow(/has several chat templates, and none is the default; .*: rag\.$/);
@@ -89,7 +89,10 @@ describe("a renderer", () => {
       "{% for m in messages %}",
       /line 7: the chat template given\.jinja fails: it is not valid, it ends before a tag .* closed; correct the template/,
     ],
-    ["{{ messages[0].content | nothing }}", /given\.jinja fails: /],
+    [
+      "{{ messages[0].content | nothing }}",
+      /fails: the filter 'nothing' of Jinja is not known here \(line 1 of the template\); correct the template, or name/,
+    ],
     ["{{ 'a' + messages }}", /can only concatenate str \(not "list"\) to str/],
     [
       "{{ strftime_now('%d %b %Y') }}",

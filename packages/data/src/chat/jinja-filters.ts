@@ -1,6 +1,7 @@
 /** Jinja's filters, and tojson of transformers. */
 import type { Value } from "./jinja.ts";
 import { isTrueOf } from "./jinja-tests.ts";
+import { NotKnown } from "./not-known.ts";
 import { formatted } from "./python-format.ts";
 import { json, jsonOptions } from "./python-json.ts";
 import { methodOf } from "./python-methods.ts";
@@ -303,6 +304,6 @@ const otherNames: Readonly<Record<string, string>> = { d: "default", e: "escape"
 /** What a filter makes of a value. Throws for a name that is not known. */
 export function filtered(name: string, value: Value, args: readonly Value[], named: Named): Value {
   const known = otherNames[name] ?? name;
-  if (!Object.hasOwn(filters, known)) throw new Error(`the filter '${name}' of Jinja is not known here`);
+  if (!Object.hasOwn(filters, known)) throw new NotKnown(`the filter '${name}' of Jinja`, name);
   return filters[known]!(value, args, named);
 }

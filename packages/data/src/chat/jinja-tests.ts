@@ -1,5 +1,6 @@
 /** Jinja's tests: what follows `is`, or is named in select, reject, selectattr and rejectattr. */
 import type { Value } from "./jinja.ts";
+import { NotKnown } from "./not-known.ts";
 import { operate, questions } from "./python-operators.ts";
 import { equal, integer, isList, numberIn, str, typeName } from "./python-values.ts";
 
@@ -57,7 +58,7 @@ const withOther = [...Object.keys(named), "divisibleby", "sameas"];
 
 /** Throws for a name that is not known, and for arguments that the test has not. */
 export function isTrueOf(name: string, value: Value, args: readonly Value[]): boolean {
-  if (!Object.hasOwn(tests, name)) throw new Error(`the test '${name}' of Jinja is not known here`);
+  if (!Object.hasOwn(tests, name)) throw new NotKnown(`the test '${name}' of Jinja`, name);
   const count = withOther.includes(name) ? 1 : 0;
   if (args.length !== count)
     throw new Error(`the test '${name}' takes ${count} arguments, and ${args.length} are given`);

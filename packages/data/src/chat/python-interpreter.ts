@@ -7,6 +7,7 @@ import { Environment, Interpreter, type Node, type Scope, type Value } from "./j
 import { filtered } from "./jinja-filters.ts";
 import { isTrueOf } from "./jinja-tests.ts";
 import { asTuple, ofWith } from "./jinja-tokens.ts";
+import { NotKnown } from "./not-known.ts";
 import { methodOf } from "./python-methods.ts";
 import { operate } from "./python-operators.ts";
 import {
@@ -199,11 +200,11 @@ export class PythonInterpreter extends Interpreter {
     const called = this.evaluate(callee, scope);
     if (called.type === "FunctionValue") return super.evaluate({ ...node, callee: known(called) } as Node, scope);
     const { value: name } = (callee["property"] ?? callee) as { value?: unknown };
-    throw new Error(
+    const what =
       callee.type === "MemberExpression"
-        ? `the method '${name}' of a ${typeName(this.evaluate(callee["object"] as Node, scope))} is not known here`
-        : `the function '${name}' is not known here`,
-    );
+        ? `the method '${name}' of a ${typeName(this.evaluate(callee["object"] as Node, scope))}`
+        : `the function '${name}'`;
+    throw new NotKnown(what, String(name));
   }
 
   #unary(node: Node, scope: Scope): Value {

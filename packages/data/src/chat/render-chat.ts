@@ -1,8 +1,8 @@
 /** Renders chat templates with Hugging Face's Jinja in JavaScript, as transformers' apply_chat_template does. */
 
-import type { Value } from "./jinja.ts";
-import { Environment, parse } from "./jinja.ts";
+import { Environment, type Node, parse, type Scope, type Value } from "./jinja.ts";
 import { readableTokens, withoutRaw } from "./jinja-tokens.ts";
+import { NotKnown } from "./not-known.ts";
 import { PythonInterpreter } from "./python-interpreter.ts";
 import { callable, dict, isMap, itemsOf, valueInRow } from "./python-values.ts";
 import { strftime } from "./strftime.ts";
@@ -65,11 +65,19 @@ export function compileChat(template: string, { special, date }: RenderOptions):
       add_generation_prompt: prompt,
     };
     for (const [name, value] of Object.entries(values)) environment.setVariable(name, valueInRow(value));
-    const marked = String(new PythonInterpreter(environment).run(program).value);
+    const marked = run(program, environment, template);
     const { length } = marked;
     if (length > mostLetters) throw new Error(`it writes ${length} letters, and a row has at most ${mostLetters}`);
     return withoutMarks(marked, begin, end);
   };
+}
+
+function run(program: Node, environment: Scope, template: string): string {
+  try {
+    return String(new PythonInterpreter(environment).run(program).value);
+  } catch (error) {
+    throw error instanceof NotKnown ? error.in(template) : error;
+  }
 }
 
 function withoutMarks(marked: string, begin: string, end: string): Rendering {
@@ -102,7 +110,7 @@ function pairOf(item: Value): [string, Value] {
 
 /** Functions of Jinja that no chat template is known to use. */
 const unknown = (name: string) => (): never => {
-  throw new Error(`the function '${name}' of Jinja is not known here`);
+  throw new NotKnown(`the function '${name}' of Jinja`, name);
 };
 
 function refuse(message: unknown): never {

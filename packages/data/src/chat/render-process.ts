@@ -3,6 +3,7 @@
  * ends this process and not the run.
  */
 import { shortened } from "../data-error.ts";
+import { NotKnown } from "./not-known.ts";
 import { compileChat, type Message, type Render, type Rendering, type RenderOptions } from "./render-chat.ts";
 
 /** The template comes first. Each of the others is answered, one after the other. */
@@ -24,7 +25,7 @@ export interface Beginning {
 /** One for each beginning. */
 export type RenderAnswer =
   | { readonly rendered: readonly Rendering[] }
-  | { readonly problem: string; readonly ofTemplate?: boolean }; // which is not valid, whatever the row
+  | { readonly problem: string; readonly ofTemplate?: boolean }; // whatever the row
 
 let render: () => Render;
 
@@ -32,7 +33,7 @@ const wordsOf = (error: unknown): string => shortened(error instanceof Error ? e
 
 /** The library reads on behind the end of a template that leaves a tag open. */
 const invalid = (error: unknown): string =>
-  error instanceof TypeError ? "it ends before a tag that it has begun is closed" : wordsOf(error);
+  `it is not valid, ${error instanceof TypeError ? "it ends before a tag that it has begun is closed" : wordsOf(error)}`;
 
 const answerTo = ({ messages, tools, variables, beginnings }: RenderRequest): RenderAnswer => ({
   rendered: beginnings.map(({ count, prompt }) => render()(messages.slice(0, count), { prompt, tools, variables })),
@@ -50,7 +51,7 @@ process.on("message", (message: RenderMessage) => {
     try {
       answer = answerTo(message);
     } catch (error) {
-      answer = { problem: wordsOf(error) };
+      answer = { problem: wordsOf(error), ofTemplate: error instanceof NotKnown };
     }
   } catch (error) {
     answer = { problem: invalid(error), ofTemplate: true };

@@ -69,7 +69,7 @@ export class Renderer {
     const words = answer.problem.replaceAll(/\s+/g, " ").replace(/\.$/, "");
     if (answer.ofTemplate)
       throw new DataError(
-        `${where}: the chat template ${this.#source} fails: it is not valid, ${words}; correct the template, or name another one with data.template.`,
+        `${where}: the chat template ${this.#source} fails: ${words}; correct the template, or name another one with data.template.`,
       );
     throw new DataError(
       `${where}: the chat template ${this.#source} fails: ${words}; correct the row, or name another template with data.template.`,
