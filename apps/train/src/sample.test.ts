@@ -102,7 +102,7 @@ it("answers a message by a chat template, up to the token that ends the answer",
   await saveModel(folder, gpt2.namedParameters(), gpt2.config);
   const asked = { prompt: "hello", chat: true, bytes: 40, temperature: 3 } as const;
   await expect(written(asked)).rejects.toThrow(
-    /has no chat template .*set data\.template to chatml, or to the path of/,
+    /has no chat template .*; name chatml, or the path of .* by --template for sample/,
   );
   const template =
     "{% for m in messages %}{{ {'user': 'user:', 'assistant': 'bot:'}[m.role] }} {{ m.content }} <|end|> {% endfor %}{% if add_generation_prompt %}bot:{% endif %}";
