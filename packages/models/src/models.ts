@@ -66,7 +66,7 @@ const isClassOf = ({ architectures }: Config, names: readonly string[] = []) =>
 /** The entry that a config.json names, by its class at Hugging Face or by its `model_type`. */
 function entryOf(config: Config): ModelEntry {
   const { model_type, architectures } = config;
-  const [byClass] = Object.entries(models).filter(([, { architectures }]) => isClassOf(config, architectures));
+  const byClass = Object.entries(models).find(([, { architectures }]) => isClassOf(config, architectures));
   if (byClass) {
     const [name, entry] = byClass;
     const types = [...new Set([...entry.modelTypes, name])];

@@ -1,5 +1,4 @@
 /** Renders chat templates with Hugging Face's Jinja in JavaScript, as transformers' apply_chat_template does. */
-
 import { Environment, type Node, parse, type Scope, type Value } from "./jinja.ts";
 import { readableTokens, withoutRaw } from "./jinja-tokens.ts";
 import { NotKnown } from "./not-known.ts";
