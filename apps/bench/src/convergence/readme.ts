@@ -12,7 +12,7 @@ import { table } from "../table.ts";
 import { rates, workers } from "./convergence.ts";
 import { type Curve, curvesOf, fastestPeer, reference, type TimeToLoss } from "./curves.ts";
 
-/** The methods with their names in plain words, below the fastest of PyTorch's sides, with which they are compared. */
+/** The methods with their names in plain words, below PyTorch's sides, with which they are compared. */
 const shown: Readonly<Record<string, string>> = {
   "adamw-terngrad": "AdamW, TernGrad",
   "adamw-qsgd": "AdamW, QSGD 4 bits",
@@ -20,8 +20,12 @@ const shown: Readonly<Record<string, string>> = {
   "one-bit-lamb": "1-bit LAMB",
   dion: "Dion, rank 1/4",
   "lion-cub-beta-0.95": "Lion Cub",
+  "muon-5-4-bits": "Muon, every 5th step, 4 bits",
   "muon-5-2-bits-of-means": "Muon, every 5th step, 2 bits",
 };
+
+/** In the table only: of more than seven curves a picture is hard to read. */
+const notDrawn = new Set(["adamw-qsgd", "zero-one-adam", "muon-5-4-bits"]);
 
 const peers: Readonly<Record<string, string>> = {
   "pytorch-ddp": "PyTorch DDP, AdamW",
@@ -32,19 +36,19 @@ const peers: Readonly<Record<string, string>> = {
 };
 const nameOf = (method: string) => peers[method] ?? shown[method]!;
 
-/** The fastest of PyTorch's sides at each rate first. */
+/** PyTorch's sides first: the fastest at each rate, and the one that most people have. */
 const shownCurves = (lines: readonly RecordedLine[]): Curve[] => {
   const curves = curvesOf(lines);
   const values = byCase(lines);
   const fastest = rates.flatMap((rate) => fastestPeer(values, rate)?.method ?? []);
-  const names = new Set([...fastest, ...Object.keys(shown)]);
+  const names = new Set([...fastest, "pytorch-ddp-fp16", ...Object.keys(shown)]);
   return [...names].flatMap((method) => curves.find((curve) => curve.method === method) ?? []);
 };
 
 /** What both documents explain below their tables. */
 const markOf = (found: TimeToLoss | undefined) => (found?.oneSeed ? " *" : "");
 
-/** One row a method: what it sends, where it ends, and how much sooner than PyTorch's DDP it is where AdamW ends. */
+/** One row a method: what it sends, where it ends, and how much sooner than PyTorch it is where AdamW ends. */
 export function readmeTable(lines: readonly RecordedLine[]): string {
   const dense = curvesOf(lines).find(({ method }) => method === reference)!;
   const parameters = dense.bytesPerStep / (((2 * (workers - 1)) / workers) * 4); // an all-reduce of 4 bytes each
@@ -85,7 +89,8 @@ const [width, height, marginLeft, marginRight] = [660, 440, 52, 190];
 
 /** The losses by seconds on slow links, each curve named at its end. */
 export function readmePicture(lines: readonly RecordedLine[]): string {
-  const curves = shownCurves(lines).map((curve, i) => {
+  const shown = shownCurves(lines).filter(({ method }) => !notDrawn.has(method));
+  const curves = shown.map((curve, i) => {
     const drawn = curve.points.flatMap(({ step, mean }) => {
       const seconds = step > 0 ? curve.secondsAfter(rate, step) : undefined;
       return seconds === undefined ? [] : [{ seconds, loss: mean }];
