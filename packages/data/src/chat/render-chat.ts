@@ -1,10 +1,11 @@
 /** Renders chat templates with Hugging Face's Jinja in JavaScript, as transformers' apply_chat_template does. */
-import { Environment, type Node, parse, type Scope, type Value } from "./jinja.ts";
-import { readableTokens, withoutRaw } from "./jinja-tokens.ts";
-import { NotKnown } from "./not-known.ts";
-import { PythonInterpreter } from "./python-interpreter.ts";
-import { callable, dict, isMap, itemsOf, valueInRow } from "./python-values.ts";
-import { strftime } from "./strftime.ts";
+
+import { PythonInterpreter } from "./jinja/interpreter.ts";
+import { Environment, type Node, parse, type Scope, type Value } from "./jinja/library.ts";
+import { NotKnown } from "./jinja/not-known.ts";
+import { strftime } from "./jinja/strftime.ts";
+import { readableTokens, withoutRaw } from "./jinja/tokens.ts";
+import { callable, dict, isMap, itemsOf, valueInRow } from "./jinja/values.ts";
 
 /** A message with its role and content, and whatever else a template may read. Integers are bigints (exact-json.ts). */
 export type Message = Readonly<Record<string, unknown>>;

@@ -3,7 +3,7 @@
  * ends this process and not the run.
  */
 import { shortened } from "../data-error.ts";
-import { NotKnown } from "./not-known.ts";
+import { NotKnown } from "./jinja/not-known.ts";
 import { compileChat, type Message, type Render, type Rendering, type RenderOptions } from "./render-chat.ts";
 
 /** The template comes first. Each of the others is answered, one after the other. */

@@ -1,7 +1,8 @@
 /** Operators of two values, as Python has them. */
-import type { Value } from "./jinja.ts";
-import { formatted } from "./python-format.ts";
-import { ofFloats, ofIntegers } from "./python-numbers.ts";
+
+import { formatted } from "./format.ts";
+import type { Value } from "./library.ts";
+import { ofFloats, ofIntegers } from "./numbers.ts";
 import {
   byCodePoints,
   equal,
@@ -17,7 +18,7 @@ import {
   truth,
   tuple,
   typeName,
-} from "./python-values.ts";
+} from "./values.ts";
 
 export function operate(operator: string, left: Value, right: Value): Value {
   const numbers = ofNumbers(operator, left, right);

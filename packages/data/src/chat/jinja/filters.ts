@@ -1,13 +1,14 @@
 /** Jinja's filters, and tojson of transformers. */
-import type { Value } from "./jinja.ts";
-import { isTrueOf } from "./jinja-tests.ts";
+
+import { formatted } from "./format.ts";
+import { json, jsonOptions } from "./json.ts";
+import type { Value } from "./library.ts";
+import { methodOf } from "./methods.ts";
 import { NotKnown } from "./not-known.ts";
-import { formatted } from "./python-format.ts";
-import { json, jsonOptions } from "./python-json.ts";
-import { methodOf } from "./python-methods.ts";
-import { fixed } from "./python-numbers.ts";
-import { escaped, operate, order, safe } from "./python-operators.ts";
-import { capitalize, lines, pad } from "./python-strings.ts";
+import { fixed } from "./numbers.ts";
+import { escaped, operate, order, safe } from "./operators.ts";
+import { capitalize, lines, pad } from "./strings.ts";
+import { isTrueOf } from "./tests.ts";
 import {
   byNames,
   dict,
@@ -26,7 +27,7 @@ import {
   text,
   tuple,
   typeName,
-} from "./python-values.ts";
+} from "./values.ts";
 
 type Named = ReadonlyMap<string, Value>;
 type Given = Readonly<Record<string, Value | undefined>>;

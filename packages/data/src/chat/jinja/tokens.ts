@@ -1,5 +1,5 @@
 /** Tokens of a template in a form that Hugging Face's parser reads without changing what they mean. */
-import { type Token, tokenize } from "./jinja.ts";
+import { type Token, tokenize } from "./library.ts";
 
 /** The tokens of a template; blanks around tags are those of transformers' Jinja. */
 export const readableTokens = (template: string): Token[] =>

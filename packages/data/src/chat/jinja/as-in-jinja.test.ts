@@ -3,10 +3,10 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, expect, it } from "vitest";
-import { needsModules, runPython } from "../../../tensor/src/testing/python.ts";
-import { exactJson } from "../documents/exact-json.ts";
-import { rowForm } from "./chat-rows.ts";
-import { compileChat, type Message } from "./render-chat.ts";
+import { needsModules, runPython } from "../../../../tensor/src/testing/python.ts";
+import { exactJson } from "../../documents/exact-json.ts";
+import { rowForm } from "../chat-rows.ts";
+import { compileChat, type Message } from "../render-chat.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "terse-jinja-"));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));

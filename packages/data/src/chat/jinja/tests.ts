@@ -1,8 +1,8 @@
 /** Jinja's tests: what follows `is`, or is named in select, reject, selectattr and rejectattr. */
-import type { Value } from "./jinja.ts";
+import type { Value } from "./library.ts";
 import { NotKnown } from "./not-known.ts";
-import { operate, questions } from "./python-operators.ts";
-import { equal, integer, isList, numberIn, str, typeName } from "./python-values.ts";
+import { operate, questions } from "./operators.ts";
+import { equal, integer, isList, numberIn, str, typeName } from "./values.ts";
 
 type Test = (value: Value, other: Value) => boolean;
 

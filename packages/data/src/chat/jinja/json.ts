@@ -1,7 +1,7 @@
 /** json.dumps of Python, which is transformers' filter tojson. */
-import type { Value } from "./jinja.ts";
-import { floatText } from "./python-numbers.ts";
-import { byCodePoints, byNames, isList, isMap, str, typeName } from "./python-values.ts";
+import type { Value } from "./library.ts";
+import { floatText } from "./numbers.ts";
+import { byCodePoints, byNames, isList, isMap, str, typeName } from "./values.ts";
 
 export interface JsonOptions {
   readonly indent?: string | undefined; // of a level; on one line if absent

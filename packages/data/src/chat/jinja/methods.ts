@@ -1,7 +1,8 @@
 /** Methods of texts, lists and dicts. Those that change a list or a dict are refused, as by transformers' sandbox. */
-import type { Value } from "./jinja.ts";
-import { braced } from "./python-format.ts";
-import { capitalize, kinds, lines, pad, partition, replace, split, strip, title, zfill } from "./python-strings.ts";
+
+import { braced } from "./format.ts";
+import type { Value } from "./library.ts";
+import { capitalize, kinds, lines, pad, partition, replace, split, strip, title, zfill } from "./strings.ts";
 import {
   byNames,
   type Callable,
@@ -20,7 +21,7 @@ import {
   tuple,
   typeName,
   view,
-} from "./python-values.ts";
+} from "./values.ts";
 
 type Given = Readonly<Record<string, Value | undefined>>;
 

@@ -1,6 +1,6 @@
 /** Values of Hugging Face's Jinja as Python writes and compares them. */
-import { Environment, Interpreter, type Node, type Value } from "./jinja.ts";
-import { floatText } from "./python-numbers.ts";
+import { Environment, Interpreter, type Node, type Value } from "./library.ts";
+import { floatText } from "./numbers.ts";
 
 const bare = new Interpreter(new Environment());
 const made = (type: string, value: unknown): Value => bare.evaluate({ type, value } as Node, bare.global);

@@ -3,13 +3,14 @@
  * written for that: the parser and the statements are the library's; values, operators, filters, tests, methods and
  * loops are Python's.
  */
-import { Environment, Interpreter, type Node, type Scope, type Value } from "./jinja.ts";
-import { filtered } from "./jinja-filters.ts";
-import { isTrueOf } from "./jinja-tests.ts";
-import { asTuple, ofWith } from "./jinja-tokens.ts";
+
+import { filtered } from "./filters.ts";
+import { Environment, Interpreter, type Node, type Scope, type Value } from "./library.ts";
+import { methodOf } from "./methods.ts";
 import { NotKnown } from "./not-known.ts";
-import { methodOf } from "./python-methods.ts";
-import { operate } from "./python-operators.ts";
+import { operate } from "./operators.ts";
+import { isTrueOf } from "./tests.ts";
+import { asTuple, ofWith } from "./tokens.ts";
 import {
   callable,
   dict,
@@ -25,7 +26,7 @@ import {
   truth,
   tuple,
   typeName,
-} from "./python-values.ts";
+} from "./values.ts";
 
 /** What `{% break %}` and `{% continue %}` throw, with what the iteration has written so far. */
 class IterationEnd extends Error {

@@ -1,7 +1,7 @@
 /** Texts with places for values: '%s' % x, and '{}'.format(x). */
-import type { Value } from "./jinja.ts";
-import { fixed } from "./python-numbers.ts";
-import { isList, isMap, numberIn, repr, str, typeName } from "./python-values.ts";
+import type { Value } from "./library.ts";
+import { fixed } from "./numbers.ts";
+import { isList, isMap, numberIn, repr, str, typeName } from "./values.ts";
 
 const percent = /%(?:\((?<key>[^)]*)\))?(?<flags>[-+ 0]*)(?<width>\d*)(?:\.(?<places>\d+))?(?<kind>.?)/gsu;
 
