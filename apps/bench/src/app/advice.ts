@@ -5,7 +5,7 @@
  * times: other work on the machine, which can slow it down by a third for the length of a run, is no error of the
  * predictions.
  */
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempDisposableSync, readFileSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { advise, measuredSteps, networkOf } from "@terse/train/advice";
@@ -23,40 +23,36 @@ const method = ["--optimizer.name=lion-cub", "--optimizer.bits=1", "--optimizer.
 
 /** `error` is |predicted / measured − 1| of a method on a link; `advice_error` is the worst of them. */
 export async function* advice(rate: string, { overrides }: SuiteOptions): AsyncGenerator<Measurement> {
-  const above = mkdtempSync(join(tmpdir(), "terse-bench-"));
+  using above = mkdtempDisposableSync(join(tmpdir(), "terse-bench-"));
   const own = overrides.map((each) => `--${each}`);
   const link = ["--emulate-link", rate];
   const errors: number[] = [];
-  try {
-    for (let begin = 0; begin < candidates.length; begin += candidatesPerRun) {
-      const some = candidates.slice(begin, begin + candidatesPerRun);
-      const predicted = some.map(() => Number.POSITIVE_INFINITY);
-      const measured = some.map(() => Number.POSITIVE_INFINITY);
-      for (let time = 0; time < times; time++) {
-        const { recipe, steps } = await predictions(join(above, `own ${begin} ${time}`), [...link, ...own]);
-        for (const [i, candidate] of some.entries()) {
-          const expected = steps.get(candidate.name);
-          if (expected === undefined) continue; // such as votes of hosts, on one host
-          predicted[i] = Math.min(predicted[i]!, expected);
-          if (time > 0 && expected > 1) continue; // it waits for messages, which other work does not slow down
-          const folder = join(above, `${candidate.name.replaceAll("/", " of ")} ${time}`);
-          measured[i] = Math.min(measured[i]!, await measuredStep(folder, recipe, candidate, expected, link));
-        }
-      }
-      for (const [i, { name }] of some.entries()) {
-        if (predicted[i] === Number.POSITIVE_INFINITY) continue;
-        const error = Math.abs(predicted[i]! / measured[i]! - 1);
-        errors.push(error);
-        const inCase = { case: `${name} ×2 ${rate} emulated` };
-        yield { ...inCase, metric: "step_predicted", value: 1000 * predicted[i]!, unit: "ms" };
-        yield { ...inCase, metric: "step_measured", value: 1000 * measured[i]!, unit: "ms" };
-        yield { ...inCase, metric: "error", value: error, unit: "ratio" };
+  for (let begin = 0; begin < candidates.length; begin += candidatesPerRun) {
+    const some = candidates.slice(begin, begin + candidatesPerRun);
+    const predicted = some.map(() => Number.POSITIVE_INFINITY);
+    const measured = some.map(() => Number.POSITIVE_INFINITY);
+    for (let time = 0; time < times; time++) {
+      const { recipe, steps } = await predictions(join(above.path, `own ${begin} ${time}`), [...link, ...own]);
+      for (const [i, candidate] of some.entries()) {
+        const expected = steps.get(candidate.name);
+        if (expected === undefined) continue; // such as votes of hosts, on one host
+        predicted[i] = Math.min(predicted[i]!, expected);
+        if (time > 0 && expected > 1) continue; // it waits for messages, which other work does not slow down
+        const folder = join(above.path, `${candidate.name.replaceAll("/", " of ")} ${time}`);
+        measured[i] = Math.min(measured[i]!, await measuredStep(folder, recipe, candidate, expected, link));
       }
     }
-    yield { case: `advice ×2 ${rate}`, metric: "advice_error", value: Math.max(...errors), unit: "ratio" };
-  } finally {
-    rmSync(above, { recursive: true, force: true });
+    for (const [i, { name }] of some.entries()) {
+      if (predicted[i] === Number.POSITIVE_INFINITY) continue;
+      const error = Math.abs(predicted[i]! / measured[i]! - 1);
+      errors.push(error);
+      const inCase = { case: `${name} ×2 ${rate} emulated` };
+      yield { ...inCase, metric: "step_predicted", value: 1000 * predicted[i]!, unit: "ms" };
+      yield { ...inCase, metric: "step_measured", value: 1000 * measured[i]!, unit: "ms" };
+      yield { ...inCase, metric: "error", value: error, unit: "ratio" };
+    }
   }
+  yield { case: `advice ×2 ${rate}`, metric: "advice_error", value: Math.max(...errors), unit: "ratio" };
 }
 
 /** Trains with Lion Cub, and predicts from that run the seconds of a step of each method. */

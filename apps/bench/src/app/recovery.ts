@@ -4,7 +4,7 @@
  */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { mkdtempDisposableSync, readFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
@@ -20,48 +20,44 @@ const between = 12; // steps from a start to a kill: at least one save
  * afterwards.
  */
 export async function* recovery({ overrides }: SuiteOptions): AsyncGenerator<Measurement> {
-  const above = mkdtempSync(join(tmpdir(), "terse-bench-"));
-  try {
-    const steps = between * (kills + 2);
-    const own = ["save.every=10", "logEvery=1", "advise=false", `steps=${steps}`, ...overrides];
-    const flags = [`--max-restarts=${kills}`, "--out", join(above, "run"), ...own.map((each) => `--${each}`)];
-    const launcher = spawn(
-      process.execPath,
-      [...process.execArgv, main, "train", "gpt-small", "--nproc-per-node=2", ...flags],
-      {
-        stdio: ["ignore", "pipe", "inherit"],
-      },
-    );
-    const ended = once(launcher, "exit") as Promise<[number | null]>;
-    const times: number[] = [];
-    let killedAt: number | undefined;
-    let attempts = 0; // whose first line has come
-    let taken = 0; // steps of this attempt
-    for await (const line of createInterface({ input: launcher.stdout })) {
-      if (line.startsWith("model ")) {
-        attempts++;
-        taken = 0;
-      }
-      if (!/^step: \d+\//.test(line)) continue;
-      taken++;
-      if (killedAt !== undefined && attempts === times.length + 2) {
-        times.push((performance.now() - killedAt) / 1000);
-        process.stderr.write(`recovery: kill ${times.length} of ${kills}\n`);
-        killedAt = undefined;
-      }
-      if (killedAt === undefined && taken === between && times.length < kills) {
-        killedAt = performance.now();
-        process.kill(rankOne(launcher.pid!), "SIGKILL");
-      }
+  using above = mkdtempDisposableSync(join(tmpdir(), "terse-bench-"));
+  const steps = between * (kills + 2);
+  const own = ["save.every=10", "logEvery=1", "advise=false", `steps=${steps}`, ...overrides];
+  const flags = [`--max-restarts=${kills}`, "--out", join(above.path, "run"), ...own.map((each) => `--${each}`)];
+  const launcher = spawn(
+    process.execPath,
+    [...process.execArgv, main, "train", "gpt-small", "--nproc-per-node=2", ...flags],
+    {
+      stdio: ["ignore", "pipe", "inherit"],
+    },
+  );
+  const ended = once(launcher, "exit") as Promise<[number | null]>;
+  const times: number[] = [];
+  let killedAt: number | undefined;
+  let attempts = 0; // whose first line has come
+  let taken = 0; // steps of this attempt
+  for await (const line of createInterface({ input: launcher.stdout })) {
+    if (line.startsWith("model ")) {
+      attempts++;
+      taken = 0;
     }
-    const [code] = await ended;
-    if (code !== 0 || times.length !== kills) throw new Error("the training has not recovered; its error is above");
-    const inCase = { case: "recovery ×2" };
-    for (const seconds of times) yield { ...inCase, metric: "recovery", value: seconds, unit: "s" };
-    yield { ...inCase, metric: "recovery_seconds", value: Math.max(...times), unit: "s" };
-  } finally {
-    rmSync(above, { recursive: true, force: true });
+    if (!/^step: \d+\//.test(line)) continue;
+    taken++;
+    if (killedAt !== undefined && attempts === times.length + 2) {
+      times.push((performance.now() - killedAt) / 1000);
+      process.stderr.write(`recovery: kill ${times.length} of ${kills}\n`);
+      killedAt = undefined;
+    }
+    if (killedAt === undefined && taken === between && times.length < kills) {
+      killedAt = performance.now();
+      process.kill(rankOne(launcher.pid!), "SIGKILL");
+    }
   }
+  const [code] = await ended;
+  if (code !== 0 || times.length !== kills) throw new Error("the training has not recovered; its error is above");
+  const inCase = { case: "recovery ×2" };
+  for (const seconds of times) yield { ...inCase, metric: "recovery", value: seconds, unit: "s" };
+  yield { ...inCase, metric: "recovery_seconds", value: Math.max(...times), unit: "s" };
 }
 
 /** The process of rank 1 among the children of a launcher. */

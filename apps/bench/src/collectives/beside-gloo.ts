@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdtempDisposableSync, mkdtempSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { buildGlooPeer } from "../gloo-peer.ts";
@@ -22,19 +22,18 @@ const names = [
  * interface, in C++, on Gloo's sockets.
  */
 export async function* besideGloo(ranks: number): AsyncGenerator<Measurement> {
-  const folder = mkdtempSync(join(tmpdir(), "terse-bench-gloo-"));
+  using folder = mkdtempDisposableSync(join(tmpdir(), "terse-bench-gloo-"));
   const peers: Peer[] = [];
   try {
-    const program = buildGlooPeer(folder);
+    const program = buildGlooPeer(folder.path);
     if (!program) return;
-    const store = mkdtempSync(join(folder, "store-"));
+    const store = mkdtempSync(join(folder.path, "store-"));
     const start = (rank: number) => Peer.startProgram([program, `${rank}`, `${ranks}`, "127.0.0.1", store]);
     peers.push(...(await Promise.all(Array.from({ length: ranks }, (_, rank) => start(rank)))));
     for (const name of names) for (const bytes of sizes) yield* compared(peers, name, bytes);
     yield* compared(peers, "barrier", 0);
   } finally {
     await Promise.all(peers.map((peer) => peer[Symbol.asyncDispose]()));
-    rmSync(folder, { recursive: true, force: true });
   }
 }
 

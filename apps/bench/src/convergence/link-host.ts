@@ -1,5 +1,5 @@
 /** One rank on a link of its own: takes steps of a recipe, ours or with PyTorch's DistributedDataParallel. */
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempDisposableSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { saveModel } from "@terse/checkpoint";
@@ -47,33 +47,29 @@ await serve({
   /** Trains in PyTorch from the same weights, with the same batches, learning rates and options of the optimizer. */
   async pytorch({ recipe, overrides, take, every, hook }: Asked & { hook: Hook }): Promise<Trained> {
     const read = readRecipe(recipe, overrides);
-    const folder = mkdtempSync(join(tmpdir(), "terse-bench-"));
-    try {
-      await using peer = await Peer.start("ddp_curves.py", [
-        JSON.stringify(await taskOf(read, { take, hook, folder })),
-      ]);
-      const points: { step: number; loss: number }[] = [];
-      const steps: { bytes: number; milliseconds: number }[] = [];
-      const evaluated = async () => {
-        if (every > 0)
-          points.push({
-            step: steps.length,
-            loss: (await peer.ask<{ loss: number | null }>("evaluate")).loss ?? Number.NaN,
-          });
-      };
+    using folder = mkdtempDisposableSync(join(tmpdir(), "terse-bench-"));
+    await using peer = await Peer.start("ddp_curves.py", [
+      JSON.stringify(await taskOf(read, { take, hook, folder: folder.path })),
+    ]);
+    const points: { step: number; loss: number }[] = [];
+    const steps: { bytes: number; milliseconds: number }[] = [];
+    const evaluated = async () => {
+      if (every > 0)
+        points.push({
+          step: steps.length,
+          loss: (await peer.ask<{ loss: number | null }>("evaluate")).loss ?? Number.NaN,
+        });
+    };
+    await evaluated();
+    while (steps.length < take) {
+      const count = every > 0 ? Math.min(every, take - steps.length) : 1;
+      const before = bytesOnLink();
+      const { milliseconds } = await peer.ask<{ milliseconds: number[] }>(`train ${count}`);
+      const sent = before === undefined ? Number.NaN : (bytesOnLink()! - before) / count;
+      for (const one of milliseconds) steps.push({ bytes: sent, milliseconds: one });
       await evaluated();
-      while (steps.length < take) {
-        const count = every > 0 ? Math.min(every, take - steps.length) : 1;
-        const before = bytesOnLink();
-        const { milliseconds } = await peer.ask<{ milliseconds: number[] }>(`train ${count}`);
-        const sent = before === undefined ? Number.NaN : (bytesOnLink()! - before) / count;
-        for (const one of milliseconds) steps.push({ bytes: sent, milliseconds: one });
-        await evaluated();
-      }
-      return { points, steps };
-    } finally {
-      rmSync(folder, { recursive: true, force: true });
     }
+    return { points, steps };
   },
 
   async close() {

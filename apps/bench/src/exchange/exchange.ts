@@ -2,7 +2,7 @@
  * `bench exchange`: the time to make a vector of floats the same on all ranks. As in nccl-tests, algbw is the vector's
  * bytes ÷ time, and busbw is algbw × 2 (n − 1)/n, the rate on each link of a ring.
  */
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdtempDisposableSync, mkdtempSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { buildGlooPeer } from "../gloo-peer.ts";
@@ -55,12 +55,8 @@ async function* onSlowLinks(ranks: number, rate: string, bitsPerSecond: number):
 
 /** All-reduce over TCP on the loopback interface, where only the processor limits the speed. */
 async function* unshaped(ranks: number): AsyncGenerator<Measurement> {
-  const folder = mkdtempSync(join(tmpdir(), "terse-bench-gloo-"));
-  try {
-    yield* besideGloo(ranks, buildGlooPeer(folder), folder);
-  } finally {
-    rmSync(folder, { recursive: true, force: true });
-  }
+  using folder = mkdtempDisposableSync(join(tmpdir(), "terse-bench-gloo-"));
+  yield* besideGloo(ranks, buildGlooPeer(folder.path), folder.path);
 }
 
 async function* besideGloo(ranks: number, gloo: string | undefined, folder: string): AsyncGenerator<Measurement> {

@@ -3,7 +3,7 @@
  * rank sends. The ranks compute in turn, so a step takes twice as long as of one rank; what a method adds to that is
  * its own work, and the way from the GPU to the host and back.
  */
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdtempDisposableSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { stepsOf, trained } from "../app/trained.ts";
@@ -41,16 +41,12 @@ export async function* twoRanks(): AsyncGenerator<Measurement> {
 
 /** Exported for machines without a GPU. */
 export async function* timed(method: string, changes: readonly string[]): AsyncGenerator<Measurement> {
-  const folder = mkdtempSync(join(tmpdir(), "terse-two-ranks-"));
-  try {
-    const text = new URL("../../../../docs", import.meta.url).pathname;
-    const overrides = [`steps=${steps}`, `data.path=${text}`, "save.every=0", ...changes];
-    await trained(join(folder, "run"), ["--recipe=gpt-small", ...overrides.map((each) => `--${each}`)]);
-    const logged = stepsOf(join(folder, "run")).slice(skipped);
-    const inCase = { case: method };
-    yield { ...inCase, metric: "step_ms", value: 1000 * median(logged.map((each) => each.step_seconds)), unit: "ms" };
-    yield { ...inCase, metric: "sent_per_step", value: logged.at(-1)!.sent_bytes, unit: "B" };
-  } finally {
-    rmSync(folder, { recursive: true, force: true });
-  }
+  using folder = mkdtempDisposableSync(join(tmpdir(), "terse-two-ranks-"));
+  const text = new URL("../../../../docs", import.meta.url).pathname;
+  const overrides = [`steps=${steps}`, `data.path=${text}`, "save.every=0", ...changes];
+  await trained(join(folder.path, "run"), ["--recipe=gpt-small", ...overrides.map((each) => `--${each}`)]);
+  const logged = stepsOf(join(folder.path, "run")).slice(skipped);
+  const inCase = { case: method };
+  yield { ...inCase, metric: "step_ms", value: 1000 * median(logged.map((each) => each.step_seconds)), unit: "ms" };
+  yield { ...inCase, metric: "sent_per_step", value: logged.at(-1)!.sent_bytes, unit: "B" };
 }

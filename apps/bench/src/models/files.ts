@@ -1,5 +1,5 @@
 /** Weights from a file beside reading that file from the page cache, and steps beside a save that is being written. */
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdtempDisposableSync } from "node:fs";
 import { type FileHandle, open } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -20,11 +20,11 @@ const stepsBetween = 20;
 
 /** The sides take turns. Both end with all bytes in memory that was there before; loading also looks at every value. */
 export async function* loading(): AsyncGenerator<Measurement> {
-  const folder = mkdtempSync(join(tmpdir(), "terse-bench-"));
+  using folder = mkdtempDisposableSync(join(tmpdir(), "terse-bench-"));
   const model = new Gpt2(gpt2Presets.gpt2);
   try {
-    await saveModel(folder, model.stateDict(), {});
-    await using file: FileHandle = await open(join(folder, "model.safetensors"), "r");
+    await saveModel(folder.path, model.stateDict(), {});
+    await using file: FileHandle = await open(join(folder.path, "model.safetensors"), "r");
     const bytes = (await file.stat()).size;
     const memory = new Uint8Array(bytes).fill(1);
     const [read, load]: [number[], number[]] = [[], []];
@@ -32,7 +32,7 @@ export async function* loading(): AsyncGenerator<Measurement> {
       const began = performance.now();
       for (let at = 0; at < bytes; ) at += (await file.read(memory, at, bytes - at, at)).bytesRead;
       const between = performance.now();
-      await loadModel(folder, model.stateDict());
+      await loadModel(folder.path, model.stateDict());
       const ended = performance.now();
       if (round < 0) continue; // warm-up
       read.push(between - began);
@@ -45,13 +45,12 @@ export async function* loading(): AsyncGenerator<Measurement> {
     yield { ...inCase, metric: "over_read", value: median(read.map((time, i) => time / load[i]!)), unit: "ratio" };
   } finally {
     model.dispose();
-    rmSync(folder, { recursive: true, force: true });
   }
 }
 
 /** Steps with the copy of the state and while it is written, and steps without a save, in turns. */
 export async function* stepWhileSaving(): AsyncGenerator<Measurement> {
-  const folder = mkdtempSync(join(tmpdir(), "terse-bench-"));
+  using folder = mkdtempDisposableSync(join(tmpdir(), "terse-bench-"));
   const recipe = readRecipe(new URL("../../../train/recipes/gpt-small.yaml", import.meta.url), []);
   const [group] = loopback(1);
   const model = buildModel(recipe);
@@ -59,7 +58,7 @@ export async function* stepWhileSaving(): AsyncGenerator<Measurement> {
   await using data = await buildData(recipe, model, group!);
   await using optimizer = await buildOptimizer(recipe, arena, group!);
   try {
-    const args = { out: folder, recipe: undefined, resume: undefined, initFrom: undefined, overrides: [] };
+    const args = { out: folder.path, recipe: undefined, resume: undefined, initFrom: undefined, overrides: [] };
     await using run = await openRun(recipe, group!, args);
     await run.begin({ model, data, optimizer });
     const training = { model, arena, data, optimizer, forward: forwardIn(recipe), accumulate: 1 };
@@ -105,6 +104,5 @@ export async function* stepWhileSaving(): AsyncGenerator<Measurement> {
   } finally {
     await group!.close();
     model.dispose();
-    rmSync(folder, { recursive: true, force: true });
   }
 }
