@@ -10,8 +10,8 @@ import { Tracker } from "./tracker.ts";
 
 const python = process.env["TERSE_PYTHON"] ?? "python3";
 const has = (module: string) => spawnSync(python, ["-c", `import ${module}`]).status === 0;
-const orWhy = (module: string, pip: string, isThere: boolean) =>
-  isThere ? "" : ` (skipped: the tests' Python has no ${module}; pip install ${pip})`;
+const orWhy = (module: string, isThere: boolean) =>
+  isThere ? "" : ` (skipped: ${python} has no ${module}; ./terse setup installs it)`;
 
 let folder: string;
 let notes: string[];
@@ -54,7 +54,7 @@ const read = (...args: string[]) =>
   ) as Record<string, unknown>;
 
 const hasWandb = has("wandb.proto.wandb_internal_pb2");
-describe.skipIf(!hasWandb)(`Weights & Biases${orWhy("wandb", "wandb", hasWandb)}`, () => {
+describe.skipIf(!hasWandb)(`Weights & Biases${orWhy("wandb", hasWandb)}`, () => {
   it("has the numbers under their names, the recipe, and a resumed run under the same id, in files for wandb sync", async () => {
     await tracked("wandb", "offline", { code: 130 });
     await tracked("wandb", "offline", { shown: [{ step: 310, "train/loss": 1.5 }] });
@@ -84,7 +84,7 @@ describe.skipIf(!hasWandb)(`Weights & Biases${orWhy("wandb", "wandb", hasWandb)}
 });
 
 const hasMlflow = has("mlflow");
-describe.skipIf(!hasMlflow)(`MLflow${orWhy("mlflow", "mlflow-skinny", hasMlflow)}`, () => {
+describe.skipIf(!hasMlflow)(`MLflow${orWhy("mlflow", hasMlflow)}`, () => {
   it("has the numbers under their names, the recipe as parameters, and a resumed run under the same id", async () => {
     const store = join(folder, "store");
     await tracked("mlflow", store, { code: -1 }); // it dies

@@ -1,4 +1,4 @@
-/** Rows, labels and packing beside TRL's SFTTrainer and its collator, where TRL is installed. */
+/** Rows, labels and packing beside TRL's SFTTrainer and its collator. */
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -38,7 +38,7 @@ interface Prepared {
   readonly position_ids?: readonly (readonly number[])[];
 }
 
-const why = needsModules("transformers", "trl", "datasets").replace("; ./terse setup installs it", "");
+const why = needsModules("transformers", "trl", "datasets");
 
 it.skipIf(why)(`tokens, labels and positions are those of TRL${why}`, async () => {
   for (const [name, each] of Object.entries(rows))
