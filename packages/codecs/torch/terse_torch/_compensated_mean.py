@@ -88,6 +88,12 @@ class CompensatedMean(HookState):
             if lengths != self._lengths:
                 other = sorted(set(lengths.items()) ^ set(self._lengths.items()))[0][0]
                 raise ValueError(f"CompensatedMean: the state is that of another model: {other} differs.")
+            for what in ("ranks", "step"):
+                if each[what] != states[0][what]:
+                    raise ValueError(
+                        f"CompensatedMean: {what} is {states[0][what]} in the state of rank {states[0]['rank']}, and "
+                        f"{each[what]} in that of rank {each['rank']}: give the states of one save."
+                    )
         if before == ranks and any(each["rank"] == rank for each in states):
             states = [next(each for each in states if each["rank"] == rank)]
         elif sorted(each["rank"] for each in states) != list(range(before)):

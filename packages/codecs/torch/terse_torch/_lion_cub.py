@@ -157,8 +157,13 @@ class LionCub(torch.optim.Optimizer):
         whole = all("momentum" in state for state in state_dict.get("state", {}).values())
         if not whole or len(saved) != len(self.param_groups):
             raise ValueError("LionCub: the state is that of another optimizer, or of other groups of parameters.")
-        super().load_state_dict(state_dict)
         places = [place for group in state_dict["param_groups"] for place in group["params"]]
+        for place, (name, parameter) in zip(places, self._named()):
+            shape = state_dict["state"].get(place, {"momentum": parameter})["momentum"].shape
+            if shape != parameter.shape:
+                raise ValueError(f"LionCub: the state is that of another model: the momentum of {name} is of "
+                                 f"{tuple(shape)}, and the parameter of {tuple(parameter.shape)}.")  # fmt: skip
+        super().load_state_dict(state_dict)
         for place, (_, parameter) in zip(places, self._named()):
             if place in state_dict["state"]:
                 saved = state_dict["state"][place]["momentum"]

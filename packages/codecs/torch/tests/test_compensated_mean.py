@@ -82,6 +82,8 @@ class Means(unittest.TestCase):
             (begun[:1], "scaled-sign", "give a list of the states of all 2 ranks"),
             (begun, "int8", "the state is that of"),
             ([{**each, "errors": {"a": each["errors"]["a"]}} for each in begun], "scaled-sign", "another model: b"),
+            ([begun[0], {**begun[1], "step": 4}], "scaled-sign", "step is 5 in the state of rank 0, and 4 in that of"),
+            ([begun[0], {**begun[1], "ranks": 3}], "scaled-sign", "ranks is 2 in the state of rank 0, and 3 in that"),
         ]:
             with self.assertRaises(RuntimeError) as caught:
                 on_ranks(3, trajectory, codec, False, states)

@@ -85,6 +85,9 @@ def trajectories(rank, ranks):
     found["bits"] = raised(lambda: terse_torch.LionCub([half], bits=9))
     found["group"] = raised(lambda: optimizer.add_param_group({"params": [torch.nn.Parameter(torch.zeros(2))]}))
     found["groups"] = len(optimizer.param_groups)
+    longer = terse_torch.LionCub([torch.nn.Parameter(torch.zeros(6))])
+    found["shape"] = raised(lambda: longer.load_state_dict(optimizer.state_dict()))
+    found["loaded"] = len(longer.state)
     return found
 
 
@@ -162,6 +165,8 @@ class LionCubs(unittest.TestCase):
                 self.assertIn("bits is 9, and must be 1 to 8", found["bits"])
                 self.assertIn("NotImplementedError: LionCub: its parameters are fixed", found["group"])
                 self.assertEqual(found["groups"], 1)
+                self.assertIn("another model: the momentum of 0 of group 0 is of (5,), and the", found["shape"])
+                self.assertEqual(found["loaded"], 0)
 
     def test_work_on_the_cpu_whatever_device_new_tensors_are_made_on(self):
         for found in on_ranks(2, on_another_default_device):
