@@ -474,6 +474,14 @@ describe("compare", () => {
 
   it("says in a line that a folder is no run", async () => {
     await expect(compareCommand([folder])).rejects.toThrow(/has no recipe.json: name the folder of a run/);
+    const run = join(folder, "whole");
+    mkdirSync(join(run, "step-10"), { recursive: true });
+    writeFileSync(join(run, "recipe.json"), JSON.stringify(readRecipe("gpt-small", [])));
+    writeFileSync(join(run, "step-10", "manifest.json"), "{}");
+    for (const part of ["step-10", "step-20", "best", "average", "step-10/average"])
+      await expect(compareCommand([join(run, part)])).rejects.toThrow(
+        `${part} is a part of a run: name the run, ${run}`,
+      );
     const other = join(folder, "of-another-version");
     mkdirSync(other);
     writeFileSync(join(other, "recipe.json"), JSON.stringify({ ...readRecipe("gpt-small", []), newKey: 1 }));
