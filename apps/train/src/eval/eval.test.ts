@@ -1,5 +1,5 @@
 /** Evaluations of folders with weights, beside transformers. */
-import { mkdtempSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { cpSync, mkdtempSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { saveModel } from "@terse/checkpoint";
@@ -90,6 +90,18 @@ it("says what it is evaluated on", async () => {
   await onRanks(1, ...given());
   const said = vi.mocked(process.stderr.write).mock.calls.map(([text]) => String(text));
   expect(said).toContain("data: evaluates on rows.bin, 738 B\n");
+  expect(said.join("")).not.toContain("tokenizer");
+});
+
+it("says that the data is read by another tokenizer than that of the weights", async () => {
+  const own = join(folder, "own");
+  cpSync(weights, own, { recursive: true });
+  writeFileSync(join(own, "tokenizer.json"), "{}");
+  await onRanks(1, own, ...given().slice(1));
+  const said = vi.mocked(process.stderr.write).mock.calls.map(([text]) => String(text));
+  expect(said).toContain(
+    `data.tokenizer is bytes, and the weights come with another one, ${own}: tokens may mean something else\n`,
+  );
 });
 
 it("sends no weights where every rank has the same files", async () => {

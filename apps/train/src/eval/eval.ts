@@ -84,7 +84,7 @@ export async function evaluation(args: EvalArguments, group: Group): Promise<Eva
       `${data.source} has nothing that is held out; give a larger data.validationFraction, or other data, --data PATH`,
     );
   const found = inventoryLines(data.inventory, holdOutAll ? "all" : "share");
-  for (const line of [...found, ...(data.remarks ?? [])]) say(line);
+  for (const line of [...found, ...(data.remarks ?? []), ...subject.remarks]) say(line);
   if (!subject.isGiven && subject.fingerprint !== undefined && data.fingerprint !== subject.fingerprint)
     say(`the data is not that which the run had, or is read with other options: ${data.source}`);
   const metrics = await evaluated();

@@ -7,7 +7,7 @@ import { parsedRecipe, type Recipe } from "../recipe.ts";
 import { recipeFor } from "../recipe-for.ts";
 import { type Tree, withOverrides } from "../recipe-tree.ts";
 import { writtenRecipe } from "../resumed-recipe.ts";
-import { readInitialWeights } from "../saves/initial-weights.ts";
+import { otherTokenizerRemark, readInitialWeights } from "../saves/initial-weights.ts";
 import {
   type DescribedModel,
   describedModel,
@@ -26,6 +26,8 @@ export interface Subject {
   readonly isGiven: boolean;
   /** Of the data of the run, when it was saved. */
   readonly fingerprint: string | undefined;
+  /** What the user should know, a line each. */
+  readonly remarks: readonly string[];
 }
 
 const names = (overrides: readonly string[], keys: RegExp) =>
@@ -46,7 +48,8 @@ export async function readSubject({ run = newestRun(), base, overrides }: EvalAr
     const moved = found === tokenizer ? [] : [`data.tokenizer=${JSON.stringify(found)}`];
     const { tree } = withOverrides(saved as unknown as Tree, [...moved, ...all, ...overrides]);
     const { data: fingerprint } = manifest.data as { data?: string };
-    return { folder, model, recipe: parsedRecipe(tree), isGiven, fingerprint };
+    const recipe = parsedRecipe(tree);
+    return { folder, model, recipe, isGiven, fingerprint, remarks: otherTokenizerRemark(recipe.data, found) };
   }
   if (!isGiven)
     throw new OptionsError([`${run} has weights and no data: name what it is to be evaluated on, --data PATH`]);
@@ -60,7 +63,8 @@ export async function readSubject({ run = newestRun(), base, overrides }: EvalAr
     throw new OptionsError([
       `${run} has no tokenizer, and none that is known has as many tokens; put the model's tokenizer.json there, or name it, --data.tokenizer=FILE`,
     ]);
-  return { folder, model, recipe, isGiven, fingerprint: undefined };
+  const remarks = otherTokenizerRemark(recipe.data, weights.tokenizer);
+  return { folder, model, recipe, isGiven, fingerprint: undefined, remarks };
 }
 
 /** Whether all of the data is evaluated that no name puts into a training part, and not a share of it. */

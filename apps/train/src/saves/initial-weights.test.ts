@@ -1,14 +1,14 @@
 /** What a folder with weights says of the run that begins with them. */
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { join, relative } from "node:path";
 import { configFile, saveModel } from "@terse/checkpoint";
 import { Bert, BertClassifier, Gpt, Gpt2, type Gpt2Options, Llama, type Model, ResNet, Vit } from "@terse/models";
 import { manualSeed, type Tensor } from "@terse/tensor";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import type { Recipe } from "../recipe.ts";
 import { recipeFor } from "../recipe-for.ts";
-import { readInitialWeights, remarksOnWeights } from "./initial-weights.ts";
+import { otherTokenizerRemark, readInitialWeights, remarksOnWeights } from "./initial-weights.ts";
 import { loadModelOf } from "./model-of-run.ts";
 
 let folder: string;
@@ -172,6 +172,8 @@ describe("the tokenizer of a run that begins with weights", () => {
     expect(await tokenizerOf(ofText, ["data.tokenizer=bytes"])).toBe("bytes");
     const weights = await readInitialWeights(folder);
     const recipe = recipeFor({ overrides: ["data.path=text", "data.tokenizer=bytes"] }, weights);
+    for (const same of [folder, join(folder, "tokenizer.json"), relative(".", folder)])
+      expect(otherTokenizerRemark({ ...recipe.data, tokenizer: same } as Recipe["data"], folder)).toEqual([]);
     expect(remarksOnWeights(weights, recipe, "given")).toContain(
       `data.tokenizer is bytes, and the weights come with another one, ${folder}: tokens may mean something else`,
     );

@@ -243,14 +243,22 @@ export function remarksOnWeights(
       ? [`rows have ${blockSize} tokens, of the ${context} that the model can read: data.blockSize`]
       : []),
     ...(copy === undefined ? [] : [untiedRemark(copy)]),
-    ...tokenizerRemark(data as { tokenizer?: string }, tokenizer),
+    ...tokenizerRemark(data, tokenizer),
     ...(rate === "given" || trainedWeights ? [] : [rateRemark(optimizer)]),
   ];
 }
 
-function tokenizerRemark({ tokenizer: used }: { tokenizer?: string }, own: string | undefined): string[] {
-  if (used === undefined || own === undefined) return [];
-  if (used === own) return used === "bytes" ? [] : [`data.tokenizer is that of the weights, ${own}`];
+function tokenizerRemark(data: Recipe["data"], own: string | undefined): string[] {
+  if (!("tokenizer" in data) || own === undefined) return [];
+  const other = otherTokenizerRemark(data, own);
+  return other.length > 0 || own === "bytes" ? other : [`data.tokenizer is that of the weights, ${own}`];
+}
+
+/** A line where the data is not read by the tokenizer that the weights come with. Both are names or paths. */
+export function otherTokenizerRemark(data: Recipe["data"], own: string | undefined): string[] {
+  const { tokenizer: used } = data as { tokenizer?: string };
+  const folderOf = (path: string) => resolve(path).replace(/\/tokenizer\.json$/, "");
+  if (used === undefined || own === undefined || folderOf(used) === folderOf(own)) return [];
   return [`data.tokenizer is ${used}, and the weights come with another one, ${own}: tokens may mean something else`];
 }
 
