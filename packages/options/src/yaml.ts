@@ -2,7 +2,7 @@
  * YAML of recipes and overrides: the 1.2 core schema (3e-4 is a number; yes, no and on are strings). Digits may be
  * grouped with underscores (10_000).
  */
-import { isScalar, parseDocument, type ScalarTag, type Tags } from "yaml";
+import { type Document, isScalar, parseDocument, type ScalarTag, type Tags, visit } from "yaml";
 import { OptionsError } from "./options-error.ts";
 
 const groupedDigits: ScalarTag = {
@@ -27,13 +27,33 @@ export function parseYaml(text: string, where: string): unknown {
   const wrong = [...document.errors, ...document.warnings];
   if (wrong.length > 0)
     throw new OptionsError(
-      wrong.slice(0, mostProblems).map((error) => `${where}: not valid YAML: ${error.message.trim().split("\n")[0]}`),
+      wrong.slice(0, mostProblems).map((error) => {
+        const hint = error.code === "MULTILINE_IMPLICIT_KEY" ? " is there a space after each colon?" : "";
+        return `${where}: not valid YAML: ${error.message.trim().split("\n")[0]}${hint}`;
+      }),
     );
+  const joined = keyWithValue(document);
+  if (joined !== undefined)
+    throw new OptionsError([`${where}: ${joined} is a key without a value: put a space after the colon`]);
   try {
     return document.toJS({ maxAliasCount: 100 });
   } catch (error) {
     throw new OptionsError([`${where}: not valid YAML: ${(error as Error).message}`]);
   }
+}
+
+/** The first key in braces that has a colon and no value: {name:lion}. No key of a recipe has a colon. */
+function keyWithValue(document: Document): string | undefined {
+  let found: string | undefined;
+  visit(document, {
+    Pair(_, { key, value }) {
+      const none = value === null || (isScalar(value) && value.value === null && !value.source);
+      if (!none || !isScalar(key) || key.type !== "PLAIN" || !String(key.value).includes(":")) return undefined;
+      found = String(key.value);
+      return visit.BREAK;
+    },
+  });
+  return found;
 }
 
 /**
