@@ -76,6 +76,15 @@ it("asks for the tokenizer of a model whose vocabulary is no known one's", async
   );
 });
 
+it("does not guess the tokenizer of weights that have one in another form", async () => {
+  const model = new Gpt2({ ...shape, vocabulary: 256 });
+  await saveModel(folder, model.namedParameters(), model.config);
+  writeFileSync(join(folder, "vocab.json"), "{}");
+  await expect(sample({ ...args, run: folder })).rejects.toThrow(
+    `${folder} has its tokenizer in vocab.json, and no tokenizer.json, which alone is read; transformers writes it: python -c`,
+  );
+});
+
 it.each([
   ["amber birch", "amber birch cedar", " cedar"], // the first word of a text has no space
   ["caf\ufffd", "café au lait", "é au lait"], // the prompt ends in the middle of a letter

@@ -54,7 +54,7 @@ export async function sample({
  */
 async function tokenizerOf(run: string, vocabulary: number, base: string | undefined): Promise<Tokenizer | undefined> {
   if (isModelFolder(run)) {
-    const name = (await tokenizerIn(run, base)) ?? knownTokenizer(vocabulary);
+    const name = await tokenizerIn(run, base, vocabulary);
     return name === undefined ? undefined : openTokenizer(name);
   }
   const { data } = saveOfModel(run).manifest.recipe as { data: Recipe["data"] & { tokenizer?: string } };
@@ -63,13 +63,14 @@ async function tokenizerOf(run: string, vocabulary: number, base: string | undef
   return datasets[data.name].tokenizer?.({ ...data, ...(moved && { tokenizer: moved }) });
 }
 
-/** The tokenizer in a folder of weights, or in that of the base of an adapter. */
-async function tokenizerIn(run: string, moved: string | undefined): Promise<string | undefined> {
+/** The tokenizer in a folder of weights, or in that of the base of an adapter; else the known one with as many tokens. */
+async function tokenizerIn(run: string, moved: string | undefined, vocabulary: number): Promise<string | undefined> {
   const own = tokenizerOfWeights(run);
   if (own !== undefined) return isModelFolder(run) ? own : tokenizerWithBase(await modelFolderOf(run), own, moved);
-  if (!isAdapterFolder(resolve(run))) return undefined;
+  if (!isAdapterFolder(resolve(run))) return knownTokenizer(run, vocabulary);
   const { base } = await describedAdapter(resolve(run), moved);
-  return "folder" in base ? tokenizerOfWeights(base.folder) : undefined;
+  if (!("folder" in base)) return knownTokenizer(run, vocabulary);
+  return tokenizerOfWeights(base.folder) ?? knownTokenizer(base.folder, vocabulary);
 }
 
 /** Which template asks for an answer: that of a run's data, or of a folder's tokenizer. */
@@ -79,7 +80,7 @@ async function chatOptionsOf(
   { template, base }: Pick<SampleArguments, "template" | "base">,
 ): Promise<Parameters<typeof chatPrompt>[0]> {
   const own = isModelFolder(run) ? {} : (saveOfModel(run).manifest.recipe.data as { template?: string; date?: string });
-  const tokenizer = (await tokenizerIn(run, base)) ?? knownTokenizer(vocabulary)!; // the model has one, or was refused
+  const tokenizer = (await tokenizerIn(run, base, vocabulary))!; // the model has one, or was refused
   return { tokenizer, template: template ?? own.template, date: own.date };
 }
 

@@ -3,6 +3,7 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, relative } from "node:path";
 import { configFile, saveModel } from "@terse/checkpoint";
+import { datasets } from "@terse/data";
 import { Bert, BertClassifier, Gpt, Gpt2, type Gpt2Options, Llama, type Model, ResNet, Vit } from "@terse/models";
 import { manualSeed, type Tensor } from "@terse/tensor";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
@@ -177,6 +178,37 @@ describe("the tokenizer of a run that begins with weights", () => {
     expect(remarksOnWeights(weights, recipe, "given")).toContain(
       `data.tokenizer is bytes, and the weights come with another one, ${folder}: tokens may mean something else`,
     );
+  });
+
+  it("is not guessed in silence", async () => {
+    const recipe = async () =>
+      remarksOnWeights(await readInitialWeights(folder), await recipeOf(["data.path=text"]), "given");
+    await save(new Gpt2(ofText));
+    expect(await recipe()).toContain(
+      "data.tokenizer is bytes, and the weights come with no tokenizer.json: tokens may mean something else; name theirs, --data.tokenizer=FILE",
+    );
+    await save(new Gpt2({ ...ofText, vocabulary: 256 }));
+    expect(await recipe()).toHaveLength(1);
+  });
+
+  it.each(["vocab.json", "vocab.txt", "tokenizer.model", "spiece.model"])(
+    "is not guessed where there is a %s",
+    async (file) => {
+      writeFileSync(join(folder, file), "{}");
+      for (const vocabulary of [256, 300, 50257])
+        await expect(tokenizerOf({ ...ofText, vocabulary })).rejects.toThrow(
+          `${folder} has its tokenizer in ${file}, and no tokenizer.json, which alone is read; transformers writes it: python -c 'from transformers import AutoTokenizer as T; f = ${JSON.stringify(folder)}; T.from_pretrained(f).save_pretrained(f)', or name another one, --data.tokenizer=FILE`,
+        );
+      expect(await tokenizerOf(ofText, ["data.tokenizer=bytes"])).toBe("bytes");
+      expect(await tokenizerOf(ofText, ["data.name=tokens"])).toBeUndefined();
+    },
+  );
+
+  it("is GPT-2's where vocab.json is GPT-2's", async () => {
+    const { "tokenizer.json": json } = (await datasets.text.processorFiles!({ tokenizer: "gpt2" }))!;
+    const { vocab } = JSON.parse(json!).model;
+    writeFileSync(join(folder, "vocab.json"), JSON.stringify({ ...vocab, "<|endoftext|>": 50256 }));
+    expect(await tokenizerOf({ ...ofText, vocabulary: 50257 })).toBe("gpt2");
   });
 });
 

@@ -2,9 +2,9 @@
  * What a folder of weights says about a run that begins with them: its model with all sizes, and its tokenizer. It
  * replaces what the recipe's file says. What the command line says must agree with it.
  */
-import { existsSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
 import { join, resolve } from "node:path";
-import { adapterConfigFile, CheckpointError, type Config, configFile, isObject } from "@terse/checkpoint";
+import { adapterConfigFile, CheckpointError, type Config, configFile, isObject, parsedJson } from "@terse/checkpoint";
 import { type DatasetName, datasets } from "@terse/data";
 import { type ModelName, models, modelsFor } from "@terse/models";
 import { OptionsError } from "@terse/options";
@@ -25,6 +25,8 @@ export interface InitialWeights {
   readonly copy?: string;
   /** The value of data.tokenizer that suits the weights. */
   readonly tokenizer?: string;
+  /** Why the tokenizer beside the weights is not read, and what to do. */
+  readonly unreadTokenizer?: string;
   /** The folder has an adapter: the model is that of its base. */
   readonly adapter?: DescribedAdapter;
   /** The form of pictures that suits the weights. */
@@ -46,7 +48,10 @@ export async function readInitialWeights(name: string, moved?: string): Promise<
   if (!existsSync(file)) return { file, image, ...(own !== undefined && { tokenizer: own }) };
   const { name: model, ...described } = await describedModel(folder);
   const { vocabulary } = models[model].read(described.config) as { vocabulary?: number };
-  const tokenizer = own ?? knownTokenizer(vocabulary);
+  if (own !== undefined) return { file, image, ...described, tokenizer: own };
+  const unreadTokenizer = vocabulary === undefined ? undefined : await whyUnread(name);
+  if (unreadTokenizer !== undefined) return { file, image, ...described, unreadTokenizer };
+  const tokenizer = await knownTokenizer(name, vocabulary);
   return { file, image, ...described, ...(tokenizer !== undefined && { tokenizer }) };
 }
 
@@ -59,16 +64,15 @@ async function readInitialAdapter(name: string, folder: string, moved: string | 
       `the base of the adapter in ${folder} has random weights; write the whole model with ./terse export --merge ${name}, and begin with that`,
     );
   const own = tokenizerOfWeights(name);
-  const { tokenizer = (await readInitialWeights(base.folder)).tokenizer, image } = {
-    tokenizer: own && tokenizerWithBase(folder, own, moved),
-    image: imageOf(isModelFolder(name) ? base.folder : name, base.folder),
-  };
+  const ofBase = own === undefined ? await readInitialWeights(base.folder) : undefined;
+  const tokenizer = own === undefined ? ofBase?.tokenizer : tokenizerWithBase(folder, own, moved);
   return {
     file: join(folder, adapterConfigFile),
     config,
-    image,
+    image: imageOf(isModelFolder(name) ? base.folder : name, base.folder),
     adapter: adapter!,
     ...(tokenizer !== undefined && { tokenizer }),
+    ...(ofBase?.unreadTokenizer !== undefined && { unreadTokenizer: ofBase.unreadTokenizer }),
     ...(copy !== undefined && { copy }),
   };
 }
@@ -88,10 +92,35 @@ function imageOf(name: string, folder: string): ImageForm {
   return JSON.parse(JSON.stringify({ size, mean, deviation }));
 }
 
-/** The tokenizer that weights without one have, by the number of its tokens, which a model may have rounded up. */
-export function knownTokenizer(vocabulary: number | undefined): string | undefined {
+/**
+ * The tokenizer that weights without one have, by the number of its tokens, which a model may have rounded up. Throws
+ * `CheckpointError` where they have another one, in files that are not read.
+ */
+export async function knownTokenizer(name: string, vocabulary: number | undefined): Promise<string | undefined> {
+  const unread = await whyUnread(name);
+  if (unread !== undefined) throw new CheckpointError(unread);
   if (vocabulary === 256) return "bytes";
   return vocabulary !== undefined && vocabulary >= 50257 && vocabulary < 50257 + 128 ? "gpt2" : undefined;
+}
+
+/** Files of a tokenizer in other forms than tokenizer.json. */
+const otherTokenizers = ["vocab.json", "vocab.txt", "tokenizer.model", "spiece.model", "sentencepiece.bpe.model"];
+
+/** Why the tokenizer in a folder of weights is not read, though there is no tokenizer.json; undefined where none is. */
+async function whyUnread(name: string): Promise<string | undefined> {
+  const folder = resolve(name);
+  const file = otherTokenizers.find((each) => existsSync(join(folder, each)));
+  if (file === undefined || (file === "vocab.json" && (await isOfGpt2(join(folder, file))))) return undefined;
+  const python = `from transformers import AutoTokenizer as T; f = ${JSON.stringify(folder)}; T.from_pretrained(f).save_pretrained(f)`;
+  return `${folder} has its tokenizer in ${file}, and no tokenizer.json, which alone is read; transformers writes it: python -c '${python}'`;
+}
+
+/** Whether a vocab.json is GPT-2's own. Its merges are then GPT-2's too, because tokens are numbered in their order. */
+async function isOfGpt2(path: string): Promise<boolean> {
+  const { "tokenizer.json": json } = (await datasets.text.processorFiles!({ tokenizer: "gpt2" }))!;
+  const { vocab } = (JSON.parse(json!) as { model: { vocab: Readonly<Record<string, number>> } }).model;
+  const found = parsedJson(readFileSync(path, "utf8"));
+  return isObject(found) && Object.entries(vocab).every(([token, id]) => (found as Tree)[token] === id);
 }
 
 type Tree = Readonly<Record<string, unknown>>;
@@ -109,7 +138,7 @@ export function recipeOfWeights(
   weights: InitialWeights,
   { file, commandLine, newHead }: { file: Tree; commandLine: Tree; newHead: boolean },
 ): Tree {
-  const { config, copy, tokenizer, image = {}, adapter } = weights;
+  const { config, copy, tokenizer, unreadTokenizer, image = {}, adapter } = weights;
   if (config === undefined) return {};
   if (adapter) checkAdapter(adapter, commandLine);
   const [ofFile, ofUser] = [sectionOf(file, "model"), sectionOf(commandLine, "model")];
@@ -121,6 +150,7 @@ export function recipeOfWeights(
   const taken = Object.entries(options).filter(([key]) => !ofData.includes(key) && !isOwn(key));
   const data = dataSection(name, options, {
     tokenizer,
+    unreadTokenizer,
     image,
     newHead,
     file: sectionOf(file, "data"),
@@ -199,11 +229,17 @@ function dataSection(
   options: Tree,
   {
     tokenizer,
+    unreadTokenizer,
     image,
     newHead,
     file,
     commandLine,
-  }: { tokenizer: string | undefined; image: ImageForm; newHead: boolean; file: Tree; commandLine: Tree },
+  }: Pick<InitialWeights, "tokenizer" | "unreadTokenizer"> & {
+    image: ImageForm;
+    newHead: boolean;
+    file: Tree;
+    commandLine: Tree;
+  },
 ): Tree {
   const ofFile = reads(model, file["name"]) ? (file["name"] as DatasetName) : undefined;
   const name = Object.hasOwn(datasets, String(commandLine["name"]))
@@ -211,6 +247,9 @@ function dataSection(
     : (ofFile ?? dataOf(model));
   const { entries } = datasets[name].options;
   const before = name === file["name"] ? file : {};
+  const isNamed = "tokenizer" in before || "tokenizer" in commandLine;
+  if (unreadTokenizer !== undefined && "tokenizer" in entries && name !== "tokens" && !isNamed)
+    throw new OptionsError([`${unreadTokenizer}, or name another one, --data.tokenizer=FILE`]);
   const { context } = options as { context?: number };
   const found: Tree = {
     ...(context !== undefined && context > mostTokens && { blockSize: mostTokens }),
@@ -249,7 +288,12 @@ export function remarksOnWeights(
 }
 
 function tokenizerRemark(data: Recipe["data"], own: string | undefined): string[] {
-  if (!("tokenizer" in data) || own === undefined) return [];
+  if (!("tokenizer" in data)) return [];
+  if (own === undefined && data.tokenizer === "bytes")
+    return [
+      "data.tokenizer is bytes, and the weights come with no tokenizer.json: tokens may mean something else; name theirs, --data.tokenizer=FILE",
+    ];
+  if (own === undefined) return [];
   const other = otherTokenizerRemark(data, own);
   return other.length > 0 || own === "bytes" ? other : [`data.tokenizer is that of the weights, ${own}`];
 }
