@@ -49,7 +49,7 @@ it("says of a folder without a model what can be named", async () => {
   mkdirSync(join(folder, "shard"));
   writeFileSync(shard, "");
   await expect(sample({ ...args, run: join(folder, "shard") })).rejects.toThrow(
-    "save_pretrained writes them), but model-00001-of-00002.safetensors, which is not read; name a folder",
+    "save_pretrained writes them), but model-00001-of-00002.safetensors, a shard without its index, model.safetensors.index.json; name a folder",
   );
   await expect(sample({ ...args, run: join(folder, "step-3") })).rejects.toThrow("step-3 has no saved run");
   const run = join(folder, "sweep", "seed-0");

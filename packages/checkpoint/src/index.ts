@@ -44,6 +44,7 @@ export {
   adapterFile,
   filesOfWeights,
   hasWeights,
+  indexFile,
   openWeights,
   type Weights,
   weightsFile,

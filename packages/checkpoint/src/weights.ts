@@ -64,6 +64,12 @@ export async function openWeights(folder: string): Promise<Weights> {
   const files = new Set(index.files.values());
   if (files.size > mostShards)
     throw wrongIndex(index.path, `names ${files.size} shards, and no more than ${mostShards} are opened`);
+  const absent = [...files].filter((file) => !existsSync(join(folder, file)));
+  if (absent.length > 0)
+    throw wrongIndex(
+      index.path,
+      `names ${files.size} shards, of which ${absent.length === 1 ? "1 is" : `${absent.length} are`} not there: ${absent[0]}${absent.length > 1 ? " …" : ""}`,
+    );
   const shards = new Map<string, SafetensorsFile>();
   const close = () => Promise.all([...shards.values()].map((shard) => shard.close())).then(() => {});
   try {

@@ -9,6 +9,7 @@ import {
   differingCopy,
   hasAdapter,
   hasWeights,
+  indexFile,
   loadConfig,
   loadModel,
   manifestFile,
@@ -101,7 +102,9 @@ function noModel(path: string): CheckpointError {
   if (!status.isDirectory())
     return new CheckpointError(`${path} is a file; name the folder that holds it, ${dirname(path)}`);
   const other = readdirSync(path).find((name) => otherWeights.test(name));
-  const shown = other === undefined ? "" : `, but ${other}, which is not read`;
+  const isShard = other !== undefined && /-\d{5}-of-\d{5}\.safetensors$/.test(other);
+  const why = isShard ? `a shard without its index, ${indexFile}` : "which is not read";
+  const shown = other === undefined ? "" : `, but ${other}, ${why}`;
   return new CheckpointError(
     namedInstead(path) ??
       `${path} has no saved run (step-N/${manifestFile}), and no weights (${weightsFile} and ${configFile}, as transformers' save_pretrained writes them)${shown}; name a folder that has one of them`,
