@@ -128,7 +128,9 @@ function columnOf(schema: SchemaTree, column: string, path: string): SchemaTree 
     );
   const all = schema.children.flatMap(leaves);
   if (all.includes(column)) return schema.children.find((child) => leaves(child).includes(column))!;
-  throw new DataError(`${path} has no column ${column}, only ${someNames(all)}; name the text's with data.column.`);
+  const shown =
+    all.length > 0 ? someNames(all) : `lists in ${someNames(schema.children.map(({ element }) => element.name))}`;
+  throw new DataError(`${path} has no column ${column}, only ${shown}; name the text's with data.column.`);
 }
 
 /** Throws `DataError` if a group cannot be read: it is encrypted, compressed in an unknown way, or too large. */

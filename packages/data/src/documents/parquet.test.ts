@@ -52,6 +52,9 @@ describe("texts of parquet", () => {
     ],
     ["list", "text", "has a list in text, and no text; name a column of texts with data.column."],
     ["map", "text", "has a list in text, and no text; name a column of texts with data.column."],
+    ["list", "text.a", "has no column text.a, only lists in text; name the text's with data.column."],
+    ["time", "text", ", row 0 has a date in text, and no text; remove the row, or name another column"],
+    ["fixedBytes", "text", ", row 0 has bytes in text, and no text; remove the row, or name another column"],
     ["null", "text", ", row 1 has null in text, and no text; remove the row, or name another column with data.column."],
     ["latin1", "text", ": a text from row 0 on is not UTF-8; write it again with texts in UTF-8."],
   ])("of %s, column %s, are refused with what the file has", async (name, column, message) => {

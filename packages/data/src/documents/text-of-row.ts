@@ -5,7 +5,11 @@ import { someNames } from "./some-names.ts";
 export type Values = Readonly<Record<string, unknown>>;
 
 export const isObject = (value: unknown): value is Values =>
-  typeof value === "object" && value !== null && !Array.isArray(value);
+  typeof value === "object" &&
+  value !== null &&
+  !Array.isArray(value) &&
+  !(value instanceof Date) &&
+  !ArrayBuffer.isView(value);
 
 export const kindOf = (value: unknown) =>
   value === null || value === undefined
@@ -14,9 +18,13 @@ export const kindOf = (value: unknown) =>
       ? "a list"
       : isObject(value)
         ? "an object"
-        : typeof value === "bigint"
-          ? "a number"
-          : `a ${typeof value}`;
+        : value instanceof Date
+          ? "a date"
+          : ArrayBuffer.isView(value)
+            ? "bytes"
+            : typeof value === "bigint"
+              ? "a number"
+              : `a ${typeof value}`;
 
 /** Letters of a text, or of all texts in an object. */
 export function lettersOf(value: unknown): number {

@@ -3,6 +3,7 @@
 import base64
 import io
 import json
+from datetime import datetime
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -76,6 +77,8 @@ vectors = {
     "struct": file(pa.array([{"text": text} for text in texts]), name="doc"),
     "list": file(pa.array([[text] for text in texts])),
     "map": file(pa.array([[("a", text)] for text in texts], pa.map_(pa.string(), pa.string()))),
+    "time": file(pa.array([datetime(2026, 1, 2)])),
+    "fixedBytes": file(pa.array([b"amber"], pa.binary(5))),
     "null": file(pa.array(["amber", None])),
     "noGroups": file(pa.array([], pa.string())),
     "numbers": file(numbers, name="messages"),

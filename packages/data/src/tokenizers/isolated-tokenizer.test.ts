@@ -45,7 +45,7 @@ describe("a tokenizer in a process of its own", () => {
   it("says of a word that the model cannot encode what it lacks", async () => {
     const opened = tokenizer({ model: { ...words, vocab: { a: 1 } } });
     await expect(opened.encode("b")).rejects.toThrow(
-      "mine.json cannot be used: WordLevel error: Missing [UNK] token from the vocabulary; open it",
+      "mine.json cannot be used: WordLevel error: Missing [UNK] token from the vocabulary; its model has no token for what it does not know: name one of its vocabulary as unk_token",
     );
     expect([...(await opened.encode("a"))]).toEqual([1]);
   });

@@ -15,6 +15,8 @@ export function remedyFor(reason: string, json: Readonly<Record<string, unknown>
   if (reason.includes("SIGKILL")) return "the machine probably had no memory left: free some, or give shorter texts";
   if (reason.startsWith("it needs more than"))
     return "give shorter texts, or check where the file is from: its normalizer or pre_tokenizer may write far more than it reads";
+  if (/\bunk(_id|_token)?\b/i.test(reason))
+    return "its model has no token for what it does not know: name one of its vocabulary as unk_token (Unigram: unk_id)";
   // The error names the library's own type for the part, such as PreTokenizerWrapper.
   const part = parts[/untagged enum (\w+?)(?:Wrapper|Untagged)\b/.exec(reason)?.[1] ?? ""];
   const types = part === undefined ? [] : valuesOf({ part: json[part] }, "type");
