@@ -151,6 +151,29 @@ MlflowClient.log_batch = fails_once
   });
 });
 
+it.skipIf(!hasWandb || !hasMlflow)(
+  `asks no server where numbers go to files, not the clients' makers either${orWhy("wandb", hasWandb) || orWhy("mlflow", hasMlflow)}`,
+  async () => {
+    writeFileSync(
+      join(folder, "sitecustomize.py"),
+      `import socket
+real = socket.getaddrinfo
+def noted(host, *args, **named):
+    open(${JSON.stringify(join(folder, "hosts"))}, "a").write(f"{host}\\n")
+    return real(host, *args, **named)
+socket.getaddrinfo = noted
+`,
+    );
+    vi.stubEnv("PYTHONPATH", [folder, process.env["PYTHONPATH"]].join(delimiter));
+    for (const name of ["CI", "DO_NOT_TRACK", "WANDB_ERROR_REPORTING", "MLFLOW_DISABLE_TELEMETRY"])
+      vi.stubEnv(name, undefined);
+    await tracked("wandb", "offline");
+    await tracked("mlflow", join(folder, "store"));
+    expect(notes).toHaveLength(2);
+    expect(globSync(join(folder, "hosts")).map((file) => readFileSync(file, "utf8"))).toEqual([]);
+  },
+);
+
 it("says in one line that there is no Python, or that it lacks the client", async () => {
   vi.stubEnv("TERSE_PYTHON", join(folder, "none"));
   await tracked("wandb", "offline");
