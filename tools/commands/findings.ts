@@ -190,7 +190,7 @@ async function pip(python: string | undefined): Promise<Found> {
 async function testPython(): Promise<Found> {
   const path = await findPython();
   return path === undefined
-    ? later("torch, transformers, timm, trl, tensorboard, wandb, mlflow; 5.2 GB on disk, for tests only")
+    ? later("torch, transformers, timm, trl, tensorboard, wandb, mlflow; 5.4 GB on disk, for tests only")
     : ok({ path });
 }
 

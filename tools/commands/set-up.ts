@@ -124,7 +124,7 @@ async function python(steps: Steps, environment: Environment): Promise<void> {
   }
   const outcome = await steps.try(
     "Python with torch, for tests",
-    "about 2.6 GB to fetch, 5.2 GB on disk",
+    "about 2.6 GB to fetch, 5.4 GB on disk",
     installPython,
   );
   if ("value" in outcome) environment.python = outcome.value;

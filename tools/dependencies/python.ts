@@ -30,7 +30,7 @@ export async function findPython(): Promise<string | undefined> {
 export async function installPython(progress: Progress): Promise<string> {
   const target = folder(await requirePython3());
   mkdirSync(toolchain, { recursive: true });
-  requireSpace(toolchain, 8e9);
+  requireSpace(toolchain, 9e9); // with the wheels, until they are unpacked
   const pip = await findOrInstallPip(progress);
   const fill = async (partial: string) => {
     // Without pip inside, because that needs the distribution's python3-venv package; pip installs from outside.
