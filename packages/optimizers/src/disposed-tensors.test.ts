@@ -1,10 +1,13 @@
 /** Tensors that are gone before the operation that uses them has ended. */
 
+import { readOneScale } from "@terse/codecs";
 import { type Group, loopback } from "@terse/collectives";
-import { carryAlone, mean, openExchange } from "@terse/exchange";
+import { type ChunkWire, carryAlone, mean, openExchange } from "@terse/exchange";
 import { call, full, memory, ones, scope, type Tensor, TensorDisposedError, zeros } from "@terse/tensor";
 import { afterAll, describe, expect, it } from "vitest";
 import { collectGarbage } from "../../tensor/src/testing/collect-garbage.ts";
+import type { StepContext, Vector } from "./algorithms/algorithm.ts";
+import { CompensatedMomentum, type Scale } from "./algorithms/compensated-momentum.ts";
 import { lionVote } from "./algorithms/kernels.ts";
 
 const n = 1000;
@@ -85,6 +88,29 @@ describe("an exchange of tensors", () => {
 
   it("keeps the memory of a scheme that waits for the exchanges before it", () =>
     exchanged((group, x) => Promise.all([openExchange(group).mean(new Float32Array(5)), carryAlone(mean, group, x)])));
+});
+
+describe.each<Scale>(["fused", "momentum-scaled"])("a %s compensated momentum whose tensors are gone", (scale) => {
+  it("is sent from their memory", async () => {
+    const sent = (group: Group) => {
+      const [θ, g, v] = [zeros([n]), full([n], 2), ones([n])];
+      const segments = [{ name: "x", shape: [n], offset: 0, length: n, role: "matrix" as const }];
+      const vector = { offset: 0, n, segments, ranks: 2, rank: group.rank } as unknown as Vector;
+      const momentum = new CompensatedMomentum(scale, 0.9);
+      const own = momentum.ofRank(g, momentum.init(θ, vector), v, { gradientScale: 1, vector } as StepContext);
+      return openExchange(group)
+        .meanOfWires(own)
+        .finally(() => own[Symbol.dispose]());
+    };
+    await collectGarbage();
+    const before = memory().bytes;
+    const both = groups.map((group) => inScope(() => sent(group)));
+    expect(await othersAreUntouched(Promise.all(both))).toBe(true);
+    for (const wires of (await Promise.all(both)) as ChunkWire[][])
+      for (const { wire } of wires) expect(readOneScale(wire).scale).toBeCloseTo(0.2, 6); // 0.9 · 0 + 0.1 · 2
+    await collectGarbage();
+    expect(memory().bytes).toBe(before);
+  });
 });
 
 it("signs of a momentum that is disposed before they are encoded are an error, and no read of freed memory", () => {

@@ -168,15 +168,14 @@ export class CompensatedMomentum {
     const weights = { keep: this.#beta1, add: (1 - this.#beta1) * gradientScale };
     const scaled = isPacked(state) ? undefined : this.#scaled(g, state, vector, weights);
     const [m, gradient] = scaled ? [scaled, scaled] : [elements.m, g];
-    const retained = retain(memoryOf(elements.workerError), memoryOf(m), memoryOf(gradient), memoryOf(values));
+    const retained = retain(elements.workerError, m, gradient, values); // any of them may be disposed meanwhile
     const [error, own, ofGradient, ownersError] = retained.buffers;
     return {
       n: vector.n,
       codec,
 
       encode(wire) {
-        if (elements.workerError.device !== "cpu")
-          return codec.encodeWithFeedback(wire, own, error, { zero: "plus", hold });
+        if (error.device !== "cpu") return codec.encodeWithFeedback(wire, own, error, { zero: "plus", hold });
         const sent = unsettled.workerError?.magnitude ?? 0;
         const sum = scaled ? { keep: 1, add: 0 } : weights;
         codec.encodeMomentum(wire, own, ofGradient, error, { ...sum, sent, hold });
@@ -185,7 +184,7 @@ export class CompensatedMomentum {
 
       reduce(wires, result) {
         const sent = unsettled.serverError?.magnitude ?? 0;
-        const mask = maskOf(hold, first, first + values.length);
+        const mask = maskOf(hold, first, first + ownersError.length);
         codec.encodeSum(result, wires, ownersError, { sent, scale: 1 / wires.length, hold: mask });
         unsettled.serverError = { magnitude: readOneScale(result).scale, hold: mask };
       },
