@@ -69,7 +69,7 @@ it("is between the texts of a file, or a line says that nothing is", async () =>
   const ended = await datasets.text.open({ ...options, endOfText: "stop" }, given);
   expect([joined.trainingUnits, ended.trainingUnits]).toEqual([3, 5]); // tokens: a a b, and a stop a stop b
   expect(joined.remarks).toEqual([
-    "3 texts are joined with no token between them, because the tokenizer names no end of a text; data.endOfText names one",
+    "3 texts are joined with no token between them, because no token of the tokenizer is known to end one; data.endOfText names one",
   ]);
   expect(ended.remarks).toEqual([]);
   await expect(

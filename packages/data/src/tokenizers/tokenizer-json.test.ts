@@ -57,6 +57,19 @@ describe("a tokenizer.json", () => {
     expect(tokenizer.endOfText).toBe(3);
   });
 
+  it("is refused where tokenizer_config.json has tokens that it lacks, which transformers adds", async () => {
+    const config = join(folder, "tokenizer_config.json");
+    const beside = (content: string) =>
+      writeFileSync(config, JSON.stringify({ added_tokens_decoder: { 13: { content, special: true } } }));
+    beside("<extra>");
+    await expect(openTokenizer(folder)).rejects.toThrow(
+      `${config} has the token "<extra>" (13), and the tokenizer.json beside it lacks it; transformers writes it there: python -c 'from transformers import AutoTokenizer as T; T.from_pretrained("${folder}").save_pretrained("${folder}")'.`,
+    );
+    beside("lion");
+    expect((await openTokenizer(folder)).vocabulary).toBe(13);
+    rmSync(config);
+  });
+
   it("with BERT's tokens keeps their ids; others get them behind their vocabulary", () => {
     expect(bertTokens(folder)).toEqual({ vocabulary: 13, classify: 2, separate: 3, mask: 4, pad: 0 });
     expect(bertTokens("bytes")).toEqual({ vocabulary: 260, classify: 256, separate: 257, mask: 258, pad: 259 });

@@ -1,5 +1,6 @@
 /** A tokenizer.json of Hugging Face's tokenizers as a file: reads its vocabulary, and finds what is wrong with it. */
 import { existsSync } from "node:fs";
+import { dirname, join } from "node:path";
 import { DataError } from "../data-error.ts";
 import { jsonFile } from "./json-file.ts";
 
@@ -35,7 +36,26 @@ export function readTokenizerFile(path: string): { text: string; json: Tokenizer
     throw new DataError(
       `${path} leaves out merges at random (model.dropout is ${dropout}), so ranks would read different tokens; set model.dropout to null in it.`,
     );
+  checkTokensBeside(path, json as TokenizerJson);
   return { text, json: json as TokenizerJson };
+}
+
+/**
+ * transformers also reads the tokens of tokenizer_config.json, and gives ids to those that tokenizer.json lacks. Here
+ * they would be read as their letters.
+ */
+function checkTokensBeside(path: string, json: TokenizerJson): void {
+  const config = join(dirname(path), "tokenizer_config.json");
+  const found = existsSync(config) ? jsonFile(config).json : undefined;
+  const tokens = isObject(found) && isObject(found["added_tokens_decoder"]) ? found["added_tokens_decoder"] : {};
+  for (const [id, token] of Object.entries(tokens)) {
+    const content = isObject(token) ? token["content"] : undefined;
+    if (typeof content !== "string" || idsIn(json, [content])[0] !== undefined) continue;
+    const folder = JSON.stringify(dirname(path));
+    throw new DataError(
+      `${config} has the token ${shown(content)} (${id}), and the tokenizer.json beside it lacks it; transformers writes it there: python -c 'from transformers import AutoTokenizer as T; T.from_pretrained(${folder}).save_pretrained(${folder})'.`,
+    );
+  }
 }
 
 /** What is wrong with the parts that are read here; the library checks the others. */

@@ -62,7 +62,7 @@ async function* inContext(pieces: AsyncIterable<Piece>): AsyncGenerator<Piece & 
 export function withoutEnd(texts: number, { endOfText }: Tokenizer, key: string): string[] {
   if (endOfText !== undefined || texts < 2) return [];
   return [
-    `${texts} texts are joined with no token between them, because the tokenizer names no end of a text; ${key} names one`,
+    `${texts} texts are joined with no token between them, because no token of the tokenizer is known to end one; ${key} names one`,
   ];
 }
 
