@@ -246,6 +246,20 @@ describe("a file that is no picture", () => {
     await refused("document.png", "%PDF-1.7", /begins with "%PDF/);
   });
 
+  it("is a TIFF of YCbCr without JPEG, whose bytes libvips takes for RGB", async () => {
+    const picture = sharp({ create: { width: 9, height: 9, channels: 3, background: "red" } });
+    for (const compression of ["none", "lzw"] as const) {
+      const tiff = await picture.clone().tiff({ compression }).toBuffer();
+      const photometric = tiff.indexOf(Buffer.from([6, 1, 3, 0, 1, 0, 0, 0, 2, 0])); // tag 262, u16, one, RGB
+      tiff[photometric + 8] = 6;
+      await refused(
+        `${compression}.tif`,
+        tiff,
+        /^it is a TIFF of YCbCr without JPEG, which is not read: save it as RGB$/,
+      );
+    }
+  });
+
   it("is damaged: cut short, with a wrong checksum, without pixels", async () => {
     const noise = { type: "gaussian", mean: 120, sigma: 40 } as const;
     const picture = sharp({ create: { width: 99, height: 99, channels: 3, background: "grey", noise } });

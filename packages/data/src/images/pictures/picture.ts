@@ -18,6 +18,7 @@ import { decodeNetpbm, netpbmHeader } from "./netpbm.ts";
 import { formatOf, type PictureFormat } from "./picture-formats.ts";
 import type { RawPicture } from "./raw-picture.ts";
 import { Semaphore } from "./semaphore.ts";
+import { isPlainYCbCr } from "./tiff.ts";
 
 /** Bytes of a decoded picture, and of a file. PIL refuses more than 2²⁹ / 3 pixels. */
 const mostBytes = 2 ** 29;
@@ -201,6 +202,8 @@ async function pixelsOf(
 
   if (format === "bmp") return ofRaw(decodeBmp(bytes));
   if (format === "netpbm") return ofRaw(decodeNetpbm(bytes));
+  if (format === "tiff" && isPlainYCbCr(bytes))
+    throw new Error("it is a TIFF of YCbCr without JPEG, which is not read: save it as RGB");
   const picture = sharp(bytes, reading).autoOrient();
   if (isCmyk) return ofRaw(fromCmyk(await rawOf(picture.pipelineColourspace("cmyk").toColourspace("cmyk"))));
   // libvips scales colours times opacity, PIL colours.
