@@ -38,6 +38,8 @@ const keepOpenMilliseconds = 30_000;
 // An Omit that keeps the alternatives of a union apart.
 type Without<T, K extends string> = T extends unknown ? Omit<T, K> : never;
 
+const hasLeft = () => new RendezvousError("this rank has left the rendezvous");
+
 /** One rank's connection to the rendezvous server. It keeps Node alive only while a request is pending. */
 export class RendezvousClient implements WorldRendezvous {
   readonly #socket: Socket;
@@ -290,6 +292,7 @@ export class RendezvousClient implements WorldRendezvous {
   }
 
   #ended(where: string): void {
+    if (this.#gone) for (const { reject } of this.#waiting.values()) reject(hasLeft());
     if (this.#gone || this.#failure) return;
     const rank = this.#holder;
     this.#fail(
@@ -311,8 +314,7 @@ export class RendezvousClient implements WorldRendezvous {
     group: string,
   ): Promise<unknown> {
     if (this.#failure) return Promise.reject(new RendezvousError(this.#failure.message));
-    if (this.#gone || this.#socket.destroyed)
-      return Promise.reject(new RendezvousError("this rank has left the rendezvous"));
+    if (this.#gone || this.#socket.destroyed) return Promise.reject(hasLeft());
     const id = ++this.#requests;
     // The server answers before its deadline unless its process is stopped, which may happen before it has answered a
     // heartbeat.

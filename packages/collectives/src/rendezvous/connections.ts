@@ -16,6 +16,7 @@ interface World {
 }
 
 const unidentifiedLimit = 256; // open connections that have not sent a hello
+const lastReadMilliseconds = 2000; // in which a rank must take what was written to it before the end
 
 /** The connections to the rendezvous, from their hello on. */
 export class Connections {
@@ -44,7 +45,7 @@ export class Connections {
     const refuse = (why: string) => {
       refused = true;
       sendLine(socket, { refused: why });
-      socket.destroySoon();
+      end(socket);
     };
     const bad = (why: string) => {
       if (peer) this.#world.lost(peer.hello.rank, `it sent invalid data to the rendezvous: ${why}`);
@@ -91,6 +92,13 @@ export class Connections {
   }
 
   close(): void {
-    for (const socket of this.#sockets) socket.destroySoon();
+    for (const socket of this.#sockets) end(socket);
   }
+}
+
+/** Closes a connection when its rank has taken what was written to it. A rank that does not read delays nobody. */
+function end(socket: Socket): void {
+  socket.destroySoon();
+  const timer = setTimeout(() => socket.destroy(), lastReadMilliseconds);
+  socket.once("close", () => clearTimeout(timer));
 }

@@ -260,6 +260,30 @@ describe.concurrent("the rendezvous", () => {
     await client.close();
   });
 
+  it("ends although a rank does not read what it was sent", async ({ expect }) => {
+    const server = await serve();
+    const a = await join(server, 0);
+    for (const key of ["x", "y"]) await a.set(key, long);
+    const deaf = await rawRank(server, 1);
+    deaf.pause();
+    for (let id = 0; id < 12; id++) sendLine(deaf, { id, do: "get", key: id % 2 ? "x" : "y" });
+    await a.set("last", null); // the requests before have arrived
+    await sleep(100);
+    const ended = await Promise.race([server.close().then(() => true), sleep(10_000)]);
+    deaf.destroy();
+    expect(ended).toBe(true);
+    await a.close();
+  });
+
+  it("has an end for what a rank still asks when it leaves", async ({ expect }) => {
+    await using server = await serve();
+    const [a, b] = await Promise.all([join(server, 0), join(server, 1)]);
+    const asked = expect(a.get("nothing")).rejects.toThrow("this rank has left the rendezvous");
+    await a.close();
+    expect(await Promise.race([asked.then(() => true), sleep(10_000)])).toBe(true);
+    await b.close();
+  });
+
   it("is lost with the rank that runs it", async ({ expect }) => {
     const server = await serve({ holder: 0 });
     const client = await join(server, 1);
