@@ -40,12 +40,23 @@ export interface RowForm {
 /** The forms, each with the keys that name what a row has. */
 const forms = [["messages"], ["prompt", "completion"], ["instruction", "input", "output"]] as const;
 
+/** Keys of ShareGPT's and Alpaca's rows with a part of the conversation that is not read. */
+const columnsBeside = ["system", "history"] as const;
+
+/** The keys of a row with a part of the conversation that is not read. */
+export const unreadIn = (row: unknown, keys: RowKeys): string[] =>
+  columnsBeside.filter((key) => {
+    const value = isObject(row) && !Object.values(keys).includes(key) ? row[key] : undefined;
+    return (typeof value === "string" || Array.isArray(value)) && value.length > 0;
+  });
+
 /** Every key that a row may have its content in. */
 export const columnsOfRows = (keys: RowKeys): string[] => [
   ...new Set([
     "conversations",
     "tools",
     "chat_template_kwargs",
+    ...columnsBeside,
     ...forms.flat().flatMap((key) => [key, keys[key] ?? key]),
   ]),
 ];

@@ -294,6 +294,21 @@ describe("chat", () => {
     );
   });
 
+  it("says of a system text or a history beside a conversation that it is not read", async () => {
+    const messages = [user("a"), assistant("b")];
+    const rows = [
+      { messages, system: "be kind" },
+      { messages, system: "be kind", history: [["a", "b"]] },
+    ];
+    const passedOver = async (rows: object[], options = {}) => (await rowsOf(rows, options)).data.inventory!.passedOver;
+    expect(await passedOver([...rows, { messages, system: "", history: [] }, { messages }])).toEqual([
+      "system of 2 rows: write it as messages",
+      "history of 1 row: write it as messages",
+    ]);
+    const named = { instruction: "system", output: "said" };
+    expect(await passedOver([{ system: "a", said: "b" }], named)).toBeUndefined();
+  });
+
   it("weighs batches by what they predict, so that a step's mean is that of all its tokens on any number of ranks", async () => {
     const rows = [1, 2, 3, 10].map((n) => ({ prompt: "a", completion: "b".repeat(n) }));
     const path = file(lines(rows));

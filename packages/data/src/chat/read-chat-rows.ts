@@ -15,6 +15,7 @@ import {
   type RowForm,
   type RowKeys,
   rowForm,
+  unreadIn,
 } from "./chat-rows.ts";
 import { type ChatTemplate, chatTemplate } from "./chat-template.ts";
 import { countText } from "./count-text.ts";
@@ -51,6 +52,7 @@ export class ChatRows implements AsyncDisposable {
   #first: Read | undefined;
   /** Rows that were left out, and answers that are not learned, by the reason. */
   readonly #roles = new Set<string>();
+  readonly #unread = new Map<string, number>(); // rows by a key that is not read
   readonly #counts = { unanswered: 0, lost: 0, unwritten: 0, read: 0 };
 
   private constructor(options: ChatRowOptions, tokenizer: RowTokenizer) {
@@ -157,7 +159,10 @@ export class ChatRows implements AsyncDisposable {
   /** What was left out, a few words each. */
   get passedOver(): string[] {
     const { unanswered } = this.#counts;
-    return unanswered > 0 ? [`${countText(unanswered, "row")} without an answer`] : [];
+    return [
+      ...(unanswered > 0 ? [`${countText(unanswered, "row")} without an answer`] : []),
+      ...[...this.#unread].map(([key, rows]) => `${key} of ${countText(rows, "row")}: write it as messages`),
+    ];
   }
 
   /** The template by which conversations were rendered; undefined where there were none. */
@@ -188,6 +193,7 @@ export class ChatRows implements AsyncDisposable {
       this.#form ??= rowForm(this.#options, each.value, each.where);
       const read = { ...each, row: this.#form.read(each.value, each.where) };
       this.#first ??= read;
+      for (const key of unreadIn(each.value, this.#options)) this.#unread.set(key, (this.#unread.get(key) ?? 0) + 1);
       if ("messages" in read.row && this.#roles.size < mostRoles)
         for (const { role } of read.row.messages) this.#roles.add(role as string);
       yield read;
