@@ -45,20 +45,20 @@ function write(name: string, losses: readonly number[], bytes: number): void {
   writeFileSync(join(folder, name, "metrics.jsonl"), lines.map((line) => `${JSON.stringify(line)}\n`).join(""));
 }
 
-it("sorts combinations by the mean of the last loss, with the deviation over the seeds; one without a run is last", async () => {
+it("sorts combinations by the mean of the last loss, with the deviation over the seeds; those without all their runs are last", async () => {
   write("lr-1-seed-0", [9, 4], 1000);
   write("lr-1-seed-1", [9, 6], 3000);
   write("lr-2-seed-0", [9, 2, 3], 1e6);
   const combinations = await resultsOf(folder, plan, new Set(["lr-1-seed-0", "lr-1-seed-1", "lr-2-seed-0"]), report);
   expect(sweepTable(plan, combinations)).toEqual([
     "lr    runs  steps       validation             best             loss     sent  time",
-    "2   1 of 2     30           3.0000           2.0000           1.0000  3.00 MB  0:15",
     "1        2     20  5.0000 ± 1.4142  5.0000 ± 1.4142  1.0000 ± 0.0000  4.00 kB  0:10",
+    "2   1 of 2     30           3.0000           2.0000           1.0000  3.00 MB  0:15",
     "3   0 of 2      –                –                –                –        –     –",
   ]);
   expect(reported).toEqual([]);
   const json = JSON.parse(sweepJson(plan, combinations)) as Record<string, unknown>[];
-  expect(json[1]).toMatchObject({ differs: { "optimizer.lr": 1 }, validation: 5, bytes: 4000, finished: 2 });
+  expect(json[0]).toMatchObject({ differs: { "optimizer.lr": 1 }, validation: 5, bytes: 4000, finished: 2 });
   expect(json[2]).toMatchObject({ planned: ["lr-3-seed-0", "lr-3-seed-1"], runs: [], finished: 0 });
 
   const picture = sweepPicture(plan, combinations)!;

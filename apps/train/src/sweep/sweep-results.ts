@@ -22,7 +22,7 @@ export interface Combination extends RunGroup {
   readonly finished: number;
 }
 
-/** The best combination first; what has no loss is last. `report`: a sentence about a finished run without results. */
+/** The best combination first; those without all their runs are last. `report`: a sentence about a finished run without results. */
 export async function resultsOf(
   folder: string,
   plan: SweepPlan,
@@ -43,7 +43,11 @@ export async function resultsOf(
     const { mean } = lossOf(group) ?? { mean: Number.NaN };
     return Number.isNaN(mean) ? Number.POSITIVE_INFINITY : mean;
   };
-  return combinations.toSorted((a, b) => (loss(a) < loss(b) ? -1 : Number(loss(a) > loss(b))));
+  // What only some runs have reached is no mean over the seeds: those that have failed may have the highest losses.
+  const lacksRuns = ({ finished, planned }: Combination) => Number(finished < planned.length);
+  return combinations.toSorted(
+    (a, b) => lacksRuns(a) - lacksRuns(b) || (loss(a) < loss(b) ? -1 : Number(loss(a) > loss(b))),
+  );
 }
 
 /** Undefined for a run that failed before its first line. */
