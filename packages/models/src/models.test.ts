@@ -55,7 +55,8 @@ describe("models", () => {
 
   it.each([
     [{ model_type: "gtp" }, /model_type: unknown name "gtp"; did you mean gpt\?/],
-    [{}, /model_type: unknown name undefined/],
+    [{}, /model_type: is missing, and tells the model: one of .*llama/],
+    [{ model_type: null }, /model_type: is missing/],
     [{ model_type: "gpt", widht: 3 }, /did you mean width/],
   ])("says what is wrong with the config %o", (config, message) => {
     expect(() => restoreModel(config)).toThrow(message);

@@ -76,12 +76,15 @@ function entryOf(config: Config): ModelEntry {
     ]);
   }
   const types = Object.values(models).flatMap((entry) => entry.modelTypes.map((type) => [type, entry] as const));
-  const entry = choose("model_type", model_type as string, { ...Object.fromEntries(types), ...models });
-  const known = [...new Set(ofType(config).flatMap(([, each]) => each.architectures ?? []))];
+  const known = { ...Object.fromEntries(types), ...models };
+  if (model_type === undefined || model_type === null)
+    throw new OptionsError([`model_type: is missing, and tells the model: one of ${Object.keys(known).join(", ")}`]);
+  const entry = choose("model_type", model_type as string, known);
+  const classes = [...new Set(ofType(config).flatMap(([, each]) => each.architectures ?? []))];
   const isOnlyOne = ofType(config).length === 1 && (architectures ?? undefined) === undefined;
-  if (known.length > 0 && !isOnlyOne)
+  if (classes.length > 0 && !isOnlyOne)
     throw new OptionsError([
-      `architectures: of ${model_type} only ${known.join(", ")} is known here, not ${JSON.stringify(architectures ?? [])}; use other weights`,
+      `architectures: of ${model_type} only ${classes.join(", ")} is known here, not ${JSON.stringify(architectures ?? [])}; use other weights`,
     ]);
   return entry;
 }

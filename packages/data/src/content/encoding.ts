@@ -13,15 +13,25 @@ export function encodingOf(head: Uint8Array): { encoding: Encoding; mark: number
 
 const isUtf32 = (head: Uint8Array) => head[0] === 0xff && head[1] === 0xfe && head[2] === 0 && head[3] === 0;
 
-const lfs = Buffer.from("version https://git-lfs.github.com/spec/v1\n");
+/** What files begin with that hold no plain text, even without a zero byte, and why they are not read. */
+const otherContents: readonly (readonly [beginning: string, why: string])[] = [
+  [
+    "version https://git-lfs.github.com/spec/v1\n",
+    "a pointer of Git LFS in place of the file: git lfs pull fetches it",
+  ],
+  ["%PDF-", "a PDF, which is not read as text: pdftotext takes its text out"],
+  ["%!PS", "PostScript, which is not read as text: ps2ascii takes its text out"],
+  ["{\\rtf", "RTF, which is not read as text: unrtf --text takes its text out"],
+];
 
 /**
  * Why these first bytes are not text, or undefined if they are. As for git and grep, text has no zero byte; UTF-16
  * needs its mark.
  */
 export function noTextBecause(head: Uint8Array): string | undefined {
-  if (Buffer.from(head.subarray(0, lfs.length)).equals(lfs))
-    return "a pointer of Git LFS in place of the file: git lfs pull fetches it";
+  const beginning = Buffer.from(head.subarray(0, 64)).toString("latin1");
+  const other = otherContents.find(([begins]) => beginning.startsWith(begins));
+  if (other) return other[1];
   if (isUtf32(head)) return "UTF-32, which is not read as text: convert it with iconv -f UTF-32 -t UTF-8";
   if (encodingOf(head).encoding !== "utf-8" || !head.includes(0)) return undefined;
   // In UTF-16 every second byte of Latin letters is zero.

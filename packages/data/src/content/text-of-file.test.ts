@@ -89,6 +89,10 @@ describe("the letters of a file", () => {
         content,
         `FILE is UTF-16 without a byte order mark, which is not read as text: convert it with iconv -f UTF-16${order} -t UTF-8.`,
       );
+    expect(noTextBecause(Buffer.from("%PDF-1.7\n1 0 obj"))).toMatch(/^a PDF.*pdftotext/);
+    expect(noTextBecause(Buffer.from("%!PS-Adobe-3.0\n"))).toMatch(/^PostScript/);
+    expect(noTextBecause(Buffer.from("{\\rtf1\\ansi"))).toMatch(/^RTF/);
+    expect(noTextBecause(Buffer.from("%PDF is how a PDF begins"))).toBeUndefined();
     expect(noTextBecause(Buffer.from("fffe000061000000", "hex"))).toMatch(/^UTF-32/);
     expect(await textAt(put(`${"a".repeat(9000)}\0`))).toBe(`${"a".repeat(9000)}\0`); // far behind the beginning
   });
