@@ -110,18 +110,24 @@ void BackwardThread::work() {
             jobs_.pop_front();
         }
         Channel::Message message{.kind = Channel::Message::Kind::done, .deferred = job.deferred};
-        try {
+        const auto attempt = [&](auto&& what) {  // the first error is reported
+            try {
+                what();
+            } catch (...) {
+                if (message.kind == Channel::Message::Kind::failed) return;
+                message.kind = Channel::Message::Kind::failed;
+                message.failure = current_failure("backward(self: " + describe(job.root) + ")");
+            }
+        };
+        attempt([&] {
             apply_thread_count();
             backward_has_begun();
             begin_team();
             torch::autograd::variable_list gradients;
             if (job.gradient.defined()) gradients.push_back(job.gradient);
             torch::autograd::backward({job.root}, gradients, job.retain_graph);
-        } catch (...) {
-            message.kind = Channel::Message::Kind::failed;
-            message.failure = current_failure("backward(self: " + describe(job.root) + ")");
-        }
-        zero_unreached(job.replaced);
+        });
+        attempt([&] { zero_unreached(job.replaced); });  // fails too where the device has failed
         end_team();
         job = {};  // free the graph before the promise settles
         channel_->send(std::move(message));
@@ -193,13 +199,11 @@ void BackwardThread::recompute(Recomputation& recomputation) {
 void BackwardThread::add_gradient_hook(const at::Tensor& leaf, double token) {
     if (!leaf.is_leaf() || !leaf.requires_grad())
         throw std::invalid_argument("only a leaf that requires a gradient can have a gradient hook");
-    GradientHook& hook = hook_on(leaf);
-    hook.channel = channel_;
-    hook.token = token;
+    tell_when_ready(leaf, channel_, token);
 }
 
 void BackwardThread::remove_gradient_hook(const at::Tensor& leaf) {
-    if (GradientHook* hook = hook_of(leaf)) hook->channel = nullptr;
+    if (hook_of(leaf)) tell_when_ready(leaf, nullptr, 0);
 }
 
 void BackwardThread::replace_gradients(const std::vector<at::Tensor>& leaves) {

@@ -8,13 +8,15 @@
 namespace terse {
 namespace {
 
-// Guards `place` and `taken` of every hook and the gradient of its leaf: the JavaScript thread gives them away, the
-// backward thread gives them back.
+// Guards what every hook has, and the gradient of its leaf: the JavaScript thread gives places away, the backward
+// thread gives them back. JavaScript may take itself off a hook while backward runs.
 std::mutex places;
 
 }  // namespace
 
 void GradientHook::operator()(const torch::autograd::Variable& leaf) {
+    std::shared_ptr<Channel> listener;
+    Channel::Message message{.kind = Channel::Message::Kind::ready};
     {
         std::lock_guard lock(places);
         if (place.defined()) {
@@ -22,8 +24,10 @@ void GradientHook::operator()(const torch::autograd::Variable& leaf) {
             if (leaf.grad().const_data_ptr() != place.const_data_ptr()) place.copy_(leaf.grad());
             leaf.mutable_grad() = std::exchange(place, at::Tensor());
         }
+        listener = channel;
+        message.token = token;
     }
-    if (channel) channel->send({.kind = Channel::Message::Kind::ready, .token = token});
+    if (listener) listener->send(std::move(message));
 }
 
 GradientHook* hook_of(const at::Tensor& leaf) {
@@ -33,6 +37,13 @@ GradientHook* hook_of(const at::Tensor& leaf) {
 GradientHook& hook_on(const at::Tensor& leaf) {
     if (!hook_of(leaf)) torch::autograd::impl::set_post_acc_grad_hooks(leaf, std::make_unique<GradientHook>());
     return *hook_of(leaf);
+}
+
+void tell_when_ready(const at::Tensor& leaf, std::shared_ptr<Channel> channel, double token) {
+    GradientHook& hook = hook_on(leaf);
+    std::lock_guard lock(places);
+    hook.channel = std::move(channel);
+    hook.token = token;
 }
 
 void zero_unreached(const std::vector<at::Tensor>& leaves) {

@@ -23,6 +23,9 @@ GradientHook* hook_of(const at::Tensor& leaf);
 // Makes one where the leaf has none.
 GradientHook& hook_on(const at::Tensor& leaf);
 
+// The channel gets the token when the gradient of the leaf is complete; nobody does where it is null.
+void tell_when_ready(const at::Tensor& leaf, std::shared_ptr<Channel> channel, double token);
+
 // Leaves that backward has not reached have a gradient of 0.
 void zero_unreached(const std::vector<at::Tensor>& leaves);
 // The leaf's next gradient takes the memory of this one. Throws std::invalid_argument if it has none.

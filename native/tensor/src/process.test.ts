@@ -53,6 +53,22 @@ describe("a process", () => {
     expect({ status, stdout }).toEqual({ status: 0, stdout: "settled\n" });
   });
 
+  it("has an error for a gradient that cannot be set to 0, as where a GPU has failed, and does not end", () => {
+    const { status, stdout } = run(`
+      const call = (name, ...values) => native.call(native.find("aten::" + name), ...values);
+      const [x, y] = [2, 3].map((value) => call("full", [3], value, "f32"));
+      for (const leaf of [x, y]) native.setRequiresGrad(leaf, true);
+      native.setGrad(x, call("full", [3], 0, "f32"));
+      native.setGrad(y, call("_efficientzerotensor", [3], "f32")); // cannot be written
+      native.replaceGradients([y, x]);
+      await native.backward(call("sum", x), undefined, false).catch((error) => console.log(error.message.split("\\n")[0]));
+      console.log(native.item(call("sum", native.grad(x))));`);
+    expect({ status, stdout }).toEqual({
+      status: 0,
+      stdout: expect.stringMatching(/^backward\(self: f32\[\]\): .*ZeroTensors are immutable.*\n3\n$/),
+    });
+  });
+
   it("has separate tensors in every worker, which may end at any time", () => {
     const { status, signal, stdout, stderr } = run(`
       import { Worker } from "node:worker_threads";
