@@ -35,7 +35,7 @@ it("with --flops has one time for the recipe, in its first lines and in the tabl
   expect(text).toMatch(new RegExp(`^ {2}this recipe .* ${step} +${waiting}$`, "m"));
 });
 
-it("asks for the weights of --init-from, and compares them with the model", async () => {
+it("asks for the weights of --init-from, compares them with the model, and says of them what a run does", async () => {
   const weights = join(folder, "weights");
   const shape = { vocabulary: 256, context: 32, width: 32, heads: 2, layers: 1 };
   const given = Object.entries(shape).map(([key, value]) => `--model.${key}=${value}`);
@@ -43,7 +43,9 @@ it("asks for the weights of --init-from, and compares them with the model", asyn
   await expect(printed(...argv)).rejects.toThrow(`there is no folder ${weights}; terse downloads no weights`);
   const model = new Gpt2(shape);
   await saveModel(weights, model.namedParameters(), model.config);
-  expect(await printed(...argv)).toMatch(/^dry run: /);
+  const text = await printed(...argv);
+  expect(text).toMatch(/^dry run: /);
+  expect(text).toContain(`\nthe weights are those of ${weights}\nthe model is that of `);
   await expect(printed(...argv, "--model.heads=4")).rejects.toThrow(
     /^model\.heads: is given as 4, and .*config\.json says 2; leave it out$/,
   );

@@ -3,13 +3,13 @@ import { headOf, type Model } from "@terse/models";
 import { type Base, type BaseFolder, recordBase } from "../adapter/base.ts";
 import { checkNewHead } from "../adapter/check-new-head.ts";
 import type { Parts } from "../parts.ts";
-import { defaultRecipe, droppedOptions, type Recipe, remarksOn } from "../recipe.ts";
+import type { Recipe } from "../recipe.ts";
 import { keepInitialFiles } from "./initial-files.ts";
-import { remarksOnWeights } from "./initial-weights.ts";
 import { loadAdapterOn, loadBaseOn, loadInitialOn } from "./load-on.ts";
 import { meaningsIn } from "./meanings.ts";
 import { checkHead, modelFolderOf } from "./model-of-run.ts";
 import { onEveryRank } from "./on-every-rank.ts";
+import { remarksAtStart } from "./remarks-at-start.ts";
 import { Run } from "./run.ts";
 import type { RunArguments } from "./run-arguments.ts";
 import { claimFolder, enterFolder } from "./run-folder.ts";
@@ -19,14 +19,12 @@ export async function newRun(recipe: Recipe, args: RunArguments, group: Group): 
   const [folder] = (await onEveryRank(group, () => (group.rank === 0 ? claimFolder(args) : ""))) as [string];
   const place = await enterFolder(folder, recipe, group);
   const { initFrom, newHead, weights } = args;
-  const notes = [...droppedOptions(args.recipe ?? defaultRecipe, args.overrides), ...remarksOn(recipe)];
+  const notes = remarksAtStart(recipe, args);
   if (initFrom === undefined) {
     if (!recipe.adapter) return new Run(place, group, { notes });
     notes.push("adapter: the weights that it leaves as they are are random; name trained ones with --init-from FOLDER");
     return new Run(place, group, { notes, restore: async () => ({ base: { seed: recipe.seed } }) });
   }
-  notes.push(`the weights are those of ${initFrom}`);
-  if (weights) notes.push(...remarksOnWeights(weights, recipe, isOfRecipeHere(args) ? "of a recipe here" : "given"));
   const recorded = async (base: string): Promise<BaseFolder> =>
     (await onEveryRank(group, () => (group.rank === 0 ? recordBase(base) : null)))[0]!;
   const loadInitial = async (from: string, model: Model): Promise<Base | undefined> => {
@@ -56,7 +54,3 @@ export async function newRun(recipe: Recipe, args: RunArguments, group: Group): 
   };
   return new Run(place, group, { notes, restore });
 }
-
-/** Whether the learning rate is that of a recipe in apps/train/recipes. */
-const isOfRecipeHere = ({ recipe, overrides }: RunArguments) =>
-  (recipe === undefined || /^[\w-]+$/.test(recipe)) && !overrides.some((each) => /^(--)?optimizer(\.lr)?=/.test(each));
