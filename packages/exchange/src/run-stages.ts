@@ -76,7 +76,13 @@ export async function runPipeline(makers: readonly (() => Piece)[], context: Exc
     for (let k = 0; k < makers.length; k++) {
       const { piece, arrived } = next!;
       using _ = piece;
-      next = k + 1 < makers.length ? begin(k + 1) : undefined;
+      next = undefined;
+      try {
+        if (k + 1 < makers.length) next = begin(k + 1);
+      } catch (error) {
+        await Promise.allSettled([arrived]); // until then the memory belongs to the group
+        throw error;
+      }
       if (k + 2 >= makers.length) piece.down ? context.upCalled() : context.allCalled(); // the last one has been sent
       checkNotes((await arrived) ?? []);
       watched(context.watch, "decode", () => piece.reduce());
@@ -86,7 +92,7 @@ export async function runPipeline(makers: readonly (() => Piece)[], context: Exc
     context.allCalled();
     await Promise.all(results);
   } finally {
-    await Promise.allSettled([...results, next?.arrived]); // until then the memory belongs to the group
+    await Promise.allSettled([...results, next?.arrived]); // as above
     next?.piece[Symbol.dispose]();
   }
 }
