@@ -86,8 +86,7 @@ in parentheses the least and the most; a ratio is taken with the same seed.
 *The settings* of a method are the best of a search of up to ${budget} runs with the first seed, as many for every
 method, PyTorch's too: the rate in steps of two, refined once by √2; the warm-up, 5, 10, 30 or 50 % of the run, the
 longest that a recipe takes; for Adam's family β₂, 0.95, 0.99 or 0.999. A variant takes its method's. ‡: the best lies
-at an edge of what was tried. A row without a warm-up is of an earlier search, of the rate alone, with
-${schedule.warmup} steps of warm-up.
+at an edge of what was tried.
 
 *Seconds*: the losses are those of real runs. The time of each kind of step (dense warm-up, compressed, without a
 message) was measured with ${workers} processes on this machine, whose links the kernel limits (\`./terse netlab\`), as
