@@ -130,8 +130,8 @@ void Device::run() {
         while (start_next()) progress = true;
         std::unique_lock lock(mutex);
         std::erase_if(comms, [](const auto& comm) { return comm->is_gone(); });
-        if (ending_ && comms.empty()) break;
         polls = reclaim();
+        if (ending_ && comms.empty()) break;
         for (const auto& comm : comms) polls |= comm->needs_polling();
         if (progress) {
             pause = shortest;

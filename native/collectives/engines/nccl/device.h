@@ -46,6 +46,8 @@ struct GroupCall {
     std::shared_ptr<Split> split;
 };
 
+bool use(const std::vector<Call>& calls, const void* memory, size_t bytes);  // some of it
+
 class Device {
 public:
     Device(const Library& nccl, const Driver& cuda, int ordinal);  // throws std::runtime_error
@@ -66,7 +68,7 @@ public:
     // Memory that NCCL can register, if the library allocates such memory. Any thread.
     void* allocate(size_t bytes);
     // The same for callers outside of this engine. `free_buffer` returns at once; the memory is freed when no
-    // communicator has it registered.
+    // communicator has it registered, and every operation on it has ended.
     void* allocate_buffer(size_t bytes);
     void free_buffer(void* memory);
 
@@ -101,7 +103,7 @@ private:
     std::vector<CUevent> events_;
     std::mutex events_mutex_;
     std::map<void*, size_t> buffers_;  // from allocate_buffer
-    std::map<void*, size_t> freed_;    // from free_buffer; a communicator may still have them registered
+    std::map<void*, size_t> freed_;    // from free_buffer; a communicator may still use them
     const std::shared_ptr<Reclaimer> reclaimer_ = std::make_shared<Reclaimer>();
     bool ending_ = false;
     std::thread thread_;

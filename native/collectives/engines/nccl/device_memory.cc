@@ -1,4 +1,4 @@
-// Memory of a device: allocation, and freeing on a thread of its own once no communicator has the memory registered.
+// Memory of a device: allocation, and freeing on a thread of its own once no communicator uses the memory.
 #include <algorithm>
 
 #include "engines/nccl/device.h"
@@ -51,12 +51,14 @@ void Device::free_buffer(void* memory) {
     changed.notify_all();
 }
 
-// Passes freed memory that is no longer registered to the reclaimer. True if some must still wait. The caller holds the
+// Passes freed memory that is no longer used to the reclaimer. True if some must still wait. The caller holds the
 // mutex.
 bool Device::reclaim() {
     std::erase_if(freed_, [&](const auto& freed) {
         const auto& [memory, bytes] = freed;
-        if (std::ranges::any_of(comms, [&](const auto& comm) { return comm->has_registered(memory, bytes); }))
+        const auto waits = [&](const GroupCall& each) { return use(each.calls, memory, bytes); };
+        if (std::ranges::any_of(queue, waits) ||
+            std::ranges::any_of(comms, [&](const auto& comm) { return comm->uses(memory, bytes); }))
             return false;
         std::lock_guard lock(reclaimer_->mutex);
         reclaimer_->memory.push_back(memory);

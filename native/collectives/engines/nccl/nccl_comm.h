@@ -68,8 +68,9 @@ public:
     void fail(const Failure& failure);                  // the first failure is kept
     void flush(const std::shared_ptr<NcclComm>& self);  // queues the coalesced sends and receives as one group call
     Clock::time_point operation_deadline() const { return Clock::now() + timeout_; }
-    void abandon();                                               // nobody waits for its promises any more
-    bool has_registered(const void* memory, size_t bytes) const;  // some of it
+    void abandon();  // nobody waits for its promises any more
+    // Whether some of it is registered, or in a call that has left the queue and not ended. On the device's thread.
+    bool uses(const void* memory, size_t bytes) const;
     void deregister_later(const std::shared_ptr<NcclComm>& self, void* memory, size_t bytes);  // queues the
                                                                                                // deregistration
 

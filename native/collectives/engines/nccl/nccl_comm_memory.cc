@@ -12,11 +12,26 @@ constexpr int most_notes = 16;  // all-to-alls in flight at once
 
 }  // namespace
 
-bool NcclComm::has_registered(const void* memory, size_t bytes) const {
+bool use(const std::vector<Call>& calls, const void* memory, size_t bytes) {
     const auto begin = reinterpret_cast<uintptr_t>(memory);
-    return std::ranges::any_of(registrations_, [&](const Registration& each) {
-        return each.begin < begin + bytes && begin < each.begin + each.bytes;
+    const auto overlaps = [&](const BufferView& each) {
+        const auto at = reinterpret_cast<uintptr_t>(each.data);
+        return at < begin + bytes && begin < at + each.bytes();
+    };
+    return std::ranges::any_of(calls, [&](const Call& call) {
+        return std::ranges::any_of(call.operation.parts, overlaps) ||
+               std::ranges::any_of(call.operation.incoming, overlaps);
     });
+}
+
+bool NcclComm::uses(const void* memory, size_t bytes) const {
+    const auto begin = reinterpret_cast<uintptr_t>(memory);
+    const auto is_registered = [&](const Registration& each) {
+        return each.begin < begin + bytes && begin < each.begin + each.bytes;
+    };
+    const auto is_used = [&](const Work& work) { return use(work.group_call.calls, memory, bytes); };
+    return std::ranges::any_of(registrations_, is_registered) || use(coalescing, memory, bytes) ||
+           std::ranges::any_of(in_flight_, is_used);
 }
 
 void NcclComm::deregister_later(const std::shared_ptr<NcclComm>& self, void* memory, size_t bytes) {

@@ -174,6 +174,27 @@ describe("a DeviceBuffer", () => {
       await Promise.all([waiting, groups[1]!.allReduce(Float32Array.of(2))]);
     }));
 
+  it("is freed after the operations on it that were called before, also those that have not started", async () => {
+    const memory = streams.count(counted.memory);
+    await withWorld(2, {}, async (groups) => {
+      const xs = groups.map((group) => new DeviceBuffer(group, 4, "f32"));
+      await everywhere(groups, (_, rank) => xs[rank]!.write(new Float32Array(4).fill(1 + rank)));
+      const first = groups[0]!.split(0); // the operations after it wait for the other rank's call
+      const sums = [groups[0]!.allReduce(xs[0]!), groups[0]!.broadcast(xs[0]!, 0)];
+      xs[0]!.free();
+      await sleep(50);
+      const inner = [first, groups[1]!.split(0)];
+      sums.push(groups[1]!.allReduce(xs[1]!), groups[1]!.broadcast(xs[1]!, 0));
+      await Promise.all(sums);
+      const sum = new Float32Array(4);
+      await xs[1]!.read(sum);
+      expect([...sum]).toEqual([3, 3, 3, 3]);
+      xs[1]!.free();
+      await close((await Promise.all(inner)) as Group[]);
+    });
+    while (streams.count(counted.memory) > memory) await sleep(1);
+  });
+
   it("may have more than 2³¹ elements", () =>
     withWorld(1, {}, async ([group]) => {
       using x = new DeviceBuffer(group!, 1, "f32");
