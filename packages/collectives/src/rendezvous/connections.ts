@@ -43,6 +43,7 @@ export class Connections {
     let refused = false; // then nothing more is read
 
     const refuse = (why: string) => {
+      if (refused) return; // it may send more before it notices
       refused = true;
       sendLine(socket, { refused: why });
       end(socket);
