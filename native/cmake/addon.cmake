@@ -24,7 +24,8 @@ function(terse_addon name)
   set_target_properties(${name} PROPERTIES PREFIX "" SUFFIX ".node")
   terse_addon_objects(${name})
   target_link_libraries(${name} PRIVATE ${CMAKE_JS_LIB} ${CMAKE_DL_LIBS})
-  target_link_options(${name} PRIVATE -Wl,-Bsymbolic -Wl,--exclude-libs,ALL)
+  # nodelete: threads of an addon may outlive the Worker that has loaded it, so its code must stay.
+  target_link_options(${name} PRIVATE -Wl,-Bsymbolic -Wl,--exclude-libs,ALL -Wl,-z,nodelete)
 endfunction()
 
 # terse_addon_objects(TARGET) compiles the sources of TARGET as those of an addon are: an OBJECT library serves several
