@@ -33,8 +33,8 @@ export default defineConfig({
     ],
     // A crash of a native addon ends a process, and not the run.
     pool: "forks",
-    // Two more than there are cores: some files wait for processes and deadlines while others compute.
-    maxWorkers: Math.min(8, availableProcessors() + 2),
+    // One more than there are cores: some files wait for processes and deadlines while others compute.
+    maxWorkers: Math.min(8, availableProcessors() + 1),
     sequence: { sequencer: LongestFirst },
     // Guards against a hang, for a busy machine. A test that asserts a reaction time measures it.
     // tools/testing/hang-guard.ts ends what these limits do not reach, and waits longer.

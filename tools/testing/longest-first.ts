@@ -2,7 +2,7 @@ import { relative } from "node:path";
 import { BaseSequencer, type TestSpecification } from "vitest/node";
 
 /**
- * Short files that take long: they compile, start processes, or wait. Of each four some wait while the others
+ * Short files that take long: they compile, start processes, or wait. Of each three, one waits while the others
  * compute.
  */
 export const longest: readonly string[] = [
