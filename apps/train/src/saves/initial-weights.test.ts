@@ -1,4 +1,5 @@
 /** What a folder with weights says of the run that begins with them. */
+import { execFileSync } from "node:child_process";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, relative } from "node:path";
@@ -203,6 +204,13 @@ describe("the tokenizer of a run that begins with weights", () => {
       expect(await tokenizerOf(ofText, ["data.name=tokens"])).toBeUndefined();
     },
   );
+
+  it("is not waited for where vocab.json is a pipe", async () => {
+    execFileSync("mkfifo", [join(folder, "vocab.json")]);
+    await expect(tokenizerOf({ ...ofText, vocabulary: 50257 })).rejects.toThrow(
+      /vocab\.json: it is a pipe, not a file/,
+    );
+  });
 
   it("is GPT-2's where vocab.json is GPT-2's", async () => {
     const { "tokenizer.json": json } = (await datasets.text.processorFiles!({ tokenizer: "gpt2" }))!;

@@ -2,10 +2,18 @@
  * What a folder of weights says about a run that begins with them: its model with all sizes, and its tokenizer. It
  * replaces what the recipe's file says. What the command line says must agree with it.
  */
-import { existsSync, readFileSync } from "node:fs";
+import { existsSync } from "node:fs";
 import { join, resolve } from "node:path";
-import { adapterConfigFile, CheckpointError, type Config, configFile, isObject, parsedJson } from "@terse/checkpoint";
-import { type DatasetName, datasets } from "@terse/data";
+import {
+  adapterConfigFile,
+  CheckpointError,
+  type Config,
+  configFile,
+  isObject,
+  parsedJson,
+  readSmallText,
+} from "@terse/checkpoint";
+import { type DatasetName, datasets, writeTokenizerCommand } from "@terse/data";
 import { type ModelName, models, modelsFor } from "@terse/models";
 import { OptionsError } from "@terse/options";
 import type { DescribedAdapter } from "../adapter/adapter-folder.ts";
@@ -103,6 +111,8 @@ export async function knownTokenizer(name: string, vocabulary: number | undefine
   return vocabulary !== undefined && vocabulary >= 50257 && vocabulary < 50257 + 128 ? "gpt2" : undefined;
 }
 
+const mostVocabularyBytes = 100e6;
+
 /** Files of a tokenizer in other forms than tokenizer.json. */
 const otherTokenizers = ["vocab.json", "vocab.txt", "tokenizer.model", "spiece.model", "sentencepiece.bpe.model"];
 
@@ -111,15 +121,14 @@ async function whyUnread(name: string): Promise<string | undefined> {
   const folder = resolve(name);
   const file = otherTokenizers.find((each) => existsSync(join(folder, each)));
   if (file === undefined || (file === "vocab.json" && (await isOfGpt2(join(folder, file))))) return undefined;
-  const python = `from transformers import AutoTokenizer as T; f = ${JSON.stringify(folder)}; T.from_pretrained(f).save_pretrained(f)`;
-  return `${folder} has its tokenizer in ${file}, and no tokenizer.json, which alone is read; transformers writes it: python -c '${python}'`;
+  return `${folder} has its tokenizer in ${file}, and no tokenizer.json, which alone is read; transformers writes it: ${writeTokenizerCommand(folder)}`;
 }
 
 /** Whether a vocab.json is GPT-2's own. Its merges are then GPT-2's too, because tokens are numbered in their order. */
 async function isOfGpt2(path: string): Promise<boolean> {
   const { "tokenizer.json": json } = (await datasets.text.processorFiles!({ tokenizer: "gpt2" }))!;
   const { vocab } = (JSON.parse(json!) as { model: { vocab: Readonly<Record<string, number>> } }).model;
-  const found = parsedJson(readFileSync(path, "utf8"));
+  const found = parsedJson(readSmallText(path, mostVocabularyBytes));
   return isObject(found) && Object.entries(vocab).every(([token, id]) => (found as Tree)[token] === id);
 }
 

@@ -63,7 +63,7 @@ describe("a tokenizer.json", () => {
       writeFileSync(config, JSON.stringify({ added_tokens_decoder: { 13: { content, special: true } } }));
     beside("<extra>");
     await expect(openTokenizer(folder)).rejects.toThrow(
-      `${config} has the token "<extra>" (13), and the tokenizer.json beside it lacks it; transformers writes it there: python -c 'from transformers import AutoTokenizer as T; T.from_pretrained("${folder}").save_pretrained("${folder}")'.`,
+      `${config} has the token "<extra>" (13), and the tokenizer.json beside it lacks it; transformers writes it there: python -c 'from transformers import AutoTokenizer as T; f = "${folder}"; T.from_pretrained(f).save_pretrained(f)'.`,
     );
     beside("lion");
     expect((await openTokenizer(folder)).vocabulary).toBe(13);

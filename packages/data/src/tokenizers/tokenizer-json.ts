@@ -3,6 +3,7 @@ import { existsSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { DataError } from "../data-error.ts";
 import { jsonFile } from "./json-file.ts";
+import { writeTokenizerCommand } from "./write-tokenizer.ts";
 
 export interface TokenizerJson {
   readonly model: {
@@ -51,9 +52,8 @@ function checkTokensBeside(path: string, json: TokenizerJson): void {
   for (const [id, token] of Object.entries(tokens)) {
     const content = isObject(token) ? token["content"] : undefined;
     if (typeof content !== "string" || idsIn(json, [content])[0] !== undefined) continue;
-    const folder = JSON.stringify(dirname(path));
     throw new DataError(
-      `${config} has the token ${shown(content)} (${id}), and the tokenizer.json beside it lacks it; transformers writes it there: python -c 'from transformers import AutoTokenizer as T; T.from_pretrained(${folder}).save_pretrained(${folder})'.`,
+      `${config} has the token ${shown(content)} (${id}), and the tokenizer.json beside it lacks it; transformers writes it there: ${writeTokenizerCommand(dirname(path))}.`,
     );
   }
 }
