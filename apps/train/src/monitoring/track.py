@@ -2,9 +2,12 @@
 
 Standard input has lines of JSON: what to open, then {"step", "numbers"} for each line of metrics.jsonl, then {"code"},
 the exit code of the run. Where the input ends without it, the run has died. Standard output tells the run one line of
-JSON at a time: {"id"} of the tracked run, {"place"} where it is seen, {"warning"}.
+JSON at a time: {"place"} where the tracked run is seen, {"warning"}. The id of the tracked run goes into track.json,
+also where the run has ended meanwhile, so that a resumed run goes on there.
 """
 
+import contextlib
+import fcntl
 import json
 import os
 import queue
@@ -20,6 +23,39 @@ def tell(**message):
         sys.stdout.flush()
     except (OSError, ValueError):
         pass  # the run is gone
+
+
+def keep_id(name, asked, id):
+    asked["id"] = id  # where what follows fails, the next try goes on with this run
+    path = os.path.join(asked["folder"], "track.json")
+    lock = os.open(asked["folder"], os.O_RDONLY)  # another tracker of the run may keep its id now
+    try:
+        with contextlib.suppress(OSError):  # some file systems have no locks
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        ids = ids_in(path)
+        if ids.get(name) == id:
+            return
+        with open(f"{path}.new", "w") as file:
+            file.write(json.dumps({**ids, name: id}) + "\n")
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(f"{path}.new", path)
+    except OSError as error:
+        why = f"track.json cannot be written ({error.strerror})"
+        tell(warning=f"{why}, so a resumed run would be tracked as another one")
+    finally:
+        os.close(lock)
+
+
+def ids_in(path):
+    if not os.path.isfile(path):
+        return {}  # a new run has none
+    try:
+        with open(path) as file:
+            ids = json.load(file)
+    except (OSError, ValueError):
+        return {}
+    return ids if isinstance(ids, dict) else {}
 
 
 def sentence(error):
@@ -45,8 +81,8 @@ class WandB:
             dir=folder,
             settings=wandb.Settings(console="off"),
         )
-        place = self.run.url if asked["to"] == "online" else f"wandb sync {os.path.dirname(self.run.dir)}"
-        tell(id=self.run.id, place=place)
+        keep_id(self.name, asked, self.run.id)
+        tell(place=self.run.url if asked["to"] == "online" else f"wandb sync {os.path.dirname(self.run.dir)}")
 
     def log(self, lines):
         for line in lines:
@@ -73,8 +109,7 @@ class MLflow:
             self.client.update_run(self.id, status="RUNNING")
         else:
             self.id = self.client.create_run(self.experiment(asked["project"]), run_name=asked["name"]).info.run_id
-            asked["id"] = self.id  # where what follows fails, the next try goes on with this run
-            tell(id=self.id)
+            keep_id(self.name, asked, self.id)
         self.params(asked["config"], before.data.params if before else {})
         tell(place=f"run {self.id} of the experiment {asked['project']}")
 

@@ -33,14 +33,16 @@ const lines: readonly Line[] = [
 
 const recipeWith = (...overrides: string[]) => readRecipe("gpt-small", overrides);
 
-/** Hands lines to a tracker, and resolves when its process has ended. */
+/** Hands lines to a tracker, and resolves when its process has ended. The run waits until the tracker has said a word. */
 async function tracked(
   name: "wandb" | "mlflow",
   to: string,
-  { shown = lines, code = 0, recipe = recipeWith("track.project=a b", "track.name=mine") } = {},
+  { shown = lines, code = 0, recipe = recipeWith("track.project=a b", "track.name=mine"), waits = true } = {},
 ): Promise<void> {
+  const before = notes.length;
   const tracker = new Tracker(name, to, { folder, recipe }, (text) => notes.push(text));
   for (const line of shown) tracker.show(line);
+  if (waits) await vi.waitFor(() => expect(notes.length).toBeGreaterThan(before), 120_000);
   if (code >= 0) tracker.ended(code);
   tracker[Symbol.dispose]();
   await tracker.left;
@@ -141,6 +143,30 @@ MlflowClient.log_batch = fails_once
       "track.mlflow: gone for a moment; tried again with the next numbers; the run goes on",
       `tracked by mlflow: run ${run["id"]} of the experiment a b`,
     ]);
+  });
+
+  it("that opens after the run has ended keeps its id, so that a resumed run goes on there", async () => {
+    writeFileSync(
+      join(folder, "sitecustomize.py"),
+      `import os, time
+while not os.path.exists(${JSON.stringify(join(folder, "may open"))}):
+    time.sleep(0.02)
+`,
+    );
+    writeFileSync(join(folder, "track.json"), '{"wandb":"abc"}');
+    vi.stubEnv("PYTHONPATH", [folder, process.env["PYTHONPATH"]].join(delimiter));
+    vi.useFakeTimers();
+    const store = join(folder, "store");
+    const ended = tracked("mlflow", store, { waits: false });
+    vi.advanceTimersByTime(100_000);
+    await ended;
+    vi.useRealTimers();
+    expect(notes).toEqual([expect.stringMatching(/has not sent everything within 5 s, and goes on by itself/)]);
+    writeFileSync(join(folder, "may open"), "");
+    const ids = () => JSON.parse(readFileSync(join(folder, "track.json"), "utf8")) as Record<string, string>;
+    await vi.waitFor(() => expect(Object.keys(ids())).toEqual(["wandb", "mlflow"]), 60_000);
+    await vi.waitFor(() => expect(read("mlflow", store, "a b")).toMatchObject({ status: "FINISHED" }), 60_000);
+    expect(ids()).toEqual({ wandb: "abc", mlflow: read("mlflow", store, "a b")["id"] });
   });
 
   it("that does not answer costs one line, and no time of the run", async () => {

@@ -8,8 +8,7 @@ import { closeSync, openSync } from "node:fs";
 import { basename, join } from "node:path";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
-import { atomicWriteText, readRegularText } from "@terse/checkpoint";
-import { sentence } from "../failure.ts";
+import { readRegularText } from "@terse/checkpoint";
 import type { Recipe } from "../recipe.ts";
 import { type Line, namedNumbers } from "./numbers-of.ts";
 
@@ -20,10 +19,8 @@ const secondsAfterRun = { sound: 60, failed: 5 };
 export const trackers = ["wandb", "mlflow"] as const;
 type TrackerName = (typeof trackers)[number];
 
-/** The file of a run with the ids under which it is tracked, so that a resumed run goes on there. */
+/** The file of a run with the ids under which it is tracked, so that a resumed run goes on there. track.py writes it. */
 const trackFile = "track.json";
-
-let keeping = Promise.resolve(); // one tracker after the other writes its id
 
 type Ids = { [Name in TrackerName]?: string };
 
@@ -35,7 +32,6 @@ export interface TrackedRun {
 
 /** What track.py tells. */
 interface Told {
-  readonly id?: string;
   readonly place?: string;
   readonly warning?: string;
 }
@@ -75,7 +71,7 @@ export class Tracker implements Disposable {
         this.#warn(`its process has ended (${signal ?? `exit code ${code}`}); see ${name}.log of the run`);
     });
     this.#child.stdin!.on("error", () => {}); // it is gone, which its exit says
-    createInterface({ input: this.#child.stdout! }).on("line", (line) => this.#heard(line, folder));
+    createInterface({ input: this.#child.stdout! }).on("line", (line) => this.#heard(line));
     const { project, name: given } = recipe.track!;
     this.#send({
       tracker: name,
@@ -126,7 +122,7 @@ export class Tracker implements Disposable {
     if (stdin.writable && !this.#hasEnded) stdin.write(`${JSON.stringify(message)}\n`);
   }
 
-  #heard(line: string, folder: string): void {
+  #heard(line: string): void {
     let told: Told;
     try {
       told = JSON.parse(line) as Told;
@@ -134,21 +130,8 @@ export class Tracker implements Disposable {
       return; // a client has printed something
     }
     this.#isOpen ||= told.place !== undefined;
-    if (told.id !== undefined) this.#keepId(told.id, folder);
     if (told.place !== undefined) this.#note(`tracked by ${this.#name}: ${told.place}`);
     if (told.warning !== undefined) this.#warn(told.warning);
-  }
-
-  #keepId(id: string, folder: string): void {
-    const keep = async () => {
-      const ids = { ...idsIn(folder), [this.#name]: id };
-      await atomicWriteText(join(folder, trackFile), `${JSON.stringify(ids)}\n`);
-    };
-    const failed = (error: unknown) =>
-      this.#warn(
-        `${trackFile} cannot be written (${sentence(error)}), so a resumed run would be tracked as another one`,
-      );
-    keeping = keeping.then(keep).catch(failed);
   }
 
   /** One line for a run: what fails once fails again. */
