@@ -2,9 +2,9 @@
 #include "backward_thread.h"
 #include "exports.h"
 #include "fused_operators.h"
-#include "kept_memory.h"
 #include "libtorch.h"
 #include "operators.h"
+#include "tensor_memory.h"
 
 namespace terse {
 
@@ -19,7 +19,7 @@ napi_value initialise(napi_env env, napi_value exports) {
             check_libraries();
             register_fused_operators();
             keep_freed_memory();
-            use_huge_pages();
+            use_own_allocator();
             context->backward_thread = std::make_unique<BackwardThread>(*context);
             const Export of_operators[] = {
                 {"find", find_operator}, {"call", call_operator}, {"results", operator_results}};

@@ -67,16 +67,6 @@ at::Tensor in_type_of(const at::Tensor& x, const at::Tensor& weight) { return we
 
 constexpr int64_t converted_at_once = int64_t{1} << 20;  // elements: the head of a small model has thirty times as many
 
-// Some rows of the weight in the type of x. On the CPU they are in memory that each thread keeps: what would be freed
-// after each product is aligned, and glibc uses such blocks again only in part.
-at::Tensor converted(const at::Tensor& x, const at::Tensor& rows) {
-    if (rows.scalar_type() == x.scalar_type() || rows.numel() > converted_at_once || !is_f32_on_the_cpu(x))
-        return in_type_of(x, rows);
-    static thread_local at::Tensor& kept = *new at::Tensor(
-        at::empty({converted_at_once}, x.options().requires_grad(false)));
-    return kept.narrow(0, 0, rows.numel()).view(rows.sizes()).copy_(rows);
-}
-
 // Calls f(first row, rows in the type of x) for all rows of the weight: for parts, where they are converted. f keeps
 // none of them.
 template <typename F>
@@ -86,7 +76,7 @@ void by_rows(const at::Tensor& x, const at::Tensor& weight, F f) {
                              ? height
                              : std::max<int64_t>(1, converted_at_once / weight.size(1));
     for (int64_t first = 0; first < height; first += most)
-        f(first, converted(x, weight.narrow(0, first, std::min(most, height - first))));
+        f(first, in_type_of(x, weight.narrow(0, first, std::min(most, height - first))));
 }
 
 // Its backward writes the weight's gradient to where the optimizer reads it. A frozen weight needs no x for that, and

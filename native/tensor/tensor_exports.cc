@@ -2,6 +2,7 @@
 
 #include "exports.h"
 #include "openmp.h"
+#include "tensor_memory.h"
 
 namespace terse {
 
@@ -166,6 +167,20 @@ napi_value memory(const Call& call) {
     return object;
 }
 
+napi_value count_memory(const Call& call) {
+    begin_counting();
+    return undefined(call.env);
+}
+
+napi_value counted_memory(const Call& call) {
+    const std::vector<int64_t> counted = end_counting();
+    napi_value array;
+    check(call.env, napi_create_array_with_length(call.env, counted.size(), &array));
+    for (uint32_t i = 0; i < counted.size(); ++i)
+        check(call.env, napi_set_element(call.env, array, i, number(call.env, static_cast<double>(counted[i]))));
+    return array;
+}
+
 }  // namespace
 
 std::span<const Export> tensor_exports() {
@@ -189,6 +204,8 @@ std::span<const Export> tensor_exports() {
         TERSE_EXPORT("disposeAll", dispose_all),
         TERSE_EXPORT("keep", keep),
         TERSE_EXPORT("memory", memory),
+        TERSE_EXPORT("countMemory", count_memory),
+        TERSE_EXPORT("countedMemory", counted_memory),
     };
     return all;
 }

@@ -50,6 +50,10 @@ export interface Native {
   /** For tensors that no scope frees: reports their bytes to the garbage collector. */
   keep(tensor: Handle): void;
   memory(): { tensors: number; bytes: number };
+  /** Counts from now on what tensors on the CPU take, in the whole process. */
+  countMemory(): void;
+  /** Ends the counting. Returns the bytes that were taken after each allocation. */
+  countedMemory(): number[];
 
   /** Returns the previous setting. */
   setGradEnabled(enabled: boolean): boolean;

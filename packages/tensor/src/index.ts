@@ -26,7 +26,7 @@ export {
   zeros,
   zerosLike,
 } from "./factories.ts";
-export { keep, memory, scope } from "./lifetime.ts";
+export { keep, memory, memoryDuring, scope } from "./lifetime.ts";
 export * from "./nn/index.ts";
 export { noGrad } from "./no-grad.ts";
 export type { Dim, Operators } from "./operators.ts";

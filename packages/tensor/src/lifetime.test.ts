@@ -2,7 +2,17 @@ import { AsyncResource } from "node:async_hooks";
 import { setImmediate as nextTick } from "node:timers/promises";
 import { inspect } from "node:util";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { keep, memory, ones, scope, type Tensor, TensorDisposedError, zeros } from "./index.ts";
+import {
+  keep,
+  memory,
+  memoryDuring,
+  ones,
+  scope,
+  type Tensor,
+  TensorDisposedError,
+  TensorError,
+  zeros,
+} from "./index.ts";
 
 let before: { tensors: number; bytes: number };
 beforeEach(() => {
@@ -270,5 +280,30 @@ describe("dispose", () => {
       expect(() => x.backward()).toThrow(/backward.*disposed/);
       expect(y.sum().item()).toBe(0);
     });
+  });
+});
+
+describe("memoryDuring", () => {
+  it("says what tensors take after each allocation, without those that were there before", async () => {
+    const old = ones([100]);
+    const counted = await memoryDuring(() => {
+      old.dispose();
+      const x = zeros([1000]);
+      x.neg().dispose();
+      zeros([500]).dispose();
+      x.dispose();
+      zeros([250]).dispose();
+    });
+    expect(counted).toEqual([4000, 8000, 6000, 1000]);
+    const inBackward = await memoryDuring(() =>
+      scope(() => zeros([1000], { requiresGrad: true }).square().sum().backward()),
+    );
+    expect(Math.max(...inBackward)).toBeGreaterThan(12_000); // x, its square, and a gradient
+  });
+
+  it("counts once at a time, and no longer after an error", async () => {
+    const twice = memoryDuring(() => memoryDuring(() => {}));
+    await expect(twice).rejects.toThrow(new TensorError("countMemory: the memory of tensors is being counted already"));
+    expect(await memoryDuring(() => zeros([2]).dispose())).toEqual([8]);
   });
 });

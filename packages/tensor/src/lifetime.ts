@@ -162,6 +162,22 @@ export function scope<T>(body: () => T): T {
 /** Number of live tensors of this thread, and bytes of their memory. Memory that several views share counts once. */
 export const memory = (): { tensors: number; bytes: number } => native.memory();
 
+/**
+ * The bytes that tensors made by `work` take on the CPU after each allocation, those of operators and of backward among
+ * them: the largest is what `work` needs. It counts the whole process, so nothing else may compute meanwhile; a second
+ * one at the same time throws `TensorError`.
+ */
+export async function memoryDuring(work: () => unknown): Promise<number[]> {
+  native.countMemory();
+  let counted: number[] = [];
+  try {
+    await work();
+  } finally {
+    counted = native.countedMemory();
+  }
+  return counted;
+}
+
 function described(value: unknown): string {
   if (typeof value === "string") return JSON.stringify(value);
   if (Array.isArray(value)) return "an array";
