@@ -10,6 +10,7 @@ import type { Model } from "@terse/models";
 import { Arena, scope } from "@terse/tensor";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { buildData, buildModel, buildOptimizer } from "./build.ts";
+import { activationsOf } from "./dry-run/activations.ts";
 import { methodsText, planText, withoutCodecs } from "./dry-run/dry-run.ts";
 import { methodsOf } from "./dry-run/methods.ts";
 import { planOf } from "./dry-run/plan.ts";
@@ -180,7 +181,12 @@ describe("docs/recipes.md", () => {
   it("shows what a dry run prints", async () => {
     const given = { link: parseLink("10gbit,50us"), speed: { flops: 50e12, measured: false } };
     const plan = withoutCodecs(await planOf(read("bert-large-one-bit-lamb.yaml"), 64, given), 64);
-    const text = [...planText(plan, 64, ", a link of 10gbit,50us each"), ...methodsText(await methodsOf(plan, 64, 2))];
+    const activations = 1e9 * Number(/^ {2}activations +about ([\d.]+) GB$/m.exec(page)![1]);
+    expect((await activationsOf(plan.recipe))! / activations).toBeCloseTo(1, 1); // processors differ
+    const text = [
+      ...planText(plan, 64, { on: ", a link of 10gbit,50us each", activations }),
+      ...methodsText(await methodsOf(plan, 64, 2), activations),
+    ];
     expect(page).toContain(`\n${text.join("\n")}\n`);
   });
 });

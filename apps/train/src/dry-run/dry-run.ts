@@ -21,6 +21,7 @@ import { readInitialWeights } from "../saves/initial-weights.ts";
 import { checkShapes, modelFolderOf } from "../saves/model-of-run.ts";
 import { remarksAtStart } from "../saves/remarks-at-start.ts";
 import { absentRanks } from "./absent-ranks.ts";
+import { activationsOf } from "./activations.ts";
 import { type MethodPlan, type Methods, methodsOf } from "./methods.ts";
 import { type Plan, planOf, type Speed, shapesOf } from "./plan.ts";
 import { type StepTime, timeOf } from "./step-time.ts";
@@ -40,12 +41,13 @@ export async function dryRun(asked: TrainArguments): Promise<number> {
   const parsed = link === undefined ? undefined : parseLink(link);
   const measured = await planOf(recipe, ranks, { ...(parsed && { link: parsed }), ...given });
   const plan = args.flops === undefined ? measured : withoutCodecs(measured, ranks);
-  const methods = ranks === 1 ? [] : methodsText(await methodsOf(plan, ranks, args.nprocPerNode));
+  const activations = await activationsOf(plan.recipe);
+  const methods = ranks === 1 ? [] : methodsText(await methodsOf(plan, ranks, args.nprocPerNode), activations);
   const known = args.resume === undefined ? remarksAtStart(recipe, { ...args, weights }) : remarksOn(recipe);
   const data = absent === undefined ? await dataLines(recipe) : [absent];
   const remarks = [...known, ...plan.remarks, ...data];
   const on = parsed === undefined ? "" : `, a link of ${linkText(parsed)} each`;
-  print([...planText(plan, ranks, on), ...methods, ...remarks]);
+  print([...planText(plan, ranks, { on, activations }), ...methods, ...remarks]);
   return 0;
 }
 
@@ -99,7 +101,12 @@ export function withoutCodecs(plan: Plan, ranks: number): Plan {
   });
 }
 
-export function planText(plan: Plan, ranks: number, on = ""): string[] {
+/** `activations` are bytes, where they are known; `on` names the link. */
+export function planText(
+  plan: Plan,
+  ranks: number,
+  { on = "", activations }: { on?: string; activations?: number | undefined } = {},
+): string[] {
   const { recipe, memory, phases, rows, tokens } = plan;
   const roles = [...plan.byRole].map(([role, count]) => `${role} ${millions(count)}`).join(", ");
   const width = Math.max("optimizer state".length, ...phases.map((phase) => stepsText(phase).length));
@@ -107,13 +114,14 @@ export function planText(plan: Plan, ranks: number, on = ""): string[] {
   return [
     `dry run: ${methodName(recipe)} on ${amountText(ranks, "rank")}${on}`,
     `model ${recipe.model.name}, ${parametersText(plan, recipe.adapter?.name)} (${roles}); ${recipe.steps} steps of ${count(rows)} rows${tokens === undefined ? "" : `, ${count(tokens)} tokens`}`,
-    "memory of each rank (rank 0's), without activations",
+    `memory of each rank (rank 0's)${activations === undefined ? ", without activations" : ""}`,
     each("parameters", bytesText(memory.parameters)),
     ...(memory.frozen === 0 ? [] : [each("frozen weights", bytesText(memory.frozen))]),
     each("gradients", bytesText(memory.gradients)),
     each("optimizer state", bytesText(memory.state)),
     ...(memory.average === 0 ? [] : [each("average", bytesText(memory.average))]),
     each("messages", memory.exchange === 0 ? "0 B" : `at most ${bytesText(memory.exchange)}`),
+    ...(activations === undefined ? [] : [each("activations", `about ${bytesText(activations)}`)]),
     ...(ranks === 1
       ? ["sent: nothing, one rank"]
       : [
@@ -171,12 +179,12 @@ function timeText(plan: Plan, each: (label: string, text: string) => string): st
   ];
 }
 
-/** A row for each method, and a line for each that is left out. */
-export function methodsText({ own, others, leftOut }: Methods): string[] {
+/** A row for each method, and a line for each that is left out. All have the same activations. */
+export function methodsText({ own, others, leftOut }: Methods, activations = 0): string[] {
   const rows = [own, ...others];
   const width = Math.max(...rows.map(({ name }) => name.length));
   const cells = ({ memory, bytes, time }: MethodPlan) => [
-    bytesText(memory),
+    bytesText(memory + activations),
     bytesText(Math.round(bytes)),
     ...(time ? [seconds(time.step), seconds(time.exposed)] : []),
   ];
