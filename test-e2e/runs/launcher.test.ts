@@ -52,6 +52,16 @@ describe.concurrent("the launcher", () => {
     expect(readFileSync(join(folder, "hang-up", `step-${saved}`, "manifest.json"), "utf8")).toContain('"ranks"');
   });
 
+  it("takes signals that come together for one, as of a terminal that is closed", async () => {
+    const act = at(/^step: 4\//, (launcher) => {
+      process.kill(launcher, "SIGHUP");
+      setTimeout(() => process.kill(launcher, "SIGHUP"), 20);
+    });
+    const { code, out, err } = await terseIn(folder, train("closed", endless), act);
+    expect(code, err).toBe(129);
+    expect(out).toMatch(/^SIGHUP: ends after \d+ steps$/m);
+  });
+
   it("kills the ranks at a second signal, with 137", async () => {
     const act = at(/^step: 4\//, async (launcher) => {
       signal(launcher, 1, "SIGSTOP"); // so that the other one waits, and the run is not saved

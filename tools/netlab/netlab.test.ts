@@ -176,7 +176,7 @@ describe("./terse netlab", () => {
         for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"])
           process.on(signal, () => {
             console.log(RANK + " " + signal);
-            setTimeout(() => process.exit(RANK === "0" ? 5 : 0), RANK === "0" ? 300 : 1500);
+            setTimeout(() => console.log(RANK + " ends") ?? process.exit(RANK === "0" ? 5 : 0), RANK === "0" ? 300 : 1500);
           });
         console.log(RANK + " ready");
         setInterval(() => {}, 1000);`;
@@ -185,10 +185,11 @@ describe("./terse netlab", () => {
         child.stdout!.on("data", (data) => (out += data));
         await until(() => out.split("ready").length === 3);
         process.kill(target === "netlab" ? child.pid! : -child.pid!, signal);
+        setTimeout(() => child.kill("SIGHUP"), 10); // which comes twice when a terminal is closed
         const { code } = await ended;
         expect([code, out.trim().split("\n").sort()]).toEqual([
           expected,
-          [`0 ${signal}`, "0 ready", `1 ${signal}`, "1 ready"],
+          [`0 ${signal}`, "0 ends", "0 ready", `1 ${signal}`, "1 ends", "1 ready"],
         ]);
         expect(namespaces(child.pid!)).toEqual([]);
       },

@@ -99,10 +99,15 @@ export async function netlab({ hosts, rate, command }: Laboratory): Promise<numb
     setTimeout(() => toAll("SIGKILL"), 5000).unref();
   };
   // The commands do not belong to this terminal's process group, so that each signal reaches them once, from here. They
-  // may take their time to end, for example to save. A second signal ends them.
+  // may take their time to end, for example to save. A second signal ends them, but not one that comes with the first:
+  // a shell and the kernel both send SIGHUP when a terminal is closed.
   let interrupted = false;
+  let before = Number.NEGATIVE_INFINITY;
   const signals = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
   const pass = (signal: (typeof signals)[number]) => {
+    const time = performance.now();
+    if (time - before < 100) return;
+    before = time;
     toAll(interrupted ? "SIGKILL" : signal);
     interrupted = true;
     code ??= 128 + constants.signals[signal];

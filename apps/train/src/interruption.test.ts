@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { loopback } from "@terse/collectives";
 import { expect, it } from "vitest";
-import { Interruption } from "./interruption.ts";
+import { Interruption, onSignals } from "./interruption.ts";
 
 it.each([0, 100_000])("ends a run that begins at step %i before its second step after a signal", async (first) => {
   const [group] = loopback(1);
@@ -29,4 +29,14 @@ it("ends ranks that do not meet before the same step, and lets one be ahead of t
   expect(steps[0]).toBe(steps[1]);
   expect(ahead).toBeGreaterThan(3);
   await Promise.all(groups.map((group) => group.close()));
+});
+
+it("hears signals that come together once, and a later one again", async () => {
+  const heard: string[] = [];
+  using _ = onSignals((signal) => heard.push(signal));
+  for (const signal of ["SIGTERM", "SIGHUP", "SIGHUP"] as const) process.emit(signal, signal);
+  expect(heard).toEqual(["SIGTERM"]);
+  await sleep(300);
+  process.emit("SIGINT", "SIGINT");
+  expect(heard).toEqual(["SIGTERM", "SIGINT"]);
 });

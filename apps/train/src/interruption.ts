@@ -8,18 +8,30 @@ const interval = 1;
 const intervalBetweenRounds = 5;
 /** A second signal ends the process, unless it comes at once: a terminal and a launcher both send the first one. */
 const sameSignalMs = 1000;
+/**
+ * A signal so soon after another is the same one: a shell and the kernel both send SIGHUP when a terminal is closed,
+ * `timeout` sends its signal to the process and to its group, and systemd SIGHUP after SIGTERM.
+ */
+const burstMs = 250;
 
 const signals = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
 export type Signal = (typeof signals)[number];
 const reasons = [...signals, "SIGPIPE"] as const;
 export type Reason = (typeof reasons)[number];
 
-/** Calls `hear` with each signal to this process, until it is disposed. */
+/** Calls `hear` with each signal to this process, once for several that come together, until it is disposed. */
 export function onSignals(hear: (signal: Signal) => void): Disposable {
-  for (const signal of signals) process.on(signal, hear);
+  let before = Number.NEGATIVE_INFINITY;
+  const heard = (signal: Signal) => {
+    const time = performance.now();
+    if (time - before < burstMs) return;
+    before = time;
+    hear(signal);
+  };
+  for (const signal of signals) process.on(signal, heard);
   return {
     [Symbol.dispose]() {
-      for (const signal of signals) process.off(signal, hear);
+      for (const signal of signals) process.off(signal, heard);
     },
   };
 }
