@@ -22,7 +22,7 @@ export interface LockHolder {
   readonly since: string; // when the process began, as /proc says it
   readonly host: string;
   readonly boot: string; // of the machine
-  readonly namespace?: string; // of its pid; "" where it cannot be known
+  readonly namespace?: string; // of its pid, and of the clock of `since`; "" where it cannot be known
 }
 
 /**
@@ -35,7 +35,7 @@ export type LockState = "held" | "free" | "unclear";
 export function thisProcess(): LockHolder & { readonly namespace: string } {
   const { pid, since } = statOf("self") ?? {};
   // A namespace may have the /proc of another one, where processes have other numbers.
-  const namespace = pid === process.pid ? linkOf("/proc/self/ns/pid") : "";
+  const namespace = pid === process.pid ? [linkOf("/proc/self/ns/pid"), linkOf("/proc/self/ns/time")].join(" ") : "";
   return { pid: process.pid, since: since ?? "", host: hostname(), boot: bootId(), namespace };
 }
 
