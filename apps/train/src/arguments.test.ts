@@ -1,7 +1,8 @@
 import { availableParallelism } from "node:os";
-import { engineNames } from "@terse/collectives";
+import { engineNames, readWorldEnvironment } from "@terse/collectives";
 import { describe, expect, it } from "vitest";
 import { readArguments, type TrainArguments, usage } from "./arguments.ts";
+import { remarkOnRanks } from "./launcher/flags.ts";
 
 const train = (...argv: string[]) => readArguments(["train", ...argv]) as TrainArguments;
 
@@ -133,6 +134,19 @@ describe("the command line", () => {
     expect(() => readArguments(["train"], { PET_NODE_RANK: "first" })).toThrow(
       'in the environment, as PET_…: --node-rank: expected a whole number from 0 to 100000, got "first"',
     );
+  });
+
+  it("says that --nproc-per-node does not count where another launcher has made the process a rank", () => {
+    const remark = (flag: string[], env: NodeJS.ProcessEnv) =>
+      remarkOnRanks(readArguments(["train", ...flag], env) as TrainArguments, readWorldEnvironment(env));
+    const pod = { RANK: "0", WORLD_SIZE: "2", MASTER_ADDR: "a", MASTER_PORT: "1" };
+    expect(remark(["--nproc-per-node=8"], pod)).toBe(
+      "--nproc-per-node=8 does not count: the environment has the variables of torchrun's ranks, which make this process rank 0 of 2; to start ranks here, unset them",
+    );
+    expect(remark(["--nproc-per-node=8"], { ...pod, RANK: "1" })).toBeUndefined(); // said once
+    expect(remark(["--nproc-per-node=8"], { ...pod, LOCAL_RANK: "0", LOCAL_WORLD_SIZE: "8" })).toBeUndefined();
+    expect(remark([], { ...pod, PET_NPROC_PER_NODE: "8" })).toBeUndefined(); // for torchrun
+    expect(remark([], pod)).toBeUndefined();
   });
 
   it("goes on by --resume auto only where the folder is named, and starts there with all that a start takes", () => {

@@ -1,6 +1,7 @@
 /** `./terse train`, `sample` and `eval`: decides whether this process is a launcher or a rank, and reports errors. */
-import { watchOutput } from "@terse/options";
+import { print, watchOutput } from "@terse/options";
 import { reportFailure } from "./failure.ts";
+import { remarkOnRanks } from "./launcher/flags.ts";
 import { printResume } from "./saves/resume-command.ts";
 
 // A rank whose launcher is gone ends too.
@@ -24,8 +25,10 @@ async function main(): Promise<number> {
   const { readWorldEnvironment } = await import("@terse/collectives");
   // A launcher (ours, torchrun, mpirun or srun) has made this process a rank; without one it starts its machine's
   // ranks.
-  const isRank = readWorldEnvironment().launcher !== undefined;
-  const runsHere = isRank && !args.isLauncher;
+  const environment = readWorldEnvironment();
+  const runsHere = environment.launcher !== undefined && !args.isLauncher;
+  const remark = runsHere ? remarkOnRanks(args, environment) : undefined;
+  if (remark !== undefined) print(remark, process.stderr);
   if (args.command === "eval") {
     if (runsHere || (args.nnodes === 1 && args.nprocPerNode === 1))
       return (await import("./eval/eval.ts")).runEval(args);

@@ -3,6 +3,7 @@
  * command line does not.
  */
 import { readdirSync } from "node:fs";
+import type { WorldEnvironment } from "@terse/collectives";
 import { availableProcessors } from "@terse/native-loader";
 import { type FlagReader, numberFrom, OptionsError, parseArguments, wholeNumberFrom } from "@terse/options";
 
@@ -30,6 +31,7 @@ type LauncherFlags = {
 export interface Place {
   readonly nnodes: number;
   readonly nprocPerNode: number;
+  readonly ranksAsked?: number; // the same, where the command line says it
   readonly nodeRank: number;
   readonly rdzvEndpoint?: Endpoint;
   readonly maxRestarts: number;
@@ -82,12 +84,22 @@ export function placeOf(flags: LauncherFlags, env: NodeJS.ProcessEnv, ranks = 2)
     nnodes,
     nodeRank,
     nprocPerNode: flags.nprocPerNode ?? ranks,
+    ...(flags.nprocPerNode !== undefined && !env[variableOf("nprocPerNode")] && { ranksAsked: flags.nprocPerNode }),
     ...(rdzvEndpoint && !standalone && { rdzvEndpoint }),
     maxRestarts: flags.maxRestarts ?? 0,
     ...(flags.logDir !== undefined && { logDir: flags.logDir }),
     shutdownTimeout: flags.shutdownTimeout ?? 120,
     isLauncher: flags.nnodes !== undefined && !env["LOCAL_RANK"],
   };
+}
+
+/** What the user should know of --nproc-per-node where another launcher has made this process a rank. */
+export function remarkOnRanks(
+  { ranksAsked }: Pick<Place, "ranksAsked">,
+  { launcher, rank, size, localSize }: Pick<WorldEnvironment, "launcher" | "rank" | "size" | "localSize">,
+): string | undefined {
+  if (ranksAsked === undefined || ranksAsked === localSize || rank > 0) return undefined;
+  return `--nproc-per-node=${ranksAsked} does not count: the environment has the variables of ${launcher}'s ranks, which make this process rank ${rank} of ${size}; to start ranks here, unset them`;
 }
 
 function machines(text: string): number {
