@@ -1,6 +1,6 @@
 /** Whether a file still holds what was written. */
 import { join } from "node:path";
-import { CheckpointError, reasonOf } from "./checkpoint-error.ts";
+import { CheckpointError, cannot, reasonOf } from "./checkpoint-error.ts";
 import { type DType, showShape } from "./dtypes.ts";
 import { Checksum, type FileRecord } from "./file-record.ts";
 import { openRegular } from "./regular-file.ts";
@@ -61,8 +61,6 @@ async function checksumOf(path: string): Promise<Checksum> {
       sum.add(chunk.subarray(0, bytesRead));
     }
   } catch (error) {
-    const reason = reasonOf(error);
-    if (reason === undefined) throw error;
-    throw new CheckpointError(`Cannot read ${path}: ${reason}.`, { cause: error });
+    throw reasonOf(error) === undefined ? error : cannot("read", path, error);
   }
 }

@@ -3,9 +3,20 @@ export class CheckpointError extends Error {
   override readonly name = "CheckpointError";
 }
 
+/**
+ * A checkpoint is not damaged, as far as can be seen, but cannot be read by this program, this user, or now: another
+ * version wrote it, it belongs to someone else, or the server of its disk is away.
+ */
+export class OutOfReachError extends CheckpointError {}
+
+const outOfReach = "EACCES EPERM ESTALE ENOTCONN EHOSTDOWN ETIMEDOUT EMFILE ENFILE ENOMEM".split(" ");
+
 /** The error for a file that the system does not read, or does not write. */
-export const cannot = (what: "read" | "write", path: string, error: unknown): CheckpointError =>
-  new CheckpointError(`Cannot ${what} ${path}: ${reasonOf(error) ?? error}.`, { cause: error });
+export function cannot(what: "read" | "write", path: string, error: unknown): CheckpointError {
+  const code = (error as NodeJS.ErrnoException | undefined)?.code;
+  const Kind = what === "read" && code !== undefined && outOfReach.includes(code) ? OutOfReachError : CheckpointError;
+  return new Kind(`Cannot ${what} ${path}: ${reasonOf(error) ?? error}.`, { cause: error });
+}
 
 /** The words for a file system error, to follow "Cannot write x: "; undefined for any other error. */
 export function reasonOf(error: unknown): string | undefined {

@@ -3,7 +3,7 @@ export { type AdapterFiles, adapterConfigFile, hasAdapter, saveAdapter } from ".
 export { allFinite } from "./all-finite.ts";
 export { atomicWrite, atomicWriteText, renameFolder, writeAll } from "./atomic-write.ts";
 export { checkFile, recordOf } from "./check-file.ts";
-export { CheckpointError, cannot, reasonOf } from "./checkpoint-error.ts";
+export { CheckpointError, cannot, OutOfReachError, reasonOf } from "./checkpoint-error.ts";
 export { type Config, configFile, loadConfig } from "./config-file.ts";
 export { type DType, elements, type TypedArray } from "./dtypes.ts";
 export { fileInside } from "./file-inside.ts";

@@ -11,7 +11,7 @@
 import { join } from "node:path";
 import { crc32 } from "node:zlib";
 import { atomicWriteText } from "./atomic-write.ts";
-import { CheckpointError, cannot } from "./checkpoint-error.ts";
+import { CheckpointError, cannot, OutOfReachError } from "./checkpoint-error.ts";
 import type { FileRecord } from "./file-record.ts";
 import { brief, parsedJson } from "./json.ts";
 import { readRegularText } from "./regular-file.ts";
@@ -56,7 +56,7 @@ export function parseManifest<M extends Manifest>(text: string, path: string): M
   const { version: other = version, ...manifest } = versioned as { version?: unknown };
   if (Number.isSafeInteger(other) && other !== version)
     // whose checksum may be another one, too
-    throw new CheckpointError(
+    throw new OutOfReachError(
       `${path} is of version ${other} of saves, and this terse reads version ${version}; use the terse that wrote it, or an export of its model.`,
     );
   if (sealed === undefined || seal !== sealOf(versioned))

@@ -2,7 +2,7 @@
 import type { FileHandle } from "node:fs/promises";
 import { basename } from "node:path";
 import { atomicWrite, writeAll } from "./atomic-write.ts";
-import { CheckpointError, reasonOf } from "./checkpoint-error.ts";
+import { CheckpointError, cannot, reasonOf } from "./checkpoint-error.ts";
 import { type DType, dtypes, elementCount, elements, showShape, type TypedArray } from "./dtypes.ts";
 import { Checksum, type FileRecord } from "./file-record.ts";
 import { openRegular } from "./regular-file.ts";
@@ -232,9 +232,8 @@ export async function openSafetensors(path: string): Promise<SafetensorsFile> {
     return new SafetensorsFile(path, file, parseHeader(json, status.size, path));
   } catch (error) {
     await file?.close();
-    const reason = reasonOf(error);
-    if (reason === undefined || error instanceof CheckpointError) throw error;
-    throw new CheckpointError(`Cannot read ${path}: ${reason}.`, { cause: error });
+    if (reasonOf(error) === undefined || error instanceof CheckpointError) throw error;
+    throw cannot("read", path, error);
   }
 }
 

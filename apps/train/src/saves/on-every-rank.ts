@@ -1,5 +1,5 @@
 /** Work that succeeds on all ranks or on none. */
-import { CheckpointError, isObject } from "@terse/checkpoint";
+import { CheckpointError, isObject, OutOfReachError } from "@terse/checkpoint";
 import type { Group } from "@terse/collectives";
 import { agreed } from "../end-others.ts";
 import { sentence } from "../failure.ts";
@@ -10,17 +10,18 @@ const isOutcome = (value: unknown) =>
 
 /**
  * Runs `work` on every rank, and resolves to the results of all ranks, which are JSON. Where it fails on one rank, all
- * ranks throw the same `CheckpointError`.
+ * ranks throw the same `CheckpointError`: an `OutOfReachError` where it is one on a rank.
  */
 export async function onEveryRank<T>(group: Group, work: () => T | Promise<T>): Promise<T[]> {
-  let mine: { result?: T; problem?: string };
+  let mine: { result?: T; problem?: string; isOutOfReach?: boolean };
   try {
     mine = { result: await work() };
   } catch (error) {
-    mine = { problem: sentence(error) };
+    mine = { problem: sentence(error), isOutOfReach: error instanceof OutOfReachError };
   }
   const all = await gatherJson(group, mine, isOutcome);
   const problems = new Set(all.flatMap(({ problem }) => (problem === undefined ? [] : [problem])));
-  if (problems.size > 0) throw agreed(new CheckpointError([...problems].join("; ")));
+  const Kind = all.some(({ isOutOfReach }) => isOutOfReach) ? OutOfReachError : CheckpointError;
+  if (problems.size > 0) throw agreed(new Kind([...problems].join("; ")));
   return all.map(({ result }) => result as T);
 }

@@ -1,4 +1,4 @@
-import { CheckpointError } from "@terse/checkpoint";
+import { CheckpointError, OutOfReachError } from "@terse/checkpoint";
 import type { Group } from "@terse/collectives";
 import { amountText } from "../format.ts";
 import type { Parts } from "../parts.ts";
@@ -19,7 +19,8 @@ export async function resumeRun(
   passedOver: readonly string[] = [],
 ): Promise<Run> {
   const damaged = (error: unknown): never => {
-    throw error instanceof CheckpointError ? new DamagedSave(error.message) : error;
+    const isDamage = error instanceof CheckpointError && !(error instanceof OutOfReachError);
+    throw isDamage ? new DamagedSave(error.message) : error;
   };
   const { run, manifest, recipeText } = await findSave(resume, group).catch(damaged);
   const { saved, before, recipe } = resumedRecipe(manifest, recipeText, overrides, run);

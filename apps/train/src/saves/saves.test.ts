@@ -429,6 +429,27 @@ describe("a save", () => {
     await expect(begun("auto")).rejects.toThrow(/step-4.manifest\.json/);
   });
 
+  it("that is whole but of another version is not passed over by --resume auto, which would write over it", async () => {
+    const run = disk("run");
+    for (const step of [2, 3]) {
+      const own = disk(`run-${step}`);
+      await save(step, [own, own]);
+      renameSync(saveFolder(own, step), saveFolder(run, step));
+    }
+    const manifest = join(run, "step-3", "manifest.json");
+    writeFileSync(manifest, readFileSync(manifest, "utf8").replace(/"version":\d+/, '"version":99'));
+    const begun = onRanks([disk("a"), disk("b")], async ({ group }) => {
+      await using opened = await openRun(undefined, group, {
+        resume: "auto",
+        out: run,
+        recipe: undefined,
+        overrides: [],
+      });
+      return opened.step;
+    });
+    await expect(begun).rejects.toThrow(/step-3.manifest\.json is of version 99 of saves/);
+  });
+
   it("leaves the two before it that it went on from, and none of steps that are taken again", async () => {
     const run = disk("run");
     await onRanks([run], async (rank) => {
