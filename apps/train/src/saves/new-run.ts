@@ -12,12 +12,11 @@ import { onEveryRank } from "./on-every-rank.ts";
 import { remarksAtStart } from "./remarks-at-start.ts";
 import { Run } from "./run.ts";
 import type { RunArguments } from "./run-arguments.ts";
-import { claimFolder, enterFolder } from "./run-folder.ts";
+import { enterNewFolder } from "./run-folder.ts";
 
 /** A run that begins with its first step, from random weights or from those of `--init-from`. */
 export async function newRun(recipe: Recipe, args: RunArguments, group: Group): Promise<Run> {
-  const [folder] = (await onEveryRank(group, () => (group.rank === 0 ? claimFolder(args) : ""))) as [string];
-  const place = await enterFolder(folder, recipe, group);
+  const place = await enterNewFolder(recipe, args, group);
   const { initFrom, newHead, weights } = args;
   const notes = remarksAtStart(recipe, args);
   if (initFrom === undefined) {
@@ -49,7 +48,7 @@ export async function newRun(recipe: Recipe, args: RunArguments, group: Group): 
     const isTokenizer = (recipe.data as { tokenizer?: string }).tokenizer === weights?.tokenizer;
     if (group.rank === 0)
       for (const beside of new Set([base && "folder" in base ? base.folder : from[0]!, from[0]!])) // the adapter's own last
-        notes.push(...keepInitialFiles(beside, folder, { tokenizer: isTokenizer }));
+        notes.push(...keepInitialFiles(beside, place.run, { tokenizer: isTokenizer }));
     return { base, meanings: meaningsIn(weights?.config ?? {}, { classes: !newHead, tokens: isTokenizer }) };
   };
   return new Run(place, group, { notes, restore });

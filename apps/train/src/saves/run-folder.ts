@@ -22,21 +22,39 @@ const isBeforeFirstSave = (name: string) =>
   /^(recipe\.json|metrics\.jsonl|tensorboard|track\.json|(wandb|mlflow)\.log|wandb|\..*\.tmp)$/.test(name);
 
 /** Makes a new folder for this run. */
-export function claimFolder({ out, recipe, resume, logDir }: RunArguments): string {
-  if (out !== undefined) {
-    const folder = resolve(out);
-    makeFolder(folder);
-    const mayBeThere = (name: string) =>
-      name === lockFile ||
-      (resume === "auto" && isBeforeFirstSave(name)) ||
-      (logDir !== undefined && join(folder, name) === resolve(logDir));
-    if (!readdirSync(folder).every(mayBeThere))
-      throw new CheckpointError(
-        `${folder} is not empty, and a run needs its own folder: choose another --out, or continue the run in it with --resume`,
-      );
-    return folder;
+function claimFolder(args: RunArguments): string {
+  if (args.out === undefined) return newFolder("", args.recipe ?? defaultRecipe.pathname);
+  const folder = resolve(args.out);
+  makeFolder(folder);
+  checkEmpty(folder, args);
+  return folder;
+}
+
+function checkEmpty(folder: string, { resume, logDir }: RunArguments): void {
+  const mayBeThere = (name: string) =>
+    name.startsWith(lockFile) ||
+    (resume === "auto" && isBeforeFirstSave(name)) ||
+    (logDir !== undefined && join(folder, name) === resolve(logDir));
+  if (!readdirSync(folder).every(mayBeThere))
+    throw new CheckpointError(
+      `${folder} is not empty, and a run needs its own folder: choose another --out, or continue the run in it with --resume`,
+    );
+}
+
+/**
+ * A new folder for this run, entered. It is looked at again once it is locked: another start may have used it while
+ * this one waited for its lock.
+ */
+export async function enterNewFolder(recipe: Recipe, args: RunArguments, group: Group): Promise<Place> {
+  const [folder] = (await onEveryRank(group, () => (group.rank === 0 ? claimFolder(args) : ""))) as [string];
+  const place = await enterFolder(folder, recipe, group);
+  try {
+    await onEveryRank(group, () => (group.rank === 0 ? checkEmpty(folder, args) : undefined));
+  } catch (error) {
+    leaveFolder(place);
+    throw error;
   }
-  return newFolder("", recipe ?? defaultRecipe.pathname);
+  return place;
 }
 
 /** The folder on every rank's disk, with a lock, for a run that goes on from `save`. Rank 0 keeps its own. */

@@ -1,6 +1,8 @@
-import { appendFileSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { spawn } from "node:child_process";
+import { appendFileSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { thisProcess } from "@terse/checkpoint";
 import { loopback } from "@terse/collectives";
 import { Arena } from "@terse/tensor";
 import { afterAll, expect, it } from "vitest";
@@ -49,4 +51,17 @@ it("says that one rank has saved it, and what of metrics.jsonl it cannot read", 
     /^saved by 1 rank, goes on with 2: 8 rows a step, before 4/,
   );
   expect(first).toContain(`${join(saved, "metrics.jsonl")}: the last line is cut short, and is left out`);
+});
+
+it("does not begin in a folder that another start has used while this one waited for its lock", async () => {
+  const out = join(folder, "twice");
+  mkdirSync(out);
+  const { pid } = spawn("sleep", ["1"]); // the other start
+  const since = readFileSync(`/proc/${pid}/stat`, "utf8").replace(/.*\) /, "").split(" ")[19]!;
+  writeFileSync(join(out, "lock.json"), JSON.stringify({ ...thisProcess(), start: "other", rank: 0, pid, since }));
+  setTimeout(() => writeFileSync(join(out, "metrics.jsonl"), "its own"), 300);
+  const [group] = loopback(1);
+  await expect(openRun(recipe, group!, { overrides: [], out })).rejects.toThrow(/twice is not empty/);
+  expect(readFileSync(join(out, "metrics.jsonl"), "utf8")).toBe("its own");
+  await group!.close();
 });
