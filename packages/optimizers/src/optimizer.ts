@@ -1,14 +1,8 @@
 /** Applies one algorithm, or several by parameter group, to flat parameters together with the other ranks. */
 import type { Group } from "@terse/collectives";
-import {
-  type ChosenSchemes,
-  headerBytes,
-  type Measured,
-  meanCost,
-  type RefusalReason,
-  standardSchemes,
-} from "@terse/exchange";
+import { type ChosenSchemes, headerBytes, meanCost, type RefusalReason, standardSchemes } from "@terse/exchange";
 import { useTeam, useThreads } from "@terse/native-optimizers";
+import { show } from "@terse/options";
 import { noGrad, numThreads, type Segment, type Tensor, threadTeam } from "@terse/tensor";
 import {
   agreementOnNorms,
@@ -21,63 +15,21 @@ import {
   sentOver,
   worksOnOwn,
 } from "./accounting.ts";
-import type { Algorithm } from "./algorithms/algorithm.ts";
 import { type Bucket, elementsOf } from "./bucket.ts";
 import { BucketSize, fixedSize, standardBucket } from "./bucket-size.ts";
 import { bucketsOf, OverlapError, obstacle } from "./buckets.ts";
-import { type ClipBy, Clipping } from "./clipping/clipping.ts";
+import { Clipping } from "./clipping/clipping.ts";
 import { GradientNorms } from "./clipping/gradient-norms.ts";
 import { compareRanks } from "./fingerprint.ts";
 import type { FlatParameters } from "./flat-parameters.ts";
 import { type Layer, layersOfSpan } from "./layer.ts";
-import { meshOf, type Parallel } from "./mesh.ts";
+import { meshOf } from "./mesh.ts";
 import { type MomentumSync, momentumSyncsOf } from "./momentum-sync.ts";
-import { disposeSlice, type ParameterGroup, padsOf, type Span, spansOf } from "./parameter-groups.ts";
+import { checkOptions, type OptimizerOptions } from "./optimizer-options.ts";
+import { disposeSlice, padsOf, type Span, spansOf } from "./parameter-groups.ts";
 import { restoreSpans, type SavedState, type StoredState, savedStateOf } from "./saved-state.ts";
 import { Step, type StepWatch } from "./step.ts";
 import type { StepReport, TrainingOptimizer } from "./training-optimizer.ts";
-
-/** The options of an `Optimizer`. Only `algorithm` is required. */
-export interface OptimizerOptions {
-  algorithm: Algorithm;
-  /** The first group that matches a segment takes it; the others go to `algorithm`. */
-  groups?: readonly ParameterGroup[];
-  /**
-   * The ranks as data × weight, whose product is their number. The ranks along the weight axis share the state of the
-   * algorithms that can be sharded (dion); all other algorithms work as without it. All ranks along the data axis
-   * unless given.
-   */
-  parallel?: Parallel;
-  /**
-   * Largest Euclidean norm of the gradient: of the mean for algorithms that average it, of a rank's own otherwise. 0:
-   * none.
-   */
-  clip?: number;
-  /**
-   * The norm that clips: that of the whole gradient ("global", the default); that of each bucket ("bucket"); or an
-   * estimate of the whole norm from the part that has left and the shares of the step before ("previous"), which lets
-   * votes leave while backward runs (clipping.ts).
-   */
-  clipBy?: ClipBy;
-  /**
-   * Whether buckets leave while backward still runs (`begin`): "auto" where the method allows it, "on" or an error that
-   * says what prevents it. "off" (the default) gives the same parameters bit for bit.
-   */
-  overlap?: "auto" | "on" | "off";
-  /**
-   * The least number of elements in a bucket: by default a sixteenth of the model and at least 256 Ki, or the whole
-   * model for a single rank. "auto" begins with that, and after a few steps takes the size that leaves the least to
-   * wait for, from the time of backward and the cost of the network (`bucketing` tells it). Votes do not depend on it.
-   * Means of three ranks and more are added in another order, which shows in their last bits.
-   */
-  bucket?: number | "auto";
-  /** The result of `measureLink` on the group, for `bucket: "auto"`, which otherwise measures for itself. */
-  measured?: Measured;
-  /** The schemes of votes and means; the standard ones unless given. Their groups are closed with the optimizer. */
-  schemes?: Partial<ChosenSchemes>;
-  /** Compare the parameters' fingerprints across ranks after every so many steps; 0 never. Default 100. */
-  compareEvery?: number;
-}
 
 /** What the caller of a step knows of it. */
 interface Known {
@@ -127,9 +79,12 @@ export class Optimizer implements TrainingOptimizer {
   readonly #syncs: readonly MomentumSync[];
   #down: Promise<Group> | undefined; // the group that results come down over, where several buckets are under way
   #underWay: (OpenStep & { stop: () => void }) | undefined;
+  #begun: { readonly lr: number; readonly loss: number } | undefined;
+  #closed = false;
   #norms: GradientNorms | undefined; // of the last step
 
   constructor(flat: FlatParameters, group: Group, options: OptimizerOptions) {
+    checkOptions(options);
     const { algorithm, groups = [], clip = 0, clipBy = "global", overlap = "off", compareEvery = 100 } = options;
     this.#flat = flat;
     this.#group = group;
@@ -170,12 +125,14 @@ export class Optimizer implements TrainingOptimizer {
 
   /**
    * Before the last backward of a step: from here on, a bucket whose gradients are complete leaves while backward works
-   * on the others. `lr` and `loss` as in `step`. Does nothing where overlap is off or not possible (`obstacle`); the
+   * on the others. `lr` and `loss` as in `step`. Sends nothing where overlap is off or not possible (`obstacle`); the
    * result is the same bit for bit.
    */
   async begin({ lr, loss = 0 }: { lr: number; loss?: number }): Promise<void> {
+    if (this.#begun) throw new Error("the step before has not ended: call step after each begin");
+    this.#check(lr);
+    this.#begun = { lr, loss };
     if (!this.#overlaps) return;
-    if (this.#underWay) throw new Error("the step before has not ended: call step after each begin");
     await this.#clipping.settle();
     const opened = await this.#open(lr, loss);
     if (opened.step.norms.ownNeedsAll && worksOnOwn(this.#spans, this.steps)) {
@@ -196,7 +153,9 @@ export class Optimizer implements TrainingOptimizer {
    */
   async step({ lr, loss = 0, ...known }: { lr: number; loss?: number } & Known): Promise<StepReport> {
     const enough = this.#size?.end();
-    const underWay = this.#underWay ?? (await this.#open(lr, loss, known));
+    const begun = this.#begun ?? { lr, loss };
+    this.#begun = undefined;
+    const underWay = this.#underWay ?? (await this.#open(begun.lr, begun.loss, known));
     this.#underWay?.stop();
     this.#underWay = undefined;
     let exposedSeconds: number;
@@ -231,13 +190,10 @@ export class Optimizer implements TrainingOptimizer {
 
   /** A step that has not sent anything yet. */
   async #open(lr: number, loss: number, { refusal, norm }: Known = {}): Promise<OpenStep> {
+    this.#check(lr);
     if ((atWork.get(this.#group) ?? this) !== this)
       throw new Error(
         "another optimizer's step is under way on this group, and ranks could take one's messages for the other's: end it first, or give one of them a group of its own, group.split(0)",
-      );
-    if (!(Math.fround(lr) >= 0) || Math.fround(lr) === Number.POSITIVE_INFINITY)
-      throw new RangeError(
-        `lr: expected a number ≥ 0 as a 32-bit float, got ${lr}${Number.isFinite(lr) ? `, which is ${Math.fround(lr)} there` : ""}`,
       );
     atWork.set(this.#group, this);
     useThreads(numThreads());
@@ -261,6 +217,15 @@ export class Optimizer implements TrainingOptimizer {
       watch: this.watch,
     });
     return { step, before: await this.#sent() };
+  }
+
+  #check(lr: number): void {
+    if (this.#closed) throw new Error("the optimizer is closed, and takes no more steps: close it after the last one");
+    const rounded = typeof lr === "number" ? Math.fround(lr) : Number.NaN;
+    if (!(rounded >= 0 && rounded < Number.POSITIVE_INFINITY))
+      throw new RangeError(
+        `lr: expected a number ≥ 0 as a 32-bit float, got ${show(lr)}${Number.isFinite(lr) ? `, which is ${rounded} there` : ""}`,
+      );
   }
 
   /** Averages the momenta whose turn it is, and resolves to the seconds that it took. */
@@ -391,6 +356,7 @@ export class Optimizer implements TrainingOptimizer {
 
   /** Closes the groups that the optimizer has opened; its own group stays open. */
   async close(): Promise<void> {
+    this.#closed = true;
     if (atWork.get(this.#group) === this) atWork.delete(this.#group);
     await this.#clipping.settle().catch(() => {}); // the group has failed, and its operations throw it
     const down = await this.#down;

@@ -1,0 +1,78 @@
+import { loopback } from "@terse/collectives";
+import { Arena, Linear, scope } from "@terse/tensor";
+import { describe, expect, it } from "vitest";
+import { adamw, LocalSteps, Optimizer, type OptimizerOptions, sgd } from "./index.ts";
+
+function make(options: object): { arena: Arena; model: Linear; optimizer: Optimizer } {
+  const model = new Linear(4, 4);
+  const arena = new Arena(model);
+  return { model, arena, optimizer: new Optimizer(arena, loopback(1)[0]!, options as OptimizerOptions) };
+}
+
+describe("the options of an optimizer", () => {
+  it.each<[options: object, error: string]>([
+    [{}, "Optimizer.algorithm: expected an algorithm, as adamw() and lionCub() make them"],
+    [{ algorithm: adamw }, "Optimizer.algorithm: expected an algorithm"],
+    [{ algorithm: "adamw" }, "Optimizer.algorithm: expected an algorithm"],
+    [{ algorithm: adamw(), clp: 1 }, "Optimizer.clp: unknown option; did you mean clip?"],
+    [{ algorithm: adamw(), clip: -1 }, "Optimizer.clip: expected a number ≥ 0, got -1"],
+    [{ algorithm: adamw(), clip: Number.NaN }, "Optimizer.clip: expected a number ≥ 0, got NaN"],
+    [{ algorithm: adamw(), clipBy: "norm" }, "Optimizer.clipBy: expected one of global, bucket, previous"],
+    [{ algorithm: adamw(), overlap: true }, "Optimizer.overlap: expected one of auto, on, off, got true"],
+    [{ algorithm: adamw(), bucket: 0 }, 'Optimizer.bucket: expected a number > 0 or "auto", got 0'],
+    [{ algorithm: adamw(), compareEvery: 0.5 }, "Optimizer.compareEvery: expected an integer ≥ 0, got 0.5"],
+    [{ algorithm: adamw(), schemes: { mean: "bf16" } }, "Optimizer.schemes.mean: unknown option; did you mean means?"],
+    [
+      { algorithm: adamw(), groups: [{ match: "norm", algorithm: sgd() }] },
+      'Optimizer.groups.0.match: expected a function of a segment, such as ({ role }) => role === "norm"',
+    ],
+    [{ algorithm: adamw(), groups: [{ match: () => true }] }, "Optimizer.groups.0.algorithm: expected an algorithm"],
+  ])("are refused by name: %j", (options, error) => {
+    expect(() => make(options)).toThrow(error);
+  });
+
+  it("are checked for both steps of local steps", () => {
+    const arena = new Arena(new Linear(4, 4));
+    const options = { outerLr: 0.7, syncEvery: 2, inner: { algorithm: adamw() } };
+    const outer = { algorithm: sgd(), clip: Number.NaN };
+    expect(() => new LocalSteps(arena, loopback(1)[0]!, { ...options, outer })).toThrow("clip: expected a number ≥ 0");
+  });
+});
+
+describe("the calls of an optimizer", () => {
+  it.each(["0.1", null, undefined, [0.1]])("refuse a learning rate that is no number: %j", async (lr) => {
+    const { optimizer } = make({ algorithm: sgd() });
+    await expect(optimizer.begin({ lr: lr as never })).rejects.toThrow("lr: expected a number ≥ 0 as a 32-bit float");
+    await expect(optimizer.step({ lr: lr as never })).rejects.toThrow("lr: expected a number ≥ 0 as a 32-bit float");
+  });
+
+  it("refuse a step whose loss was not finite at its beginning, also where no message leaves early", async () => {
+    const { model, arena, optimizer } = make({ algorithm: sgd() });
+    await scope(() =>
+      model
+        .forward(arena.parameters.narrow(0, 0, 4))
+        .sum()
+        .backward(),
+    );
+    await optimizer.begin({ lr: 0.1, loss: Number.NaN });
+    await expect(optimizer.begin({ lr: 0.1 })).rejects.toThrow("call step after each begin");
+    await expect(optimizer.step({ lr: 0.1 })).rejects.toThrow("the loss is not finite");
+  });
+
+  it("take the learning rate that the step began with", async () => {
+    const { model, arena, optimizer } = make({ algorithm: sgd() });
+    arena.parameters.fill_(0);
+    await optimizer.begin({ lr: 0.5 });
+    await scope(() => model.bias!.sum().backward());
+    await optimizer.step({ lr: 4 });
+    expect(await model.bias!.toTypedArray()).toEqual(Float32Array.of(-0.5, -0.5, -0.5, -0.5));
+  });
+
+  it("are refused after close, which may be called again", async () => {
+    const { optimizer } = make({ algorithm: sgd() });
+    await optimizer.close();
+    await optimizer.close();
+    await expect(optimizer.begin({ lr: 0.1 })).rejects.toThrow("the optimizer is closed");
+    await expect(optimizer.step({ lr: 0.1 })).rejects.toThrow("the optimizer is closed");
+  });
+});
