@@ -1,4 +1,5 @@
 import { type DType, native } from "@terse/native-tensor";
+import { synchronous } from "./synchronous.ts";
 
 /** Options of `autocast`. */
 export interface AutocastOptions {
@@ -28,9 +29,8 @@ export function autocast<T>(
   } finally {
     native.leaveAutocast(deviceType, before);
   }
-  if (typeof (result as { then?: unknown } | undefined)?.then === "function")
-    throw new TypeError(
-      "autocast: the function is async, so it would compute in f32 again after its first await; call autocast around its synchronous parts",
-    );
-  return result;
+  return synchronous(
+    result,
+    "autocast: the function is async, so it would compute in f32 again after its first await; call autocast around its synchronous parts",
+  );
 }

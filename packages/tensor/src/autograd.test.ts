@@ -167,8 +167,11 @@ describe("noGrad", () => {
       expect(x.item()).toBe(2);
     }));
 
-  it("refuses an async function", () => {
+  it("refuses an async function", async () => {
     // @ts-expect-error: the type refuses it too
     expect(() => noGrad(async () => {})).toThrow(/async/);
+    // The promise is lost. If it rejects, that ends no process.
+    expect(() => noGrad(() => randn([2]).sum().backward() as never)).toThrow(/async/);
+    await new Promise(setImmediate);
   });
 });

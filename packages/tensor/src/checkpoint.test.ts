@@ -125,3 +125,11 @@ it("refuses a tensor from outside that is not an input, and says why a second co
       }, w),
     ).toThrow("at once");
   }));
+
+it("refuses an async function, whose rejection ends no process", () =>
+  scope(async () => {
+    const w = tensor([2], { requiresGrad: true });
+    const later = async (x: Tensor) => Promise.reject(new Error(`lost: ${x}`));
+    expect(() => checkpoint(later as never, w)).toThrow("checkpoint: the function is async");
+    await new Promise(setImmediate);
+  }));

@@ -1,5 +1,6 @@
 import { type Handle, native } from "@terse/native-tensor";
 import { handleOf, scope } from "./lifetime.ts";
+import { synchronous } from "./synchronous.ts";
 import { Tensor } from "./tensor.ts";
 
 type Body = (...inputs: Tensor[]) => Tensor;
@@ -26,7 +27,10 @@ export function checkpoint(body: Body, ...inputs: Tensor[]): Tensor {
     let result: Tensor | undefined;
     let recorded: Handle | null = null;
     try {
-      result = body(...leaves);
+      result = synchronous(
+        body(...leaves),
+        "checkpoint: the function is async, and backward cannot wait for it; checkpoint its synchronous parts",
+      );
     } finally {
       recorded = native.endCheckpoint(result === undefined ? null : handleOf(result));
     }

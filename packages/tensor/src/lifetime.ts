@@ -5,6 +5,7 @@
  */
 import { AsyncLocalStorage } from "node:async_hooks";
 import { type Handle, native } from "@terse/native-tensor";
+import { isPromise } from "./synchronous.ts";
 
 // Each asynchronous context has its own scope: with one global stack, interleaved async scopes would mix their tensors.
 const owner = new AsyncLocalStorage<Scope>();
@@ -182,10 +183,6 @@ function described(value: unknown): string {
   if (typeof value === "string") return JSON.stringify(value);
   if (Array.isArray(value)) return "an array";
   return typeof value === "object" && value !== null ? "an object" : String(value);
-}
-
-function isPromise(value: unknown): value is Promise<unknown> {
-  return typeof value === "object" && value !== null && typeof (value as { then?: unknown }).then === "function";
 }
 
 function resourcesIn(value: unknown): Set<Resource> | undefined {

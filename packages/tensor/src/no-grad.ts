@@ -1,4 +1,5 @@
 import { native } from "@terse/native-tensor";
+import { synchronous } from "./synchronous.ts";
 
 /**
  * Runs `body` without recording for autograd. `body` must be synchronous: recording is a setting of the thread, so
@@ -12,9 +13,8 @@ export function noGrad<T>(body: () => T extends Promise<unknown> ? never : T): T
   } finally {
     native.setGradEnabled(before);
   }
-  if (typeof (result as { then?: unknown } | undefined)?.then === "function")
-    throw new TypeError(
-      "noGrad: the function is async, so it would record again after its first await; call noGrad around its synchronous parts",
-    );
-  return result;
+  return synchronous(
+    result,
+    "noGrad: the function is async, so it would record again after its first await; call noGrad around its synchronous parts",
+  );
 }

@@ -43,6 +43,15 @@ describe("Module", () => {
     ]);
   });
 
+  it.each([undefined, {}, { role: "bias" }])(
+    "refuses a parameter without a role that optimizers know: %j",
+    (options) => {
+      expect(() => new Parameter(ones([4]), options as never)).toThrow(
+        /^Parameter: role is .+, and must be one of matrix/,
+      );
+    },
+  );
+
   it("counts the elements of its parameters, those of tied ones once", () => {
     expect(new Model().parameterCount()).toBe(4 + 40 + 2 * (4 + 32));
   });

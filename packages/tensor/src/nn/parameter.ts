@@ -69,7 +69,12 @@ export class Parameter extends Tensor {
     return this.draw((data) => data.normal_(options));
   }
 
-  constructor(data: Tensor, { role }: { role: Role }) {
+  constructor(data: Tensor, options: { role: Role }) {
+    const role = options?.role;
+    if (!roles.includes(role))
+      throw new TypeError(
+        `Parameter: role is ${role}, and must be one of ${roles.join(", ")}, as in { role: "vector" }`,
+      );
     super(native.call(detach, handleOf(data)) as Handle);
     this.requiresGrad = true;
     this.role = role;
