@@ -1,4 +1,4 @@
-import { existsSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { constants } from "node:os";
 import { dirname, join } from "node:path";
@@ -9,12 +9,14 @@ export type Addon = Record<string, unknown>;
 
 /**
  * Opens the addon of the package that contains `moduleUrl` (pass `import.meta.url`): `build/Release/<name>.node`, or
- * else the prebuilt `dist/prebuilt/<platform>-<architecture>/<name>.node`. Throws NativeMissingError.
+ * else the prebuilt `dist/prebuilt/<platform>-<architecture>/<name>.node`. Throws NativeMissingError, also where a
+ * bundler has put the module into another package, or into CommonJS, which has no `import.meta.url`.
  *
  * RTLD_DEEPBIND: symbols are looked up in the addon and its libraries first. Node exports its own OpenSSL, zlib and
  * libuv, and libtorch must not use these instead of its own. `TERSE_DEEPBIND=0` turns it off, for sanitizers.
  */
-export function loadAddon(name: string, moduleUrl: string): Addon {
+export function loadAddon(name: string, moduleUrl: string | undefined): Addon {
+  refuseBundle(name, moduleUrl);
   const file = addonFile(name, moduleUrl);
   const deepBind =
     process.env["TERSE_DEEPBIND"] === "0" ? 0 : ((constants.dlopen as { RTLD_DEEPBIND?: number }).RTLD_DEEPBIND ?? 0);
@@ -34,7 +36,8 @@ export function loadAddon(name: string, moduleUrl: string): Addon {
  * The library with the GPU kernels of the package that contains `moduleUrl`, native/<name> in the repository: the one
  * that the environment variable TERSE_<NAME>_CUDA names, else the one that was built there. Throws NativeMissingError.
  */
-export function cudaLibrary(name: string, moduleUrl: string): string {
+export function cudaLibrary(name: string, moduleUrl: string | undefined): string {
+  refuseBundle(name, moduleUrl);
   const built = join(packageRoot(moduleUrl), "cuda", "build", `libterse_${name}_cuda.so`);
   const library = process.env[`TERSE_${name.toUpperCase()}_CUDA`] || built;
   if (existsSync(library)) return library;
@@ -53,6 +56,21 @@ function addonFile(name: string, moduleUrl: string): string {
   throw new NativeMissingError(
     `The native ${name} addon is not built: ${built} is missing. Build it with \`./terse setup\` in the repository, or \`npx cmake-js build\` in ${root}.`,
   );
+}
+
+function refuseBundle(name: string, moduleUrl: string | undefined): asserts moduleUrl is string {
+  if (moduleUrl !== undefined && packageName(packageRoot(moduleUrl)) === `@terse/native-${name}`) return;
+  throw new NativeMissingError(
+    `The native ${name} addon cannot be found from inside a bundle. Leave @terse/native-* out of the bundle (with esbuild: --external:@terse/native-*), and install it where the bundle runs.`,
+  );
+}
+
+function packageName(root: string): string | undefined {
+  try {
+    return (JSON.parse(readFileSync(join(root, "package.json"), "utf8")) as { name?: string }).name;
+  } catch {
+    return undefined; // there is none, or it is no JSON
+  }
 }
 
 /** The nearest folder above the module that has a package.json; the module may be in src/ or in dist/. */

@@ -36,7 +36,7 @@ export function choose<K extends Kernel>(
   if (!wanted) {
     if (missing)
       warnOnce(
-        `the codecs run in TypeScript, which gives the same bytes but is about 100 times slower: ${missing} set TERSE_IMPLEMENTATION=typescript to silence this warning.`,
+        `the codecs run in TypeScript, which gives the same bytes but is about 100 times slower: ${missing} TERSE_IMPLEMENTATION=typescript silences this warning.`,
       );
     return kernels[0]!;
   }

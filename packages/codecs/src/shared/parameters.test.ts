@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import { dctTopK } from "../codecs/dct-top-k/dct-top-k.ts";
 import { int8 } from "../codecs/int8/int8.ts";
 import { l1 } from "../codecs/l1/l1.ts";
 import { topK } from "../codecs/top-k/top-k.ts";
@@ -28,7 +29,7 @@ describe("the checks of parameters", () => {
   });
 
   it("refuse a value of the wrong type, and a number that is too large", () => {
-    const factories = [l1, topK, int8] as readonly ((parameters: never) => unknown)[];
+    const factories = [l1, topK, int8, dctTopK] as readonly ((parameters: never) => unknown)[];
     for (const factory of factories)
       expect(() => factory(null as never)).toThrow("parameters are null, and must be an object");
     expect(() => (topK as () => unknown)()).toThrow("top-k: parameters are undefined");

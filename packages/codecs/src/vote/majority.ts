@@ -15,7 +15,8 @@ export const maxVotes = 1024;
  * votes, but may not overlap one partly. RangeError for another length, fewer than 1 or more than 1024 votes, or if all
  * of them are null.
  */
-export function majority(out: Uint8Array, votes: readonly Vote[], n: number, { tie }: { tie: Sign }): void {
+export function majority(out: Uint8Array, votes: readonly Vote[], n: number, options: { tie: Sign }): void {
+  const tie = options?.tie;
   checkVotes("majority", votes, n);
   checkResults("majority", { out }, votes, n);
   if (tie !== "plus" && tie !== "minus") {

@@ -138,8 +138,8 @@ export function dctTopK(parameters: {
   readonly k: number;
   readonly dimensions?: 1 | 2 | undefined;
 }): Codec {
-  const { block, k, dimensions = 1 } = parameters;
   checkNames("dct-top-k", parameters, ["block", "k", "dimensions"]);
+  const { block, k, dimensions = 1 } = parameters;
   checkWhole("dct-top-k", "dimensions", dimensions, 1, 2);
   checkWhole("dct-top-k", "block", block, 1, LONGEST[dimensions]);
   checkWhole("dct-top-k", "k", k, 1, block ** dimensions);
