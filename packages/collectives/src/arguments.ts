@@ -46,10 +46,10 @@ export function checkMemory(x: BufferLike, call: string): void {
 }
 
 export function checkParts(parts: readonly BufferLike[], ranks: number, call: string, what = "parts"): void {
-  if (!Array.isArray(parts) || parts.length !== ranks)
-    throw new RangeError(
-      `${call}: ${what} must have one entry per rank, so ${ranks}, and has ${(parts as BufferLike[])?.length}`,
-    );
+  if (!Array.isArray(parts))
+    throw new TypeError(`${call}: ${what} must be an array with one buffer per rank, so ${ranks} of them`);
+  if (parts.length !== ranks)
+    throw new RangeError(`${call}: ${what} must have one entry per rank, so ${ranks}, and has ${parts.length}`);
   const types = parts.map((part, r) => checkOperand(call, `${what}[${r}]`, part));
   const other = types.findIndex((type) => type !== types[0]);
   if (other >= 0)

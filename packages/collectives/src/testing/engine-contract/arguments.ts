@@ -13,6 +13,11 @@ export function wrongArguments(world: SharedWorld): void {
         `allGather: parts must have one entry per rank, so ${n}, and has ${n + 1}`,
       );
       await expect(group.reduceScatter([])).rejects.toThrow(RangeError);
+      const flat = new Float32Array(n) as never; // as many elements as ranks
+      await expect(group.allGather(flat)).rejects.toThrow(
+        `allGather: parts must be an array with one buffer per rank, so ${n} of them`,
+      );
+      await expect(group.allToAll(flat, flat)).rejects.toThrow("allToAll: outgoing must be an array");
       await expect(group.broadcast(part, n)).rejects.toThrow(`broadcast: there is no rank ${n} among ${n}`);
       await expect(group.gather(part, n, [])).rejects.toThrow(`gather: there is no rank ${n} among ${n}`);
       if (rank === 0) {
