@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 from typing import Any, Callable, Dict, Iterable, List, NamedTuple, Optional, Tuple
 
 import terse_codecs
@@ -120,6 +121,8 @@ class LionCub(torch.optim.Optimizer):
 
     def _work(self, number: int) -> List[Work]:
         """The parameters that some rank has a gradient of."""
+        for group in self.param_groups:  # a schedule may have changed them
+            check_options(group)
         owners = [group for group in self.param_groups for _ in group["params"]]
         named = self._named()
         note = SKIPPED if float(getattr(self, "found_inf", 0)) else 0
@@ -171,9 +174,8 @@ class LionCub(torch.optim.Optimizer):
 
 
 def check_options(group: Dict[str, Any]) -> None:
-    if not group["lr"] >= 0:
-        raise ValueError(f"LionCub: lr is {group['lr']!r}, and must be 0 or more.")
-    if not group["weight_decay"] >= 0:
-        raise ValueError(f"LionCub: weight_decay is {group['weight_decay']!r}, and must be 0 or more.")
+    for name in ("lr", "weight_decay"):
+        if not 0 <= group[name] < math.inf:
+            raise ValueError(f"LionCub: {name} is {group[name]!r}, and must be 0 or more, and finite.")
     if not all(0 <= beta < 1 for beta in group["betas"]):
         raise ValueError(f"LionCub: betas are {group['betas']!r}, and must be from 0 to below 1.")

@@ -88,6 +88,10 @@ def trajectories(rank, ranks):
     longer = terse_torch.LionCub([torch.nn.Parameter(torch.zeros(6))])
     found["shape"] = raised(lambda: longer.load_state_dict(optimizer.state_dict()))
     found["loaded"] = len(longer.state)
+    half.grad = torch.ones(5, dtype=torch.bfloat16)
+    before = half.detach().clone()
+    optimizer.param_groups[0]["lr"] = float("nan") if rank == 1 else 0.5
+    found["schedule"] = raised(optimizer.step), torch.equal(half, before)
     return found
 
 
@@ -167,6 +171,9 @@ class LionCubs(unittest.TestCase):
                 self.assertEqual(found["groups"], 1)
                 self.assertIn("another model: the momentum of 0 of group 0 is of (5,), and the", found["shape"])
                 self.assertEqual(found["loaded"], 0)
+                error, unchanged = found["schedule"]
+                self.assertIn("LionCub: lr is nan, and must be 0 or more, and finite.", error)
+                self.assertTrue(unchanged)
 
     def test_work_on_the_cpu_whatever_device_new_tensors_are_made_on(self):
         for found in on_ranks(2, on_another_default_device):
