@@ -23,12 +23,23 @@ describe("the options of an optimizer", () => {
     [{ algorithm: adamw(), compareEvery: 0.5 }, "Optimizer.compareEvery: expected an integer ≥ 0, got 0.5"],
     [{ algorithm: adamw(), schemes: { mean: "bf16" } }, "Optimizer.schemes.mean: unknown option; did you mean means?"],
     [
+      { algorithm: adamw(), schemes: { means: "bf16" } },
+      "Optimizer.schemes.means: expected a scheme, as dense() makes it",
+    ],
+    [
       { algorithm: adamw(), groups: [{ match: "norm", algorithm: sgd() }] },
       'Optimizer.groups.0.match: expected a function of a segment, such as ({ role }) => role === "norm"',
     ],
     [{ algorithm: adamw(), groups: [{ match: () => true }] }, "Optimizer.groups.0.algorithm: expected an algorithm"],
   ])("are refused by name: %j", (options, error) => {
     expect(() => make(options)).toThrow(error);
+  });
+
+  it("follow an arena and one group", () => {
+    const model = new Linear(4, 4);
+    const [group, options] = [loopback(1)[0]!, { algorithm: adamw() }];
+    expect(() => new Optimizer(model as never, group, options)).toThrow("new Arena(model)");
+    expect(() => new Optimizer(new Arena(model), loopback(2) as never, options)).toThrow("must be one group");
   });
 
   it("are checked for both steps of local steps", () => {

@@ -1,8 +1,10 @@
 /** The options of an `Optimizer`, and their checks. */
+import type { Group } from "@terse/collectives";
 import type { ChosenSchemes, Measured } from "@terse/exchange";
 import { nonNegative, nonNegativeFloat, nonNegativeInteger, oneOf, parseOptions, positive, v } from "@terse/options";
 import type { Algorithm } from "./algorithms/algorithm.ts";
 import { type ClipBy, clipBys } from "./clipping/clipping.ts";
+import type { FlatParameters } from "./flat-parameters.ts";
 import type { Parallel } from "./mesh.ts";
 import type { ParameterGroup } from "./parameter-groups.ts";
 
@@ -62,6 +64,10 @@ const match = that(
   'a function of a segment, such as ({ role }) => role === "norm"',
 );
 
+const scheme = (maker: string) =>
+  v.optional(
+    v.custom((value) => typeof value === "object" && value !== null, `expected a scheme, as ${maker} makes it`),
+  );
 const any = v.optional(v.any());
 const schema = v.object({
   algorithm,
@@ -72,11 +78,17 @@ const schema = v.object({
   overlap: v.optional(oneOf(["auto", "on", "off"])),
   bucket: v.optional(v.union([positive, v.literal("auto")])),
   measured: any,
-  schemes: v.optional(v.object({ votes: any, means: any, computed: any })),
+  schemes: v.optional(
+    v.object({ votes: scheme("voteSchemes"), means: scheme("dense()"), computed: v.optional(v.string()) }),
+  ),
   compareEvery: v.optional(nonNegativeInteger),
 });
 
-/** OptionsError if an option is unknown, or has a value that no optimizer can work with. */
-export function checkOptions(options: OptimizerOptions): void {
+/** TypeError or OptionsError for what no optimizer can work with, and for an option that is unknown. */
+export function checkArguments(flat: FlatParameters, group: Group, options: OptimizerOptions): void {
+  if (!Array.isArray(flat?.segments))
+    throw new TypeError("Optimizer: the first argument must be an arena; make one of the model, new Arena(model)");
+  if (typeof group?.size !== "number")
+    throw new TypeError("Optimizer: the second argument must be one group, as joinWorld() or loopback(1)[0] give it");
   parseOptions(schema, options, "Optimizer");
 }

@@ -25,7 +25,7 @@ import type { FlatParameters } from "./flat-parameters.ts";
 import { type Layer, layersOfSpan } from "./layer.ts";
 import { meshOf } from "./mesh.ts";
 import { type MomentumSync, momentumSyncsOf } from "./momentum-sync.ts";
-import { checkOptions, type OptimizerOptions } from "./optimizer-options.ts";
+import { checkArguments, type OptimizerOptions } from "./optimizer-options.ts";
 import { disposeSlice, padsOf, type Span, spansOf } from "./parameter-groups.ts";
 import { restoreSpans, type SavedState, type StoredState, savedStateOf } from "./saved-state.ts";
 import { Step, type StepWatch } from "./step.ts";
@@ -84,7 +84,7 @@ export class Optimizer implements TrainingOptimizer {
   #norms: GradientNorms | undefined; // of the last step
 
   constructor(flat: FlatParameters, group: Group, options: OptimizerOptions) {
-    checkOptions(options);
+    checkArguments(flat, group, options);
     const { algorithm, groups = [], clip = 0, clipBy = "global", overlap = "off", compareEvery = 100 } = options;
     this.#flat = flat;
     this.#group = group;
