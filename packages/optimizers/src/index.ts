@@ -1,5 +1,5 @@
 export { adamw } from "./algorithms/adamw.ts";
-export type { Algorithm, OptimizerExchange, StepContext, StepMessage, Vector } from "./algorithms/algorithm.ts";
+export type { Algorithm, OptimizerExchange, Rules, StepContext, StepMessage, Vector } from "./algorithms/algorithm.ts";
 export { algorithms } from "./algorithms/algorithms.ts";
 export { demo } from "./algorithms/demo.ts";
 export { dion } from "./algorithms/dion.ts";
@@ -34,7 +34,7 @@ export { compressed } from "./gradients/compressed.ts";
 export { dgc } from "./gradients/dgc.ts";
 export { efSignsgd } from "./gradients/ef-signsgd.ts";
 export { graddrop } from "./gradients/graddrop.ts";
-export type { GradientCompression } from "./gradients/gradient-compression.ts";
+export type { CompressionRules, GradientCompression } from "./gradients/gradient-compression.ts";
 export { gradientCompressions } from "./gradients/gradients.ts";
 export { lionSteps } from "./gradients/lion-steps.ts";
 export { powersgd } from "./gradients/powersgd.ts";
