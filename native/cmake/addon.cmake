@@ -33,7 +33,8 @@ endfunction()
 function(terse_addon_objects target)
   target_include_directories(${target} PRIVATE ${TERSE_NATIVE_DIR}/include)
   target_include_directories(${target} SYSTEM PRIVATE ${CMAKE_JS_INC})
-  target_compile_definitions(${target} PRIVATE NAPI_VERSION=9 NAPI_CPP_EXCEPTIONS)
+  # ALL: where memory is out, say, std::exception too becomes an error in JavaScript.
+  target_compile_definitions(${target} PRIVATE NAPI_VERSION=9 NAPI_CPP_EXCEPTIONS NODE_ADDON_API_CPP_EXCEPTIONS_ALL)
   # A worker thread that is being terminated cannot throw. With this its exceptions are dropped; without it they abort
   # the process.
   target_compile_definitions(${target} PRIVATE NODE_API_SWALLOW_UNTHROWABLE_EXCEPTIONS)

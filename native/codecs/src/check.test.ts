@@ -107,6 +107,21 @@ describe.each(votes())("the binding of vote $implementation", ({ majority, major
   });
 });
 
+it("has an error where there is not enough memory for a call, and does not end the process", () => {
+  const program = `
+import { codecs } from ${JSON.stringify(`${import.meta.dirname}/index.ts`)};
+const segments = new Array(2 ** 32 - 2); // 34 GB of them in C
+try {
+  codecs()[0].wireBytes(16, { segments });
+} catch (error) {
+  console.log(error.message);
+}`;
+  const limited = `ulimit -v 32000000 && exec "$0" "$@"`;
+  const node = [process.execPath, ...process.execArgv, "--input-type=module", "-e", program];
+  const { stdout, stderr } = spawnSync("bash", ["-c", limited, ...node], { encoding: "utf8" });
+  expect(stdout, stderr).toBe("std::bad_alloc\n");
+});
+
 it("is built for the ABI that the header declares", () => {
   expect(abi()).toBe(expectedAbi);
   const header = readFileSync(`${import.meta.dirname}/../../include/terse/codecs.h`, "utf8");
