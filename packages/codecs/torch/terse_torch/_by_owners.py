@@ -55,6 +55,7 @@ class ByOwners:
 
     def down(self, without: Collection[int] = ()) -> None:
         """`without`: parts that are neither reduced nor handed out."""
+        self._messages.second_half()
         rank, ranks = self._messages.rank, self._messages.ranks
         result = torch.zeros(sum(part.down[rank] for part in self._parts), dtype=torch.uint8, device="cpu")
         into = result.split([part.down[rank] for part in self._parts])
@@ -64,7 +65,7 @@ class ByOwners:
             if i not in without and part.down[rank]:
                 note = note or self._tried(i, part.reduce, [of_rank[i] for of_rank in incoming], into[i])
         coming = [sum(part.down[r] for part in self._parts) for r in range(ranks)]
-        results = self._messages.exchange([result] * ranks, coming, self._step, note)
+        results = self._messages.exchange([result] * ranks, coming, self._step, note, down=True)
         given = [each.split([part.down[r] for part in self._parts]) for r, each in enumerate(results)]
         for i, part in enumerate(self._parts):
             if i not in without:

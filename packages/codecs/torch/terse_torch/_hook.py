@@ -1,10 +1,12 @@
 """
-The hook, and the thread that carries buckets: it begins while backward still computes the gradients of the next one.
+The hook, and the threads that carry buckets: they begin while backward still computes the gradients of the next one.
 
-One thread, and a process group of its own, so the collectives have the same order on every rank, whatever DDP does on
-its group meanwhile. (DDP reads the annotations of `hook`, so they are no strings here.)
+A bucket has two halves: up to the owners of chunks, and back from them. While one comes back, the next one goes up. Each
+half has an order and a process group of its own, so the collectives have the same order on every rank, whatever DDP
+does on its group meanwhile. (DDP reads the annotations of `hook`, so they are no strings here.)
 """
 
+import itertools
 import queue
 import threading
 from collections.abc import Mapping
@@ -89,8 +91,13 @@ class HookState:
         if process_group is None:
             process_group = model.process_group
         on_cpu = all(parameter.device.type == "cpu" for _, parameter in named)
-        self._messages = Messages(own_group(process_group, on_cpu), list(self._lengths))
+        up = own_group(process_group, on_cpu)
+        # Two collectives at once: with MPI one of them may keep the other one waiting for ever.
+        down = own_group(process_group, on_cpu) if dist.get_backend(up) == "gloo" else None
+        self._messages = Messages(up, list(self._lengths), down)
         self._carrier = Carrier()
+        if down:
+            self._messages.second_half = self._carrier.turns.second_half  # type: ignore[method-assign]
 
     def _mean(self, gradient: torch.Tensor, names: List[str], last: bool) -> torch.Tensor:
         """In place of the mean over ranks of the gradients of one bucket, on the CPU in float32."""
@@ -153,25 +160,66 @@ def refuse_sparse(where: str, module: torch.nn.Module) -> None:
             raise NotImplementedError(f"{where}: {what} has sparse gradients: build it with sparse=False.")
 
 
-class Carrier:
-    """Runs one bucket after the other."""
+class Turns:
+    """The order of buckets in each half."""
 
     def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self._next = [0, 0]
+        self._own = threading.local()
+
+    def begin(self, bucket: int) -> None:
+        """Waits until the bucket, which this thread carries, may go up."""
+        self._own.bucket = bucket
+        self._wait(0)
+
+    def second_half(self) -> None:
+        """Lets the next bucket go up, and waits until this one may come back."""
+        self._pass(0)
+        self._wait(1)
+
+    def end(self) -> None:
+        """Also of a bucket that has failed."""
+        self._pass(0)
+        self._wait(1)
+        self._pass(1)
+
+    def _wait(self, half: int) -> None:
+        with self._changed:
+            self._changed.wait_for(lambda: self._next[half] >= self._own.bucket)
+
+    def _pass(self, half: int) -> None:
+        with self._changed:
+            self._next[half] = max(self._next[half], self._own.bucket + 1)
+            self._changed.notify_all()
+
+
+class Carrier:
+    """Runs the work of buckets, of two at once where the first of them has come to its second half."""
+
+    def __init__(self) -> None:
+        self.turns = Turns()
         self._tasks: queue.SimpleQueue[Any] = queue.SimpleQueue()
-        threading.Thread(target=run, args=(self._tasks,), daemon=True, name="terse_torch").start()
+        self._buckets = itertools.count()
+        for _ in range(2):
+            threading.Thread(target=run, args=(self._tasks, self.turns), daemon=True, name="terse_torch").start()
 
     def put(self, task: Any) -> None:
-        self._tasks.put(task)
+        self._tasks.put((next(self._buckets), *task))
 
     def __del__(self) -> None:
-        self._tasks.put(None)
+        for _ in range(2):
+            self._tasks.put(None)
 
 
-def run(tasks: Any) -> None:
+def run(tasks: Any, turns: Turns) -> None:
     while (task := tasks.get()) is not None:
-        done, work = task
+        bucket, done, work = task
+        turns.begin(bucket)
         try:
-            done.set_result(work())
+            result = work()
         except BaseException as error:  # the hook's future raises it, where DDP waits
-            done.set_result(error)
-        del task, done, work
+            result = error
+        turns.end()
+        done.set_result(result)
+        del task, done, work, result

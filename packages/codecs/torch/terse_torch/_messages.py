@@ -42,14 +42,20 @@ def own_group(of: Any, on_cpu: bool) -> Any:
 
 
 class Messages:
-    """The ranks of a process group, and the parameters that their messages name. `group` is nobody else's."""
+    """
+    The ranks of a process group, and the parameters that their messages name. `group` is nobody else's, nor is `down`,
+    over which results come back from owners where several messages are under way.
+    """
 
-    def __init__(self, group: Any, names: List[str]) -> None:
-        self._group = group
+    def __init__(self, group: Any, names: List[str], down: Any = None) -> None:
+        self._groups: List[Any] = [group, down] if down else [group]
         self._store = store_of(group)
         self.rank, self.ranks = dist.get_rank(group), dist.get_world_size(group)
         self._names = names
         self._notes: Dict[str, int] = {name: 1 + place for place, name in enumerate(names)}
+
+    def second_half(self) -> None:
+        """The own part of a message has arrived everywhere; hooks let the next message begin."""
 
     def note_of(self, refusal: CannotEncodeError) -> int:
         return self._notes[str(refusal)]
@@ -67,12 +73,13 @@ class Messages:
 
     def _end(self, reason: str) -> None:
         """Closes the connections, on which the other ranks wait. The first reason stays."""
-        if self._group is None:
+        groups, self._groups = self._groups, []
+        if not groups:
             return
         with contextlib.suppress(RuntimeError):  # the store has gone with its process
             self._store.compare_set(FAILURE, "", reason)
-        group, self._group = self._group, None
-        dist.destroy_process_group(group)
+        for group in groups:
+            dist.destroy_process_group(group)
 
     def _failure_of_others(self) -> str:
         with contextlib.suppress(RuntimeError):
@@ -80,12 +87,15 @@ class Messages:
                 return str(self._store.get(FAILURE).decode())
         return ""
 
-    def exchange(self, outgoing: List[torch.Tensor], coming: List[int], step: int, note: int) -> List[torch.Tensor]:
+    def exchange(
+        self, outgoing: List[torch.Tensor], coming: List[int], step: int, note: int, down: bool = False
+    ) -> List[torch.Tensor]:
         """All-to-all: the bytes for each rank, and those that come from each. Raises StepRefusedError on all ranks."""
         header = torch.tensor([note, step], dtype=torch.int32, device="cpu").view(torch.uint8)
         whole = torch.cat([piece for part in outgoing for piece in (header, part)])
         incoming = torch.empty(sum(coming) + HEADER * self.ranks, dtype=torch.uint8, device="cpu")
-        if self._group is None:
+        groups = self._groups
+        if not groups:
             raise StepRefusedError(self._failure_of_others() or "an earlier step has failed: begin anew from a save.")
         try:
             dist.all_to_all_single(
@@ -93,7 +103,7 @@ class Messages:
                 whole,
                 [HEADER + size for size in coming],
                 [HEADER + part.numel() for part in outgoing],
-                group=self._group,
+                group=groups[-1 if down else 0],
             )
         except RuntimeError as error:
             failure = self._failure_of_others()
