@@ -42,6 +42,12 @@ export function reasonOf(error: unknown): string | undefined {
       return "it does not exist; check the path";
     case "ENOTDIR":
       return "a part of the path is a file, not a folder; check the path";
+    case "EEXIST":
+      return "a file, or a link that leads nowhere, has its name; choose another one, or remove that";
+    case "ENAMETOOLONG":
+      return "a name in the path is too long; choose a shorter one";
+    case "ELOOP":
+      return "its symbolic links form a cycle; check the path";
     case "EISDIR":
       return "it is a folder; name a file";
     case "EIO":

@@ -1,4 +1,4 @@
-import { existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, describe, expect, it } from "vitest";
@@ -19,6 +19,11 @@ describe("makeFolder", () => {
       `Cannot create the folder ${folder}/file/run: a part of the path is a file, not a folder; check the path.`,
     );
     expect(() => makeFolder(join(folder, "file"))).toThrow(/a part of the path is a file/);
+    symlinkSync(join(folder, "nowhere"), join(folder, "link"));
+    expect(() => makeFolder(join(folder, "link"))).toThrow(/a file, or a link that leads nowhere, has its name/);
+    symlinkSync(join(folder, "round"), join(folder, "round"));
+    expect(() => makeFolder(join(folder, "round", "run"))).toThrow(/: its symbolic links form a cycle; check the path/);
+    expect(() => makeFolder(join(folder, "a".repeat(300)))).toThrow(/a name in the path is too long/);
   });
 
   it.skipIf(!existsSync("/proc/self"))("refuses a folder below /proc, which takes none", () => {
