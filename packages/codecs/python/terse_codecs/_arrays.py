@@ -122,8 +122,8 @@ def lend_tensor(tensor: Any, what: str, dtype: str, writable: bool) -> Lent:
         raise TypeError(f"{what} is a tensor of {tensor.dtype}, and must be torch.{dtype}.")
     if not tensor.is_contiguous():
         raise ValueError(f"{what} is not contiguous: call its contiguous().")
-    if tensor.is_neg() or tensor.is_conj():  # its memory holds other numbers than it stands for
-        raise ValueError(f"{what} is a negated or conjugated view: call its resolve_neg() or resolve_conj().")
+    if tensor.is_neg():  # its memory holds other numbers than it stands for; of real numbers no view is conjugated
+        raise ValueError(f"{what} is a negated view: call its resolve_neg().")
     if writable and tensor.requires_grad:
         raise ValueError(f"{what} requires grad, and autograd would not see it written: pass its detach().")
     pointer: int = tensor.data_ptr()

@@ -17,6 +17,7 @@ from ._arrays import BYTES, FLOATS, Lent, lend, new_bytes, new_zeros, refuse_ove
 from ._errors import BadWireError, CodecError, DoesNotFitError, NotFiniteError
 
 MOST = 2**48  # floats of a vector
+MOST_LENGTHS = 1024  # that a codec remembers
 COUNTS = {
     "bits": 2**32,
     "side": 2**32,
@@ -47,7 +48,7 @@ class Codec:
     any shape.
     """
 
-    __slots__ = ("_table", "_options", "_segments", "_parameters")
+    __slots__ = ("_table", "_options", "_segments", "_parameters", "_name", "_takes", "_lengths")
 
     def __init__(self, name: str, parameters: Dict[str, Any]) -> None:
         if not isinstance(name, str):
@@ -61,6 +62,10 @@ class Codec:
                 f"{name}: {c.sentence(status)} This machine runs {', '.join(c.implementations())}.", status
             )
         self._table: Any = table
+        # Each call needs them.
+        self._name: str = table.contents.name.decode()
+        self._takes = int(table.contents.takes)
+        self._lengths: Dict[int, int] = {}  # of wires, by their floats
         self._parameters = {key: value for key, value in parameters.items() if value is not None}
         if self._parameters.get("segments") is not None:
             self._parameters["segments"] = lengths_of(name, self._parameters["segments"])
@@ -96,8 +101,7 @@ class Codec:
 
     @property
     def name(self) -> str:
-        text: bytes = self._table.contents.name
-        return text.decode()
+        return self._name
 
     @property
     def parameters(self) -> Dict[str, Any]:
@@ -125,10 +129,6 @@ class Codec:
         """Whether `encode` needs a seed and a step."""
         return bool(self._takes & c.TAKES_RANDOM)
 
-    @property
-    def _takes(self) -> int:
-        return int(self._table.contents.takes)
-
     def __repr__(self) -> str:
         return (
             f"codec({', '.join([repr(self.name), *(f'{key}={value!r}' for key, value in self._parameters.items())])})"
@@ -145,6 +145,9 @@ class Codec:
 
     def wire_bytes(self, n: int) -> int:
         """Bytes for n floats."""
+        known = self._lengths.get(n) if type(n) is int else None
+        if known is not None:
+            return known
         if not is_whole(n, 2**48 + 1):
             raise ValueError(f"{self.name}.wire_bytes: n is {n!r}, and must be a whole number, 0 or more.")
         found = ctypes.c_size_t()
@@ -153,6 +156,9 @@ class Codec:
             raise CodecError(f"{self!r}: the segments add up to {self._segmented()}, and there are {n} floats.", status)
         if status != c.OK:
             raise CodecError(f"{self!r}, {n} floats: {c.sentence(status)}", status)
+        if len(self._lengths) == MOST_LENGTHS:
+            self._lengths.clear()
+        self._lengths[operator.index(n)] = found.value
         return found.value
 
     def encode(

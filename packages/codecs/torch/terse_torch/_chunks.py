@@ -17,6 +17,7 @@ class Layout(NamedTuple):
 
     field_bits: int
     scale_bytes: int  # of each scale group
+    block: int  # elements of a scale group; 0: all
 
 
 def unit_of(of: Codec) -> int:
@@ -35,9 +36,10 @@ def layout_of(of: Codec) -> Optional[Layout]:
         return None
     unit = unit_of(of)
     n = 2 * unit
-    groups = n // (of.parameters.get("block") or n)
+    block = of.parameters.get("block") or 0
+    groups = n // (block or n)
     scale_bytes = of.wire_bytes(1) // 4 * 4
-    layout = Layout(8 * (of.wire_bytes(n) - groups * scale_bytes) // n, scale_bytes)
+    layout = Layout(8 * (of.wire_bytes(n) - groups * scale_bytes) // n, scale_bytes, block)
     call: Dict[str, Any] = {"zero": "plus"} if of.takes_zero else {}
     if of.takes_random:
         call.update(seed=0, step=0)
@@ -47,14 +49,14 @@ def layout_of(of: Codec) -> Optional[Layout]:
     halves = []
     for begin in (0, unit):
         half = torch.empty(of.wire_bytes(unit), dtype=torch.uint8, device="cpu")
-        cut(of, layout, whole, n, begin, begin + unit, half)
+        cut(layout, whole, n, begin, begin + unit, half)
         halves.append(of.decode(half, unit))
     return layout if torch.equal(torch.cat(halves), of.decode(whole, n)) else None
 
 
-def cut(of: Codec, layout: Layout, whole: torch.Tensor, n: int, begin: int, end: int, into: torch.Tensor) -> None:
+def cut(layout: Layout, whole: torch.Tensor, n: int, begin: int, end: int, into: torch.Tensor) -> None:
     """The wire of the elements [begin, end), out of that of n. A chunk without blocks has the whole's scale."""
-    bits, block = layout.field_bits, of.parameters.get("block")
+    bits, block = layout.field_bits, layout.block
     fields = whole[whole.numel() - -(-n * bits // 8) :][begin * bits // 8 : -(-end * bits // 8)]
     scales = into.numel() - fields.numel()
     first = layout.scale_bytes * (begin // block) if block else 0
@@ -103,7 +105,7 @@ class Chunks:
         write(self.codec, x, error, whole, call(0))
         for r, wire in enumerate(wires):
             if self.length(r):
-                cut(self.codec, self._layout, whole, self.n, self.starts[r], self.starts[r + 1], wire)
+                cut(self._layout, whole, self.n, self.starts[r], self.starts[r + 1], wire)
 
 
 def write(of: Codec, x: torch.Tensor, error: Optional[torch.Tensor], wire: torch.Tensor, call: Dict[str, Any]) -> None:

@@ -120,39 +120,41 @@ class CompensatedMean(HookState):
         self.step = states[0]["step"]
 
     def _mean(self, gradient: torch.Tensor, names: List[str], last: bool) -> torch.Tensor:
-        mean = torch.zeros_like(gradient)
-        lengths = [self._lengths[name] for name in names]
-        gradients, means = gradient.split(lengths), mean.split(lengths)
-        parts = [self._part(*each) for each in zip(names, gradients, means)]
+        gradients = gradient.split([self._lengths[name] for name in names])
+        parts = [self._part(*each) for each in zip(names, gradients)]
         idle = [self._drops_unused and not (any(g[:1]) or bool(g.any())) for g in gradients]
         before = {i: parts[i].errors() for i, is_idle in enumerate(idle) if is_idle}
         message = ByOwners(self._messages, self.step, parts, names)
         unused = [i for i, is_idle in enumerate(message.up(idle)) if is_idle]
         for i in unused:
             parts[i].restore(before[i])
+        gradient.zero_()  # it is on its way, and the mean takes its place
         message.down(without=unused)
         self.step += last
-        return mean
+        return gradient
 
-    def _part(self, name: str, gradient: torch.Tensor, mean: torch.Tensor) -> CompensatedPart:
+    def _part(self, name: str, gradient: torch.Tensor) -> CompensatedPart:
         def call(stream: int) -> Call:
             return lambda begin: call_of(of, self._seed, self.step, self._places.index(stream, name, begin))
 
         of = self._chunks[gradient.numel()].codec
         rank = self._messages.rank
         chunks, errors = self._chunks[gradient.numel()], (self._errors[name], self._owned[name])
-        return CompensatedPart(rank, chunks, gradient, mean, errors, (call(2 * rank), call(2 * rank + 1)))
+        return CompensatedPart(rank, chunks, gradient, errors, (call(2 * rank), call(2 * rank + 1)))
 
 
 class CompensatedPart:
-    """One parameter on its way; errors and calls are those of the rank, and those of the owner."""
+    """
+    One parameter on its way; errors and calls are those of the rank, and those of the owner. The mean is added to
+    `gradient`.
+    """
 
     def __init__(
-        self, rank: int, chunks: Chunks, gradient: torch.Tensor, mean: torch.Tensor,
+        self, rank: int, chunks: Chunks, gradient: torch.Tensor,
         errors: Tuple[torch.Tensor, torch.Tensor], calls: Tuple[Call, Call],
     ) -> None:  # fmt: skip
         self.up = self.down = chunks.sizes
-        self._rank, self._chunks, self._gradient, self._into = rank, chunks, gradient, mean
+        self._rank, self._chunks, self._gradient = rank, chunks, gradient
         self._error, self._owned = errors
         self._call, self._owners_call = calls
 
@@ -178,7 +180,7 @@ class CompensatedPart:
     def hand_out(self, results: List[torch.Tensor]) -> None:
         for r, wire in enumerate(results):
             if wire.numel():
-                self._chunks.codecs[r].decode_add(self._chunks.of(self._into, r), wire)
+                self._chunks.codecs[r].decode_add(self._chunks.of(self._gradient, r), wire)
 
 
 def call_of(of: terse_codecs.Codec, seed: int, step: int, index: int) -> Dict[str, Any]:

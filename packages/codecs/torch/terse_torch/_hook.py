@@ -44,7 +44,8 @@ def hook(state: Any, bucket: dist.GradBucket, *sharded: Any) -> torch.futures.Fu
         with state._messages.ending_all(), torch.no_grad():
             step, names = state.step, state._names_of(parameters)
             mean = state._mean(gradient, names, last)
-            buffer.copy_(mean)
+            if mean is not buffer:
+                buffer.copy_(mean)
             if buffer.is_cuda:  # the optimizer reads it from another stream than this thread's
                 torch.cuda.current_stream(buffer.device).synchronize()
             refuse_overflow(step, names, buffer, mean.split([state._lengths[name] for name in names]))
@@ -100,7 +101,10 @@ class HookState:
             self._messages.second_half = self._carrier.turns.second_half  # type: ignore[method-assign]
 
     def _mean(self, gradient: torch.Tensor, names: List[str], last: bool) -> torch.Tensor:
-        """In place of the mean over ranks of the gradients of one bucket, on the CPU in float32."""
+        """
+        In place of the mean over ranks of the gradients of one bucket, on the CPU in float32; it may be `gradient`,
+        written anew.
+        """
         raise NotImplementedError
 
     def _names_of(self, parameters: List[torch.Tensor]) -> List[str]:

@@ -120,7 +120,8 @@ class Layouts(unittest.TestCase):
         self.assertGreater(len(definitions), 10)
         for name, parameters, layout in definitions:
             expected = layout and (layout["fieldBits"], 4 * layout["scales"])
-            self.assertEqual(layout_of(codec(name, **parameters)), expected and tuple(expected), name)
+            expected = expected and (*expected, parameters.get("block", 0))
+            self.assertEqual(layout_of(codec(name, **parameters)), expected, name)
 
     def test_and_errors_without_end_are_refused_where_the_definitions_do(self):
         from terse_torch._compensated_mean import refuse_codec
