@@ -178,8 +178,7 @@ class Codec:
         NotFiniteError, DoesNotFitError: with the index; the wire is undefined then.
         """
         where = f"{self.name}.encode"
-        with contextlib.ExitStack() as loans:
-            floats = loans.enter_context(lend(x, f"{where}: x", FLOATS))
+        with lend(x, f"{where}: x", FLOATS) as floats, contextlib.ExitStack() as loans:
             read = {"x": floats}
             options = self._call(loans, where, zero, hold, seed, step, index, units, floats.length, read)
             wire, out = self._wire(loans, where, x, out, floats.length)
@@ -209,9 +208,9 @@ class Codec:
         Seide et al. 2014, "1-Bit Stochastic Gradient Descent"; Karimireddy et al. 2019, "Error Feedback Fixes SignSGD".
         """
         where = f"{self.name}.encode_with_feedback"
-        with contextlib.ExitStack() as loans:
-            floats = loans.enter_context(lend(x, f"{where}: x", FLOATS))
-            errors = loans.enter_context(lend(error, f"{where}: error", FLOATS, writable=True))
+        with lend(x, f"{where}: x", FLOATS) as floats, lend(
+            error, f"{where}: error", FLOATS, writable=True
+        ) as errors, contextlib.ExitStack() as loans:
             if errors.length != floats.length:
                 raise ValueError(
                     f"{where}: error has {errors.length} floats, and x has {floats.length}; give it as many, zeros at first."
@@ -237,9 +236,9 @@ class Codec:
         A wire that no encoder writes, and that would lead out of `sum` or add NaN: BadWireError, and nothing is added.
         """
         where = f"{self.name}.decode_add"
-        with contextlib.ExitStack() as loans:
-            sums = loans.enter_context(lend(sum, f"{where}: sum", FLOATS, writable=True))
-            given = loans.enter_context(lend(wire, f"{where}: wire", BYTES))
+        with lend(sum, f"{where}: sum", FLOATS, writable=True) as sums, lend(
+            wire, f"{where}: wire", BYTES
+        ) as given, contextlib.ExitStack() as loans:
             read = {"wire": given}
             options = self._call(loans, where, None, hold, None, None, 0, units, sums.length, read, encoding=False)
             try:

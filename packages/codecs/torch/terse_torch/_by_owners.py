@@ -49,9 +49,9 @@ class ByOwners:
             note = note or self._tried(i, part.encode, [of_rank[i] for of_rank in wires])
         coming = [outgoing[self._messages.rank].numel()] * ranks
         arrived = self._messages.exchange(outgoing, coming, self._step, note)
-        self._arrived = [each[flags.numel() :] for each in arrived]
-        everyones = torch.stack([each[: flags.numel()] for each in arrived])
-        return [bool((everyones[:, i // 8] >> (i % 8) & 1).all()) for i in range(len(idle))]
+        self._arrived = [each[own:] for each in arrived]
+        everyones = [int.from_bytes(bytes(each[:own].tolist()), "little") for each in arrived]
+        return [all(flags >> i & 1 for flags in everyones) for i in range(len(idle))]
 
     def down(self, without: Collection[int] = ()) -> None:
         """`without`: parts that are neither reduced nor handed out."""

@@ -128,7 +128,7 @@ class CompensatedMean(HookState):
         unused = [i for i, is_idle in enumerate(message.up(idle)) if is_idle]
         for i in unused:
             parts[i].restore(before[i])
-        gradient.zero_()  # it is on its way, and the mean takes its place
+            gradients[i].zero_()  # it may be -0 on some ranks
         message.down(without=unused)
         self.step += last
         return gradient
@@ -145,8 +145,8 @@ class CompensatedMean(HookState):
 
 class CompensatedPart:
     """
-    One parameter on its way; errors and calls are those of the rank, and those of the owner. The mean is added to
-    `gradient`.
+    One parameter on its way; errors and calls are those of the rank, and those of the owner. The mean takes the place
+    of the gradient.
     """
 
     def __init__(
@@ -180,7 +180,7 @@ class CompensatedPart:
     def hand_out(self, results: List[torch.Tensor]) -> None:
         for r, wire in enumerate(results):
             if wire.numel():
-                self._chunks.codecs[r].decode_add(self._chunks.of(self._gradient, r), wire)
+                self._chunks.codecs[r].decode_add(self._chunks.of(self._gradient, r).zero_(), wire)
 
 
 def call_of(of: terse_codecs.Codec, seed: int, step: int, index: int) -> Dict[str, Any]:
