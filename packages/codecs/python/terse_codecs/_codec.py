@@ -208,11 +208,8 @@ class Codec:
         Seide et al. 2014, "1-Bit Stochastic Gradient Descent"; Karimireddy et al. 2019, "Error Feedback Fixes SignSGD".
         """
         where = f"{self.name}.encode_with_feedback"
-        with (
-            lend(x, f"{where}: x", FLOATS) as floats,
-            lend(error, f"{where}: error", FLOATS, writable=True) as errors,
-            contextlib.ExitStack() as loans,
-        ):
+        loans = contextlib.ExitStack()
+        with lend(x, f"{where}: x", FLOATS) as floats, lend(error, f"{where}: error", FLOATS, True) as errors, loans:
             if errors.length != floats.length:
                 raise ValueError(
                     f"{where}: error has {errors.length} floats, and x has {floats.length}; give it as many, zeros at first."
@@ -238,11 +235,8 @@ class Codec:
         A wire that no encoder writes, and that would lead out of `sum` or add NaN: BadWireError, and nothing is added.
         """
         where = f"{self.name}.decode_add"
-        with (
-            lend(sum, f"{where}: sum", FLOATS, writable=True) as sums,
-            lend(wire, f"{where}: wire", BYTES) as given,
-            contextlib.ExitStack() as loans,
-        ):
+        loans = contextlib.ExitStack()
+        with lend(sum, f"{where}: sum", FLOATS, True) as sums, lend(wire, f"{where}: wire", BYTES) as given, loans:
             read = {"wire": given}
             options = self._call(loans, where, None, hold, None, None, 0, units, sums.length, read, encoding=False)
             try:
