@@ -54,8 +54,7 @@ describe.concurrent("the launcher", () => {
 
   it("takes signals that come together for one, as of a terminal that is closed", async () => {
     const act = at(/^step: 4\//, (launcher) => {
-      process.kill(launcher, "SIGHUP");
-      setTimeout(() => process.kill(launcher, "SIGHUP"), 20);
+      for (let i = 0; i < 2; i++) process.kill(launcher, "SIGHUP");
     });
     const { code, out, err } = await terseIn(folder, train("closed", endless), act);
     expect(code, err).toBe(129);
@@ -66,7 +65,7 @@ describe.concurrent("the launcher", () => {
     const act = at(/^step: 4\//, async (launcher) => {
       signal(launcher, 1, "SIGSTOP"); // so that the other one waits, and the run is not saved
       process.kill(launcher, "SIGTERM");
-      await new Promise((resolve) => setTimeout(resolve, 500));
+      await new Promise((resolve) => setTimeout(resolve, 2000)); // long enough on a busy machine, too
       process.kill(launcher, "SIGINT");
     });
     const { code, err } = await terseIn(folder, train("twice", endless, "--max-restarts=3"), act);

@@ -185,7 +185,7 @@ describe("./terse netlab", () => {
         child.stdout!.on("data", (data) => (out += data));
         await until(() => out.split("ready").length === 3);
         process.kill(target === "netlab" ? child.pid! : -child.pid!, signal);
-        setTimeout(() => child.kill("SIGHUP"), 10); // which comes twice when a terminal is closed
+        child.kill(signal); // as SIGHUP comes twice when a terminal is closed
         const { code } = await ended;
         expect([code, out.trim().split("\n").sort()]).toEqual([
           expected,
