@@ -59,10 +59,11 @@ struct FromMalloc final : c10::Allocator {
         TORCH_CHECK(block, "you tried to allocate ", bytes, " bytes");  // context.cc knows these words
         const uintptr_t first = reinterpret_cast<uintptr_t>(block) + before;
         char* const memory = reinterpret_cast<char*>(first - first % alignment);
-        const Header header{block, static_cast<int64_t>(bytes), counting.load()};
-        if (header.counting) {
+        Header header{block, static_cast<int64_t>(bytes), 0};
+        if (counting.load()) {
             const std::lock_guard lock(counts);
-            live_after.push_back(live += header.bytes);
+            header.counting = counting.load();  // it may have ended meanwhile
+            if (header.counting) live_after.push_back(live += header.bytes);
         }
         std::memcpy(memory - sizeof header, &header, sizeof header);
         ask_for_huge_pages(memory, bytes);
@@ -75,9 +76,9 @@ struct FromMalloc final : c10::Allocator {
         if (!memory) return;
         Header header;
         std::memcpy(&header, static_cast<char*>(memory) - sizeof header, sizeof header);
-        if (header.counting && header.counting == counting.load()) {
+        if (header.counting) {
             const std::lock_guard lock(counts);
-            live -= header.bytes;
+            if (header.counting == counting.load()) live -= header.bytes;
         }
         std::free(header.block);
     }

@@ -20,7 +20,7 @@ function taken(recipe: Recipe): Promise<number> {
         await forwardIn(recipe)(() => model.loss(exampleBatch(recipe, facts, { rows, length }))).backward();
       }),
     );
-    return Math.max(...counted);
+    return counted.reduce((a, b) => Math.max(a, b));
   });
 }
 

@@ -14,6 +14,7 @@ import {
   scope,
   setNumThreads,
   type Tensor,
+  TensorError,
   withDevice,
   zeros,
 } from "@terse/tensor";
@@ -22,8 +23,8 @@ import { withOwnDataPath } from "../own-data-path.ts";
 import { forwardIn } from "../precision.ts";
 import type { Recipe } from "../recipe.ts";
 
-/** A larger model is not made for a measurement. */
-const mostParameters = 250e6;
+/** A larger model is not made for a measurement: with its gradients it would take more than 1 GB. */
+const mostParameters = 125e6;
 /** Parameters times tokens of a batch that is measured as it is, in less than a second. */
 const mostWork = 3e9;
 
@@ -45,7 +46,7 @@ export async function activationsOf(recipe: Recipe): Promise<number | undefined>
     const [a, b] = [await bytesOf(withLayers(recipe, few)), await bytesOf(withLayers(recipe, more))];
     return a && b && rounded(b + ((layers - more) / (more - few)) * (b - a));
   } catch (error) {
-    if (error instanceof OptionsError) return undefined;
+    if (error instanceof OptionsError || error instanceof TensorError) return undefined; // TensorError: no memory for it
     throw error;
   }
 }
@@ -94,13 +95,14 @@ async function mostOf(recipe: Recipe, parameters: number): Promise<number | unde
     );
   const length = facts.length ?? model.context ?? 1;
   if (model.context !== undefined && parameters * rows * length <= mostWork)
-    return Math.max(...(await measured(rows, length)));
+    return most(await measured(rows, length), (bytes) => bytes);
   const t = shortest;
   if (length <= 3 * t) {
     // Two rows and more: normalisation over a batch of one is not defined.
     const [a, b] = [await measured(2, length), await measured(3, length)];
-    const [two, three] = a.length === b.length ? [a, b] : [[Math.max(...a)], [Math.max(...b)]];
-    return most(two, (bytes, i) => bytes + (rows - 2) * (three[i]! - bytes));
+    const isFitted = a.length === b.length;
+    const [two, three] = isFitted ? [a, b] : [a, b].map((counted) => [most(counted, (bytes) => bytes)]);
+    return most(two!, (bytes, i) => bytes + (rows - 2) * (three![i]! - bytes));
   }
   const [a, b, c] = [await measured(1, t), await measured(1, 2 * t), await measured(1, 3 * t)];
   if (a.length !== b.length || b.length !== c.length) return undefined;

@@ -1,9 +1,9 @@
 """
 The hook, and the threads that carry buckets: they begin while backward still computes the gradients of the next one.
 
-A bucket has two halves: up to the owners of chunks, and back from them. While one comes back, the next one goes up. Each
-half has an order and a process group of its own, so the collectives have the same order on every rank, whatever DDP
-does on its group meanwhile. (DDP reads the annotations of `hook`, so they are no strings here.)
+A bucket has two halves: up to the owners of chunks, and back from them. While one comes back, the next one goes up.
+Each half has an order and a process group of its own, so the collectives have the same order on every rank, whatever
+DDP does on its group meanwhile. (DDP reads the annotations of `hook`, so they are no strings here.)
 """
 
 import itertools
