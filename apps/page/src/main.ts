@@ -1,6 +1,7 @@
 /** `./terse page RUN…`: shows runs until it is ended. `follow-run.ts` shows the run of a training. */
-import { existsSync, globSync, statSync } from "node:fs";
+import { globSync, statSync } from "node:fs";
 import { dirname, join } from "node:path";
+import { mayExist } from "@terse/checkpoint";
 import { linesOfError, OptionsError, print, printText, watchOutput } from "@terse/options";
 import { tokenVariable } from "./access.ts";
 import { readArguments, usage } from "./arguments.ts";
@@ -15,7 +16,7 @@ async function main(): Promise<number> {
   }
   const folders = args.runs.length > 0 ? args.runs : newestRun();
   const wrong = folders.filter(
-    (folder) => !["metrics.jsonl", "recipe.json"].some((file) => existsSync(join(folder, file))),
+    (folder) => !["metrics.jsonl", "recipe.json"].some((file) => mayExist(join(folder, file))),
   );
   if (wrong.length > 0)
     throw new OptionsError(

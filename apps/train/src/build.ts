@@ -1,5 +1,5 @@
 /** Makes what a recipe names: model, data, optimizer, schemes. */
-import { existsSync } from "node:fs";
+import { mayExist } from "@terse/checkpoint";
 import { SumTooWideError } from "@terse/codecs";
 import { type Group, readWorldEnvironment } from "@terse/collectives";
 import { DataError, type DataFacts, type Dataset, type DatasetName, datasets } from "@terse/data";
@@ -109,7 +109,7 @@ export async function buildData(
   });
   const problems = await gatherTexts(group, opened instanceof DataError ? opened.message : "");
   const { path } = options as { path?: string };
-  const isHere = await gatherTexts(group, path === undefined || existsSync(path) ? "yes" : "no");
+  const isHere = await gatherTexts(group, path === undefined || mayExist(path) ? "yes" : "no");
   const first = problems.findIndex((each) => each !== "");
   const isElsewhere = isHere[first] === "no" && isHere.includes("yes");
   const problem = isElsewhere ? `Rank ${first}: ${problems[first]} ${ownDataPathRemedy}` : problems[first];

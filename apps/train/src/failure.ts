@@ -1,11 +1,12 @@
 /** One sentence for the user when a command fails, or a line for each option; with TERSE_DEBUG the stack too. */
+import { inWords } from "@terse/checkpoint";
 import { linesOfError, printText } from "@terse/options";
 import { hasLauncher, tellLauncher } from "./to-launcher.ts";
 
 export function sentence(thrown: unknown): string {
   const error = firstOf(thrown);
   if (process.env["TERSE_DEBUG"] && error instanceof Error) return error.stack ?? error.message;
-  return linesOfError(error).join("\n");
+  return linesOfError(inWords(error)).join("\n");
 }
 
 /** The first error, where closing things after it has failed too. */

@@ -11,11 +11,25 @@ export class OutOfReachError extends CheckpointError {}
 
 const outOfReach = "EACCES EPERM ESTALE ENOTCONN EHOSTDOWN ETIMEDOUT EMFILE ENFILE ENOMEM".split(" ");
 
-/** The error for a file that the system does not read, or does not write. */
-export function cannot(what: "read" | "write", path: string, error: unknown): CheckpointError {
+/** The error for a file that the system does not read, open or write. */
+export function cannot(what: "read" | "open" | "write", path: string, error: unknown): CheckpointError {
   const code = (error as NodeJS.ErrnoException | undefined)?.code;
-  const Kind = what === "read" && code !== undefined && outOfReach.includes(code) ? OutOfReachError : CheckpointError;
+  const Kind = what !== "write" && code !== undefined && outOfReach.includes(code) ? OutOfReachError : CheckpointError;
   return new Kind(`Cannot ${what} ${path}: ${reasonOf(error) ?? error}.`, { cause: error });
+}
+
+const calls = [
+  ["read", "scandir opendir stat lstat statfs readlink realpath"],
+  ["open", "open"],
+  ["write", "mkdir rename unlink rmdir rm copyfile link symlink"],
+] as const;
+
+/** An error that Node throws for a path, in words; any other error as it is. */
+export function inWords(error: unknown): unknown {
+  const { path, syscall } = (error ?? {}) as NodeJS.ErrnoException;
+  if (path === undefined || syscall === undefined || reasonOf(error) === undefined) return error;
+  const [what] = calls.find(([, all]) => all.split(" ").includes(syscall)) ?? [];
+  return what === undefined ? error : cannot(what, path, error);
 }
 
 /** The words for a file system error, to follow "Cannot write x: "; undefined for any other error. */

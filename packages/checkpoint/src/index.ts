@@ -3,7 +3,7 @@ export { type AdapterFiles, adapterConfigFile, hasAdapter, saveAdapter } from ".
 export { allFinite } from "./all-finite.ts";
 export { atomicWrite, atomicWriteText, renameFolder, writeAll } from "./atomic-write.ts";
 export { checkFile, recordOf } from "./check-file.ts";
-export { CheckpointError, cannot, OutOfReachError, reasonOf } from "./checkpoint-error.ts";
+export { CheckpointError, cannot, inWords, OutOfReachError, reasonOf } from "./checkpoint-error.ts";
 export { type Config, configFile, loadConfig } from "./config-file.ts";
 export { type DType, elements, type TypedArray } from "./dtypes.ts";
 export { fileInside } from "./file-inside.ts";
@@ -22,6 +22,7 @@ export {
 } from "./lock-holder.ts";
 export { makeFolder } from "./make-folder.ts";
 export { type Manifest, manifestFile, parseManifest, readManifestText, writeManifest } from "./manifest.ts";
+export { mayExist } from "./may-exist.ts";
 export { misfits } from "./misfits.ts";
 export type { NamesInFiles, PartOf } from "./names-in-files.ts";
 export { pickledWeights } from "./pickled-weights.ts";

@@ -8,7 +8,6 @@
  *
  * Where both are there, the one file counts, as in transformers.
  */
-import { existsSync } from "node:fs";
 import { readdir, rm } from "node:fs/promises";
 import { basename, join } from "node:path";
 import { atomicWrite, writeAll } from "./atomic-write.ts";
@@ -16,6 +15,7 @@ import { CheckpointError } from "./checkpoint-error.ts";
 import { elementCount, elements } from "./dtypes.ts";
 import { Checksum, type FileRecord } from "./file-record.ts";
 import { brief, isObject, parsedJson } from "./json.ts";
+import { mayExist } from "./may-exist.ts";
 import { readSmallText } from "./regular-file.ts";
 import {
   noTensor,
@@ -50,7 +50,7 @@ export interface Weights extends AsyncDisposable {
 
 /** Whether a folder has weights. */
 export const hasWeights = (folder: string): boolean =>
-  existsSync(join(folder, weightsFile)) || existsSync(join(folder, indexFile));
+  mayExist(join(folder, weightsFile)) || mayExist(join(folder, indexFile));
 
 /**
  * Opens the weights of a folder, or of a file of an adapter. Throws `CheckpointError`, also where the index and the
@@ -59,12 +59,12 @@ export const hasWeights = (folder: string): boolean =>
 export async function openWeights(folder: string): Promise<Weights> {
   if (basename(folder) === adapterFile) return openSafetensors(folder);
   const single = join(folder, weightsFile);
-  if (existsSync(single) || !existsSync(join(folder, indexFile))) return openSafetensors(single);
+  if (mayExist(single) || !mayExist(join(folder, indexFile))) return openSafetensors(single);
   const index = await readIndex(folder);
   const files = new Set(index.files.values());
   if (files.size > mostShards)
     throw wrongIndex(index.path, `names ${files.size} shards, and no more than ${mostShards} are opened`);
-  const absent = [...files].filter((file) => !existsSync(join(folder, file)));
+  const absent = [...files].filter((file) => !mayExist(join(folder, file)));
   if (absent.length > 0)
     throw wrongIndex(
       index.path,
@@ -83,7 +83,7 @@ export async function openWeights(folder: string): Promise<Weights> {
 
 /** The names of the files that `openWeights` reads in a folder. Throws `CheckpointError`. */
 export async function filesOfWeights(folder: string): Promise<string[]> {
-  const isSingle = existsSync(join(folder, weightsFile)) || !existsSync(join(folder, indexFile));
+  const isSingle = mayExist(join(folder, weightsFile)) || !mayExist(join(folder, indexFile));
   if (isSingle) return [weightsFile];
   return [...new Set((await readIndex(folder)).files.values()), indexFile];
 }

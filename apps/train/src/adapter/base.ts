@@ -16,6 +16,7 @@ import {
   filesOfWeights,
   hasAdapter,
   hasWeights,
+  mayExist,
   openSafetensors,
   parsedJson,
   recordOf,
@@ -65,7 +66,7 @@ export async function findBase(folder: string, config: Config, moved: string | u
     );
   const at = weightsIn(named);
   const remedy = `name the folder of the base, --base FOLDER`;
-  if (!existsSync(at))
+  if (!mayExist(at))
     throw new CheckpointError(
       `the adapter in ${folder} belongs to the weights of ${named}, and there is no such folder; terse downloads none: ${remedy}`,
     );
@@ -77,7 +78,7 @@ export async function findBase(folder: string, config: Config, moved: string | u
     );
   if (recorded?.files === undefined) return { folder: at };
   for (const { name, bytes, crc32 } of recorded.files) {
-    const now = existsSync(join(at, name)) ? await recordOf(at, name) : undefined;
+    const now = mayExist(join(at, name)) ? await recordOf(at, name) : undefined;
     if (now?.bytes !== bytes || now.crc32 !== crc32)
       throw new CheckpointError(
         `${join(at, name)} ${now ? "has other weights than" : "is not there, and was"} when the adapter in ${folder} was trained; put the file back, or ${remedy}`,

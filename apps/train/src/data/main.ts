@@ -1,6 +1,7 @@
 /** `./terse data …`: writes texts and rows as files of tokens, fetches published data, and shows rows. */
-import { existsSync, readFileSync } from "node:fs";
+import { readFileSync } from "node:fs";
 import { basename, join } from "node:path";
+import { mayExist } from "@terse/checkpoint";
 import {
   fetchSource,
   hasColumns,
@@ -49,7 +50,7 @@ async function main([command, ...argv]: readonly string[]): Promise<void> {
   const published = Object.hasOwn(sources, what) ? (sources as Record<string, PublishedData>)[what] : undefined;
   if (given.shards !== undefined && !published?.inShards)
     throw new OptionsError([`--shards: only fineweb is published in shards, and this is ${what}; leave it out`]);
-  if (published === undefined && !existsSync(what)) {
+  if (published === undefined && !mayExist(what)) {
     const near = nearest(what, Object.keys(sources));
     const meant = near === undefined ? "" : `; did you mean ${near}?`;
     throw new OptionsError([`there is no file or folder at ${what}, and no published data has this name${meant}`]);

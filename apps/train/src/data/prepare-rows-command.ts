@@ -1,5 +1,5 @@
 /** `./terse data prepare ROWS --chat`: writes rows for fine-tuning as tokens, which data.name: chat reads. */
-import { existsSync } from "node:fs";
+import { mayExist } from "@terse/checkpoint";
 import { prepareRows } from "@terse/data";
 import { OptionsError, parseArguments, print } from "@terse/options";
 import { amountText, bytesText, durationText } from "../format.ts";
@@ -16,7 +16,7 @@ export async function prepareRowsCommand(argv: readonly string[]): Promise<void>
   const [path, more] = words;
   if (path === undefined || more !== undefined)
     throw new OptionsError([`prepare --chat takes one file or folder of rows; got ${words.length}`]);
-  if (!existsSync(path)) throw new OptionsError([`there is no file or folder at ${path}`]);
+  if (!mayExist(path)) throw new OptionsError([`there is no file or folder at ${path}`]);
   const { out = "data", chat: _, blockSize, ...keys } = given;
   const began = performance.now();
   const { files, inventory, remarks } = await untilSignal(async (signal) => {

@@ -1,5 +1,5 @@
 /** `./terse train --dry-run`: prints what a recipe would need, and trains nothing. */
-import { existsSync } from "node:fs";
+import { mayExist } from "@terse/checkpoint";
 import { linkText, parseLink } from "@terse/collectives";
 import { DataError, datasets } from "@terse/data";
 import { noComputing } from "@terse/exchange";
@@ -54,7 +54,7 @@ export async function dryRun(asked: TrainArguments): Promise<number> {
 /** A recipe may be planned where its data is not: only a path on the command line must be there. */
 function absentData({ data }: Recipe): string | undefined {
   const { path } = data as { path?: string };
-  if (path === undefined || existsSync(path)) return undefined;
+  if (path === undefined || mayExist(path)) return undefined;
   return `data.path: there is no file or folder at ${path} on this machine; a run needs it`;
 }
 

@@ -1,7 +1,6 @@
 /** Reads metrics.jsonl of a run. */
-import { existsSync } from "node:fs";
 import { join } from "node:path";
-import { CheckpointError, cannot, openRegular, parsedJson } from "@terse/checkpoint";
+import { CheckpointError, cannot, mayExist, openRegular, parsedJson } from "@terse/checkpoint";
 import type { Line } from "../monitoring/numbers-of.ts";
 
 const longestLine = 1 << 24; // bytes; what is longer is no line of metrics, and is not kept in memory
@@ -12,7 +11,7 @@ const longestLine = 1 << 24; // bytes; what is longer is no line of metrics, and
  */
 export async function readMetrics(run: string, report: (problem: string) => void = () => {}): Promise<Line[]> {
   const file = join(run, "metrics.jsonl");
-  if (!existsSync(file))
+  if (!mayExist(file))
     throw new CheckpointError(`${run} has no metrics.jsonl: name the folder of a run, such as runs/NAME-TIME`);
   const found = new Metrics();
   try {

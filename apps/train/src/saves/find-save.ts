@@ -1,5 +1,5 @@
 /** Finds the save from which a run resumes, brings it to the ranks that lack it, and checks what each rank reads. */
-import { existsSync, rmSync } from "node:fs";
+import { rmSync } from "node:fs";
 import { join, resolve } from "node:path";
 import {
   adapterFile,
@@ -8,6 +8,7 @@ import {
   checkFile,
   makeFolder,
   manifestFile,
+  mayExist,
   openRegular,
   readManifestText,
   weightsFile,
@@ -130,7 +131,7 @@ async function filesOnDisks(folder: string, { files }: SaveManifest, { keeper }:
   const names = files.map(({ name }) => name);
   const disks = await onEveryRank(group, () => ({
     keeper,
-    has: keeper === group.rank ? names.filter((name) => existsSync(join(folder, name))) : [],
+    has: keeper === group.rank ? names.filter((name) => mayExist(join(folder, name))) : [],
   }));
   return {
     diskOf: disks.map(({ keeper }) => keeper),

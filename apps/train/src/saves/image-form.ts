@@ -1,6 +1,5 @@
-import { existsSync } from "node:fs";
 import { join } from "node:path";
-import { CheckpointError, isObject, parsedJson, readSmallText } from "@terse/checkpoint";
+import { CheckpointError, isObject, mayExist, parsedJson, readSmallText } from "@terse/checkpoint";
 
 /** How pictures are prepared for a model: height, width, and each channel's mean and deviation, for pixels in 0 … 1. */
 export interface ImageForm {
@@ -18,7 +17,7 @@ const mostBytes = 1 << 20;
  */
 export function imageFormOf(folder: string): ImageForm {
   const path = join(folder, processorFile);
-  if (!existsSync(path)) return {};
+  if (!mayExist(path)) return {};
   const processor = parsedJson(readSmallText(path, mostBytes));
   if (!isObject(processor)) throw new CheckpointError(`${path} is not a JSON object; copy it again.`);
   const { do_rescale = true, rescale_factor = 1 / 255, do_normalize = true, image_mean, image_std } = processor;

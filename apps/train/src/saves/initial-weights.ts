@@ -2,7 +2,6 @@
  * What a folder of weights says about a run that begins with them: its model with all sizes, and its tokenizer. It
  * replaces what the recipe's file says. What the command line says must agree with it.
  */
-import { existsSync } from "node:fs";
 import { join, resolve } from "node:path";
 import {
   adapterConfigFile,
@@ -10,6 +9,7 @@ import {
   type Config,
   configFile,
   isObject,
+  mayExist,
   parsedJson,
   readSmallText,
 } from "@terse/checkpoint";
@@ -53,7 +53,7 @@ export async function readInitialWeights(name: string, moved?: string): Promise<
   const file = join(folder, configFile);
   const own = tokenizerOfWeights(name);
   const image = imageOf(name, folder);
-  if (!existsSync(file)) return { file, image, ...(own !== undefined && { tokenizer: own }) };
+  if (!mayExist(file)) return { file, image, ...(own !== undefined && { tokenizer: own }) };
   const { name: model, ...described } = await describedModel(folder);
   const { vocabulary } = models[model].read(described.config) as { vocabulary?: number };
   if (own !== undefined) return { file, image, ...described, tokenizer: own };
@@ -88,7 +88,7 @@ async function readInitialAdapter(name: string, folder: string, moved: string | 
 /** The tokenizer of a run's data; for another folder, its own. */
 export function tokenizerOfWeights(name: string): string | undefined {
   const folder = resolve(name);
-  if (isModelFolder(name)) return existsSync(join(folder, "tokenizer.json")) ? folder : undefined;
+  if (isModelFolder(name)) return mayExist(join(folder, "tokenizer.json")) ? folder : undefined;
   const { tokenizer } = saveOfModel(name).manifest.recipe.data as { tokenizer?: unknown };
   return typeof tokenizer === "string" ? tokenizer : undefined;
 }
@@ -119,7 +119,7 @@ const otherTokenizers = ["vocab.json", "vocab.txt", "tokenizer.model", "spiece.m
 /** Why the tokenizer in a folder of weights is not read, though there is no tokenizer.json; undefined where none is. */
 async function whyUnread(name: string): Promise<string | undefined> {
   const folder = resolve(name);
-  const file = otherTokenizers.find((each) => existsSync(join(folder, each)));
+  const file = otherTokenizers.find((each) => mayExist(join(folder, each)));
   if (file === undefined || (file === "vocab.json" && (await isOfGpt2(join(folder, file))))) return undefined;
   return `${folder} has its tokenizer in ${file}, and no tokenizer.json, which alone is read; transformers writes it: ${writeTokenizerCommand(folder)}`;
 }

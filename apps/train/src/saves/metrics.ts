@@ -1,7 +1,6 @@
 /** metrics.jsonl of a run: one line of JSON for each logged step. A disk that is full for a while loses no line. */
-import { existsSync } from "node:fs";
 import { join } from "node:path";
-import { atomicWriteText } from "@terse/checkpoint";
+import { atomicWriteText, mayExist } from "@terse/checkpoint";
 import { AppendedFile } from "../appended-file.ts";
 import { readMetrics } from "../results/read-metrics.ts";
 
@@ -31,7 +30,7 @@ export class Metrics implements Disposable {
    * sentence about the broken lines, if there are any.
    */
   async cutAt(step: number): Promise<string | undefined> {
-    if (!existsSync(this.#path)) return undefined;
+    if (!mayExist(this.#path)) return undefined;
     let problem: string | undefined;
     const lines = await readMetrics(this.#folder, (words) => {
       problem = words;

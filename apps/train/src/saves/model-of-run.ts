@@ -1,5 +1,5 @@
 /** The model of a save, for those who need nothing else of it. */
-import { existsSync, readdirSync, statSync } from "node:fs";
+import { readdirSync, statSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import {
   CheckpointError,
@@ -13,6 +13,7 @@ import {
   loadConfig,
   loadModel,
   manifestFile,
+  mayExist,
   misfits,
   pickledWeights,
   storedElements,
@@ -45,12 +46,12 @@ import {
   isStateFile,
   locateRun,
   namedInstead,
+  newestSeen,
   noSave,
   readSave,
   runsFolder,
   type SaveManifest,
   saveFolder,
-  savesIn,
 } from "./save-folder.ts";
 
 /**
@@ -59,7 +60,7 @@ import {
  */
 export const isModelFolder = (path: string): boolean =>
   (hasWeights(resolve(path)) || hasAdapter(resolve(path))) &&
-  !existsSync(join(resolve(path), manifestFile)) &&
+  !mayExist(join(resolve(path), manifestFile)) &&
   !locateRun(path).isAverage;
 
 /** The folder of weights that `path` names: a run, a save, or any folder with a model. Checks the files of a save. */
@@ -172,7 +173,7 @@ export async function describedModel(folder: string, base?: string): Promise<Des
 /** The model of an adapter: that of its own config.json, where the folder has one, with the weights of its base. */
 async function describedWithBase(folder: string, moved: string | undefined): Promise<DescribedModel> {
   const adapter = await describedAdapter(folder, moved);
-  const own = existsSync(join(folder, configFile)) ? await loadConfig(folder) : undefined;
+  const own = mayExist(join(folder, configFile)) ? await loadConfig(folder) : undefined;
   if ("seed" in adapter.base) {
     const config = own ?? (await loadConfig(folder)); // throws
     return { name: modelsFor(config)[0]!, config, adapter };
@@ -250,9 +251,9 @@ export async function checkShapes(folder: string, model: Model, { newHead }: { n
 
 /** The folder of the run that was saved last. */
 export function newestRun(): string {
-  const runs = existsSync(runsFolder) ? readdirSync(runsFolder).map((name) => join(runsFolder, name)) : [];
+  const runs = mayExist(runsFolder) ? readdirSync(runsFolder).map((name) => join(runsFolder, name)) : [];
   const saved = runs.flatMap((run) => {
-    const step = savesIn(run).at(-1);
+    const step = newestSeen(run);
     return step === undefined ? [] : [{ run, time: statSync(join(saveFolder(run, step), manifestFile)).mtimeMs }];
   });
   const newest = saved.sort((a, b) => b.time - a.time)[0];

@@ -1,5 +1,5 @@
 /** Work that succeeds on all ranks or on none. */
-import { CheckpointError, isObject, OutOfReachError } from "@terse/checkpoint";
+import { CheckpointError, inWords, isObject, OutOfReachError } from "@terse/checkpoint";
 import type { Group } from "@terse/collectives";
 import { agreed } from "../end-others.ts";
 import { sentence } from "../failure.ts";
@@ -17,7 +17,7 @@ export async function onEveryRank<T>(group: Group, work: () => T | Promise<T>): 
   try {
     mine = { result: await work() };
   } catch (error) {
-    mine = { problem: sentence(error), isOutOfReach: error instanceof OutOfReachError };
+    mine = { problem: sentence(error), isOutOfReach: inWords(error) instanceof OutOfReachError };
   }
   const all = await gatherJson(group, mine, isOutcome);
   const problems = new Set(all.flatMap(({ problem }) => (problem === undefined ? [] : [problem])));

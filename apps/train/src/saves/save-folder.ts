@@ -12,7 +12,7 @@
  * Where machines have their own disks, each has the files of its ranks; rank 0 writes recipe, metrics, weights and
  * manifest.
  */
-import { existsSync, readdirSync, rmSync, statSync } from "node:fs";
+import { readdirSync, rmSync, statSync } from "node:fs";
 import { rm } from "node:fs/promises";
 import { basename, dirname, join, resolve } from "node:path";
 import {
@@ -21,6 +21,7 @@ import {
   isObject,
   type Manifest,
   manifestFile,
+  mayExist,
   parseManifest,
   readManifestText,
   readSmallText,
@@ -80,9 +81,9 @@ export interface Named {
 export function namedBy(path: string): Named {
   const at = resolve(path);
   const above = dirname(at);
-  const isAverage = basename(at) === averageFolder && (existsSync(join(above, manifestFile)) || !existsSync(at));
+  const isAverage = basename(at) === averageFolder && (mayExist(join(above, manifestFile)) || !mayExist(at));
   if (isAverage) return { ...namedBy(above), isAverage };
-  if (basename(at) === "best" && !existsSync(at)) return { run: above, save: "best", isAverage };
+  if (basename(at) === "best" && !mayExist(at)) return { run: above, save: "best", isAverage };
   const save = stepOfName(basename(at));
   return { run: save === undefined ? at : above, save, isAverage };
 }
@@ -119,12 +120,21 @@ const mostRecipeBytes = 1 << 24;
 /** The text of a run's recipe.json; undefined where there is none. Throws `CheckpointError`. */
 export function readRecipeText(run: string): string | undefined {
   const path = join(run, recipeFile);
-  return existsSync(path) ? readSmallText(path, mostRecipeBytes) : undefined;
+  return mayExist(path) ? readSmallText(path, mostRecipeBytes) : undefined;
 }
 
-/** The steps of a run's complete saves on this disk, in ascending order. */
+/** The steps of a run's complete saves on this disk, in ascending order, also of those that cannot be read now. */
 export function savesIn(run: string): number[] {
-  return saveFoldersIn(run).filter((step) => existsSync(join(saveFolder(run, step), manifestFile)));
+  return saveFoldersIn(run).filter((step) => mayExist(join(saveFolder(run, step), manifestFile)));
+}
+
+/** The step of the newest complete save; undefined where there is none, or the run is closed to this user. */
+export function newestSeen(run: string): number | undefined {
+  try {
+    return savesIn(run).at(-1);
+  } catch {
+    return undefined;
+  }
 }
 
 /** The steps of all saves in a run's folder, also of those without a manifest: only rank 0's machine has manifests. */
@@ -196,7 +206,7 @@ export function namedInstead(path: string): string | undefined {
     return `${path} is no save: ${run} has ${saves.map((step) => `step-${step}`).join(", ")}; name one of these`;
   if (save !== undefined || !statSync(run, { throwIfNoEntry: false })?.isDirectory()) return undefined;
   const within = readdirSync(run, { withFileTypes: true }).filter((each) => each.isDirectory());
-  const one = within.find(({ name }) => savesIn(join(run, name)).length > 0);
+  const one = within.find(({ name }) => newestSeen(join(run, name)) !== undefined);
   return one && `${path || '""'} is no run, and has runs in it: name one of them, such as ${join(path, one.name)}`;
 }
 

@@ -1,7 +1,6 @@
 /** The dry check of every run of a sweep, before the first one begins. */
-import { existsSync } from "node:fs";
 import { join } from "node:path";
-import { CheckpointError } from "@terse/checkpoint";
+import { CheckpointError, mayExist } from "@terse/checkpoint";
 import { OptionsError } from "@terse/options";
 import { planOf } from "../dry-run/plan.ts";
 import { withOwnDataPath } from "../own-data-path.ts";
@@ -82,7 +81,7 @@ function linesOf(problems: readonly { combination: string; line: string }[], com
 function checkData(given: Recipe): Recipe {
   const recipe = withOwnDataPath(given);
   const { path } = recipe.data as { path?: string };
-  if (path !== undefined && !existsSync(path))
+  if (path !== undefined && !mayExist(path))
     throw new OptionsError([`data.path: there is no file or folder at ${path}`]);
   return recipe;
 }

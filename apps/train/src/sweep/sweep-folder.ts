@@ -8,13 +8,14 @@
  *   table.txt loss.svg  what all runs have reached
  *   lock.json           who runs it, while somebody does
  */
-import { existsSync, readdirSync } from "node:fs";
+import { readdirSync } from "node:fs";
 import { join, resolve } from "node:path";
 import {
   atomicWriteText,
   CheckpointError,
   isObject,
   makeFolder,
+  mayExist,
   parsedJson,
   readRegularText,
   reasonOf,
@@ -97,12 +98,12 @@ export function readPlan(folder: string): SweepPlan {
 }
 
 /** Whether a folder is that of a sweep. */
-export const isSweep = (folder: string): boolean => existsSync(join(folder, planFile));
+export const isSweep = (folder: string): boolean => mayExist(join(folder, planFile));
 
 /** The folders of a sweep's runs that have written something. Throws `CheckpointError` where there is none. */
 export function begunRuns(folder: string): string[] {
   const all = readPlan(folder).runs.map(({ name }) => join(folder, name));
-  const begun = all.filter((run) => existsSync(join(run, "metrics.jsonl")));
+  const begun = all.filter((run) => mayExist(join(run, "metrics.jsonl")));
   if (begun.length === 0) throw new CheckpointError(`no run of the sweep ${folder} has taken a step yet`);
   return begun;
 }
@@ -113,7 +114,7 @@ const readBase = (folder: string): Tree => {
 };
 
 function readJson(path: string, absent: string): Tree {
-  if (!existsSync(path)) throw new CheckpointError(absent);
+  if (!mayExist(path)) throw new CheckpointError(absent);
   const value: unknown = reading(path, (text) => JSON.parse(text));
   if (isObject(value)) return value;
   throw new CheckpointError(`${path}: expected an object.`);
@@ -131,8 +132,8 @@ function reading<T>(path: string, parse: (text: string) => T): T {
 /** The names of the runs that have ended well, and whose files are there. */
 export function finishedRuns(folder: string): Set<string> {
   const path = endedPath(folder);
-  const lines = existsSync(path) ? reading(path, (text) => text.split("\n")) : [];
+  const lines = mayExist(path) ? reading(path, (text) => text.split("\n")) : [];
   const ended = lines.map((line) => parsedJson(line) as EndedRun | undefined); // the last line may be cut short
-  const isThere = (run: string) => existsSync(join(folder, run, "metrics.jsonl"));
+  const isThere = (run: string) => mayExist(join(folder, run, "metrics.jsonl"));
   return new Set(ended.flatMap((end) => (end?.code === 0 && isThere(end.run) ? [end.run] : [])));
 }

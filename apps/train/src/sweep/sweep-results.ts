@@ -1,7 +1,6 @@
 /** What the runs of a sweep have reached: a table, a picture, and the same as JSON. */
-import { existsSync } from "node:fs";
 import { join } from "node:path";
-import { CheckpointError } from "@terse/checkpoint";
+import { CheckpointError, mayExist } from "@terse/checkpoint";
 import { parseYamlValue, printableLine } from "@terse/options";
 import { type Axis, bandCurves } from "@terse/pictures/band-curves";
 import { spreadOf } from "@terse/pictures/spread";
@@ -31,7 +30,7 @@ export async function resultsOf(
 ): Promise<Combination[]> {
   const combinations: Combination[] = [];
   for (const planned of Map.groupBy(plan.runs, combinationText).values()) {
-    const there = planned.filter(({ name }) => existsSync(join(folder, name, "metrics.jsonl")));
+    const there = planned.filter(({ name }) => mayExist(join(folder, name, "metrics.jsonl")));
     const read = await Promise.all(
       there.map(({ name }) => readRun(folder, name, finished.has(name) ? report : () => {})),
     );
