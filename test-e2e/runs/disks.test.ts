@@ -1,7 +1,7 @@
 /** Runs whose disk is full, or read-only for a while. They mount disks of their own, which not every user may. */
 import { spawnSync } from "node:child_process";
 import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { nodeFlags } from "../../tools/programs.ts";
 import { lastLine, main, outcomeOf, tinyTraining, trainingFolder } from "./terse.ts";
@@ -60,6 +60,25 @@ describe.skipIf(mayMount === undefined)("a disk that is full (skipped without th
     expect(lastLine(out)).toMatch(/^resume: .*run --steps=400$/);
   });
 });
+
+it.skipIf(mayMount === undefined)(
+  "an export that a full disk ends leaves nothing, and succeeds when there is space",
+  () => {
+    const args = (...words: string[]) => [process.execPath, ...nodeFlags, ...words];
+    const [program, ...trained] = args(main, ...train("--steps=1", "--out=exported"));
+    expect(spawnSync(program!, trained, { cwd: folder }).status).toBe(0);
+    const disk = join(folder, "small");
+    mkdirSync(disk);
+    const exporting = args(join(dirname(main), "commands/main.ts"), "export", "exported", "--out", join(disk, "model"));
+    const script = `mount -t tmpfs -o size=64k none ${disk}; "$@" || ls -A ${disk}/model; mount -o remount,size=8m ${disk}; "$@"`;
+    const { stdout, stderr } = spawnSync("unshare", [mayMount!, "sh", "-ec", script, "sh", ...exporting], {
+      cwd: folder,
+      encoding: "utf8",
+    });
+    expect(stderr).toMatch(/^error: Cannot write .*model\.safetensors: no space is left on its disk; free some .*\n$/);
+    expect(stdout).toMatch(/^\S+model: .*, model\.safetensors\n$/);
+  },
+);
 
 describe.skipIf(mayMount === undefined)(
   "a disk that is read-only for a while (skipped without the right to mount)",

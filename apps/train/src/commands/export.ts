@@ -2,16 +2,18 @@
  * `./terse export RUN`: the model of a run alone, with its tokenizer or image processor, in a folder that transformers,
  * safetensors and `--init-from` open.
  */
-import { existsSync, readdirSync, writeFileSync } from "node:fs";
+import { readdirSync, renameSync } from "node:fs";
 import { basename, join, resolve } from "node:path";
 import {
   adapterConfigFile,
   adapterFile,
+  atomicWriteText,
   CheckpointError,
   type Config,
   configFile,
   filesOfWeights,
   makeFolder,
+  mayExist,
   saveModel,
   weightsFile,
   writeSafetensors,
@@ -20,6 +22,7 @@ import { DataError, type DatasetEntry, datasets } from "@terse/data";
 import { loraOf, type Model } from "@terse/models";
 import { OptionsError, parseArguments, print } from "@terse/options";
 import { isAdapterFolder } from "../adapter/base.ts";
+import { untilSignal } from "../data/until-signal.ts";
 import { checkCopied } from "../saves/check-copied.ts";
 import { copyFiles, initialFiles, keptIn, ofImages, ofModel, ofTokenizer } from "../saves/initial-files.ts";
 import {
@@ -31,7 +34,7 @@ import {
   restoredModel,
   saveOfModel,
 } from "../saves/model-of-run.ts";
-import { locateRun } from "../saves/save-folder.ts";
+import { locateRun, remove } from "../saves/save-folder.ts";
 
 export async function exportCommand(argv: readonly string[]): Promise<void> {
   const { flags, words } = parseArguments(argv, {
@@ -50,12 +53,42 @@ export async function exportCommand(argv: readonly string[]): Promise<void> {
   if (readdirSync(out).length > 0)
     throw new CheckpointError(`${out} is not empty: choose another folder, --out FOLDER`);
   const whole = isCopied ? undefined : await wholeModel(from, flags.base);
-  // The weights last: a folder that has them is complete.
-  const files =
-    whole && flags.ownNames
-      ? await exportOwnNames(whole, out)
-      : [...(await exportBeside(run, [from, ...(whole?.base ?? [])], out)), ...(await exportModel(from, whole, out))];
+  const beside = [from, ...(whole?.base ?? [])];
+  const files = await untilSignal((signal) =>
+    writeTogether(out, signal, async (to) =>
+      whole && flags.ownNames
+        ? exportOwnNames(whole, to)
+        : [...(await exportBeside(run, beside, { to, signal })), ...(await exportModel(from, whole, { to, signal }))],
+    ),
+  );
   print(`${out}: ${files.join(", ")}`);
+}
+
+/** Where files are written, and until when. */
+interface Target {
+  readonly to: string; // a folder
+  readonly signal: AbortSignal;
+}
+
+/**
+ * Lets `write` write files into a folder of their own in `out`, and moves them to `out` in the order of their names, the
+ * weights last: a folder that has them is complete. Where that fails, `out` stays empty.
+ */
+async function writeTogether(
+  out: string,
+  signal: AbortSignal,
+  write: (to: string) => Promise<string[]>,
+): Promise<string[]> {
+  const unfinished = join(out, `.unfinished-${process.pid}.tmp`);
+  try {
+    makeFolder(unfinished);
+    const names = await write(unfinished);
+    signal.throwIfAborted();
+    for (const name of names) renameSync(join(unfinished, name), join(out, name));
+    return names;
+  } finally {
+    remove(unfinished);
+  }
 }
 
 /** Throws `OptionsError` where flags do not fit what is exported. */
@@ -88,39 +121,40 @@ async function wholeModel(from: string, moved: string | undefined): Promise<Whol
  * Writes the files of the tokenizer and the image processor, and how to generate. Of other folders those of the first
  * that has them, and no others: they may be somebody else's.
  */
-async function exportBeside(run: string, folders: readonly string[], out: string): Promise<string[]> {
+async function exportBeside(run: string, folders: readonly string[], { to, signal }: Target): Promise<string[]> {
   if (isModelFolder(run)) {
     const known = [...ofModel, ...ofTokenizer, ...ofImages];
-    const first = (name: string) => folders.find((folder) => existsSync(join(folder, name)));
+    const first = (name: string) => folders.find((folder) => mayExist(join(folder, name)));
     const found = known.filter((name) => first(name) !== undefined);
     for (const folder of folders)
-      copyFiles(
+      await copyFiles(
         folder,
-        out,
+        to,
         found.filter((name) => first(name) === folder),
+        signal,
       );
     return found;
   }
   const kept = keptIn(locateRun(run).run);
   const processor = await processorOf(run, kept);
-  copyFiles(join(locateRun(run).run, initialFiles), out, kept);
-  for (const [name, text] of Object.entries(processor)) writeFileSync(join(out, name), text);
+  await copyFiles(join(locateRun(run).run, initialFiles), to, kept, signal);
+  for (const [name, text] of Object.entries(processor)) await atomicWriteText(join(to, name), text);
   return [...new Set([...kept, ...Object.keys(processor)])];
 }
 
 /** Writes a whole model anew; else copies the files of the model or of the adapter. */
-async function exportModel(from: string, whole: WholeModel | undefined, out: string): Promise<string[]> {
-  if (whole) return (await saveModel(out, whole.model.stateDict(), whole.config, whole.model)).map(({ name }) => name);
+async function exportModel(from: string, whole: WholeModel | undefined, { to, signal }: Target): Promise<string[]> {
+  if (whole) return (await saveModel(to, whole.model.stateDict(), whole.config, whole.model)).map(({ name }) => name);
   const isAdapter = isAdapterFolder(from);
   const weights = isAdapter ? [adapterConfigFile, adapterFile] : await filesOfWeights(from);
-  const files = [...(!isAdapter || existsSync(join(from, configFile)) ? [configFile] : []), ...weights];
-  copyFiles(from, out, files);
+  const files = [...(!isAdapter || mayExist(join(from, configFile)) ? [configFile] : []), ...weights];
+  await copyFiles(from, to, files, signal);
   return files;
 }
 
 /** Weights alone: with these names transformers would not find them, and would take random ones. */
-async function exportOwnNames({ model }: WholeModel, out: string): Promise<string[]> {
-  await writeSafetensors(join(out, weightsFile), model.stateDict(), { format: "pt" });
+async function exportOwnNames({ model }: WholeModel, to: string): Promise<string[]> {
+  await writeSafetensors(join(to, weightsFile), model.stateDict(), { format: "pt" });
   return [weightsFile];
 }
 

@@ -4,9 +4,18 @@
  *
  *   RUN/initial-files/generation_config.json, tokenizer.json, special_tokens_map.json, …
  */
-import { copyFileSync, existsSync, readdirSync, statSync } from "node:fs";
+import { readdirSync, statSync } from "node:fs";
 import { join } from "node:path";
-import { CheckpointError, cannot, fileInside, makeFolder } from "@terse/checkpoint";
+import {
+  atomicWrite,
+  CheckpointError,
+  cannot,
+  fileInside,
+  makeFolder,
+  mayExist,
+  openRegular,
+  writeAll,
+} from "@terse/checkpoint";
 
 export const initialFiles = "initial-files";
 
@@ -30,21 +39,35 @@ export const ofImages = ["preprocessor_config.json"] as const;
 const mostBytes = 1 << 28; // the largest tokenizer.json that is known has 2²⁵
 
 /** Says which files it could not keep, a line each: a run needs none of them. */
-export function keepInitialFiles(from: string, run: string, { tokenizer }: { tokenizer: boolean }): string[] {
-  const names = [...ofModel, ...(tokenizer ? ofTokenizer : [])].filter((name) => existsSync(join(from, name)));
-  return names.flatMap((name) => {
+export async function keepInitialFiles(
+  from: string,
+  run: string,
+  { tokenizer }: { tokenizer: boolean },
+): Promise<string[]> {
+  const names = [...ofModel, ...(tokenizer ? ofTokenizer : [])].filter((name) => mayExist(join(from, name)));
+  const lost: string[] = [];
+  for (const name of names)
     try {
-      copyFiles(from, join(run, initialFiles), [name]);
-      return [];
+      await copyFiles(from, join(run, initialFiles), [name]);
     } catch (error) {
       if (!(error instanceof CheckpointError)) throw error;
-      return [`exports of this run will be without ${name}: ${error.message}`];
+      lost.push(`exports of this run will be without ${name}: ${error.message}`);
     }
-  });
+  return lost;
 }
 
-/** Copies files of a folder, none of which may lead out of it. Throws `CheckpointError`. */
-export function copyFiles(from: string, to: string, names: readonly string[]): void {
+const copiedAtOnce = 1 << 22;
+
+/**
+ * Copies files of a folder, none of which may lead out of it, each completely or not at all. Throws `CheckpointError`,
+ * or the reason of `signal`.
+ */
+export async function copyFiles(
+  from: string,
+  to: string,
+  names: readonly string[],
+  signal?: AbortSignal,
+): Promise<void> {
   const files = names.map((name) => [name, fileInside(from, name)] as const); // first all of them
   makeFolder(to);
   for (const [name, path] of files) {
@@ -52,11 +75,18 @@ export function copyFiles(from: string, to: string, names: readonly string[]): v
       throw new CheckpointError(
         `${join(from, name)} has more than ${mostBytes} bytes, which no such file needs; replace or remove it.`,
       );
-    try {
-      copyFileSync(path, join(to, name));
-    } catch (error) {
-      throw cannot("write", join(to, name), error);
-    }
+    await using source = await openRegular(path).catch((error: unknown) => {
+      throw cannot("read", join(from, name), error);
+    });
+    const buffer = new Uint8Array(copiedAtOnce);
+    await atomicWrite(join(to, name), async (file) => {
+      for (;;) {
+        signal?.throwIfAborted();
+        const { bytesRead } = await source.read(buffer, 0, buffer.length);
+        if (bytesRead === 0) return;
+        await writeAll(file, buffer.subarray(0, bytesRead));
+      }
+    });
   }
 }
 
@@ -64,5 +94,5 @@ export function copyFiles(from: string, to: string, names: readonly string[]): v
 export const keptIn = (run: string): string[] => {
   const folder = join(run, initialFiles);
   const known: readonly string[] = [...ofModel, ...ofTokenizer];
-  return existsSync(folder) ? readdirSync(folder).filter((name) => known.includes(name)) : [];
+  return mayExist(folder) ? readdirSync(folder).filter((name) => known.includes(name)) : [];
 };

@@ -48,7 +48,7 @@ export async function newRun(recipe: Recipe, args: RunArguments, group: Group): 
     const isTokenizer = (recipe.data as { tokenizer?: string }).tokenizer === weights?.tokenizer;
     if (group.rank === 0)
       for (const beside of new Set([base && "folder" in base ? base.folder : from[0]!, from[0]!])) // the adapter's own last
-        notes.push(...keepInitialFiles(beside, place.run, { tokenizer: isTokenizer }));
+        notes.push(...(await keepInitialFiles(beside, place.run, { tokenizer: isTokenizer })));
     return { base, meanings: meaningsIn(weights?.config ?? {}, { classes: !newHead, tokens: isTokenizer }) };
   };
   return new Run(place, group, { notes, restore });
