@@ -71,6 +71,7 @@ export async function prepareTokens(options: PrepareOptions, progress: Progress 
       await using heldFile = await open(valPartial, "w");
       ({ count: heldOut, texts: heldTexts } = await write(heldFile, found.heldOut));
       await heldFile.write(headerOf(heldOut, bytes), 0, headerBytes, 0);
+      await heldFile.sync();
     } else {
       heldOut = Math.floor(written.count * validationFraction);
       const from = headerBytes + (written.count - heldOut) * bytes;
@@ -79,6 +80,7 @@ export async function prepareTokens(options: PrepareOptions, progress: Progress 
     }
     const count = found.heldOut.length > 0 ? written.count : written.count - heldOut;
     await file.write(headerOf(count, bytes), 0, headerBytes, 0);
+    await file.sync();
     if (heldOut > 0) await rename(valPartial, val);
     else await rm(valPartial, { force: true });
     await rename(trainPartial, train); // the last: a folder that has it is complete
@@ -142,7 +144,7 @@ async function copyEnd(file: FileHandle, from: number, path: string, header: Uin
   const buffer = new Uint8Array(copiedAtOnce);
   for (let at = from; ; ) {
     const { bytesRead } = await file.read(buffer, 0, buffer.length, at);
-    if (bytesRead === 0) return;
+    if (bytesRead === 0) return target.sync();
     await target.writeFile(buffer.subarray(0, bytesRead));
     at += bytesRead;
   }
