@@ -1,6 +1,6 @@
 /** `./terse sweep` as users run it: every combination in a process, cut off and gone on with, and what fails. */
 import { spawn, spawnSync } from "node:child_process";
-import { existsSync, globSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, globSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { describe, expect, it } from "vitest";
@@ -116,6 +116,17 @@ describe("a sweep", () => {
     const again = sweep("--resume=tuned");
     expect(again.status, again.stdout + again.stderr).toBe(0);
     expect(existsSync(join(folder, "tuned", "lr-2e-4-seed-0", "step-4"))).toBe(true);
+
+    const table = join(folder, "tuned", "table.txt"); // which a folder of this name replaces, as a full disk would
+    rmSync(table);
+    mkdirSync(table);
+    const unwritten = sweep("--resume=tuned");
+    expect(unwritten.status).toBe(1);
+    expect(unwritten.stdout).toMatch(/^1e-4 +1 +4 /m);
+    expect(unwritten.stderr).toMatch(
+      /^error: Cannot write .*table\.txt: .*\nresume: \.\/terse sweep --resume tuned\n$/,
+    );
+    rmSync(table, { recursive: true });
     rmSync(join(folder, "tuned", "lr-2e-4-seed-0"), { recursive: true });
     expect(sweep("--resume=tuned").stderr).toMatch(/^error: there is no folder .*base; terse downloads no weights/);
   });

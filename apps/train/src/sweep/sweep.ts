@@ -4,6 +4,7 @@ import { existsSync } from "node:fs";
 import { join, relative, resolve } from "node:path";
 import { atomicWriteText } from "@terse/checkpoint";
 import { OptionsError, parseYamlValue, print } from "@terse/options";
+import { sentence } from "../failure.ts";
 import { amountText, bytesText } from "../format.ts";
 import { defaultRecipe } from "../recipe.ts";
 import { readTree } from "../recipe-tree.ts";
@@ -17,7 +18,7 @@ import { baseRecipeFile, claimSweepFolder, finishedRuns, keepPlan, readPlan } fr
 import { combinationsOf, combinationText, plannedRuns, type SweepPlan } from "./sweep-plan.ts";
 import { resultsOf, sweepJson, sweepPicture, sweepTable } from "./sweep-results.ts";
 
-/** Resolves to the exit code: 1 where a run failed. */
+/** Resolves to the exit code: 1 where a run failed, or the table could not be written. */
 export async function sweep(args: SweepArguments): Promise<number> {
   const here = process.cwd();
   const resumed = args.resume === undefined ? undefined : resolve(args.resume);
@@ -49,16 +50,29 @@ export async function sweep(args: SweepArguments): Promise<number> {
   const combinations = await resultsOf(folder, plan, finishedRuns(folder), (why) => print(why, process.stderr));
   const table = sweepTable(plan, combinations);
   const picture = sweepPicture(plan, combinations);
-  await atomicWriteText(join(folder, "table.txt"), `${table.join("\n")}\n`);
-  if (picture !== undefined) await atomicWriteText(join(folder, "loss.svg"), picture);
   print(["", ...table], out);
   if (args.json) print(sweepJson(plan, combinations));
-  if (picture !== undefined) print(`losses by steps, bytes and seconds: ${join(folder, "loss.svg")}`, out);
+  const unwritten = await write(folder, table, picture);
+  if (picture !== undefined && unwritten === undefined)
+    print(`losses by steps, bytes and seconds: ${join(folder, "loss.svg")}`, out);
   for (const { run, code } of failed)
     print(`failed: ${run.name}, exit code ${code}: see ${run.name}.log`, process.stderr);
-  if (interrupted !== undefined || failed.length > 0)
+  if (unwritten !== undefined) print(`error: ${unwritten}`, process.stderr);
+  const isDone = failed.length === 0 && unwritten === undefined;
+  if (interrupted !== undefined || !isDone)
     process.stderr.write(`resume: ./terse sweep --resume ${quotedForShell(shown(folder))}\n`);
-  return interrupted ?? (failed.length > 0 ? 1 : 0);
+  return interrupted ?? (isDone ? 0 : 1);
+}
+
+/** Writes the table and the picture. Resolves to why they could not be written. */
+async function write(folder: string, table: readonly string[], picture?: string): Promise<string | undefined> {
+  try {
+    await atomicWriteText(join(folder, "table.txt"), `${table.join("\n")}\n`);
+    if (picture !== undefined) await atomicWriteText(join(folder, "loss.svg"), picture);
+    return undefined;
+  } catch (error) {
+    return sentence(error);
+  }
 }
 
 /** The plan that the command line asks for. Throws `OptionsError`. */
