@@ -1,7 +1,7 @@
 /** Ranks of one process, each with a folder of its own: machines without a shared disk. Or all with the same folder. */
 import { cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { getPriority, hostname, tmpdir } from "node:os";
-import { join } from "node:path";
+import { basename, join } from "node:path";
 import { CheckpointError, readSafetensors, writeManifest } from "@terse/checkpoint";
 import { type Group, loopback } from "@terse/collectives";
 import type { Model } from "@terse/models";
@@ -163,6 +163,53 @@ describe("machines without a shared disk", () => {
     await expect(resume([a, b])).rejects.toThrow(
       `state-rank-1.safetensors, which rank 1 wrote on ${hostname()}: no rank's disk has it. Start a rank on that machine, or copy the file.`,
     );
+  });
+});
+
+/** A group that is lost at its collective operation number `last`, counted from 0: before that has begun, or after. */
+function lostAt(last: number, when: "before" | "after", group: Group): Group {
+  let count = 0;
+  return new Proxy(group, {
+    get(target, name) {
+      const value: unknown = Reflect.get(target, name);
+      if (typeof value !== "function") return value;
+      return async (...args: unknown[]) => {
+        const at = count++;
+        if (at < last || (at === last && when === "after")) {
+          const result: unknown = await value.apply(target, args);
+          if (at < last) return result;
+        }
+        target.abort("the network is away");
+        throw new Error("the network is away");
+      };
+    },
+  });
+}
+
+describe("the save of machines without a shared disk that lose each other", () => {
+  it.each([0, 1])("is complete on both, or the one before it is: rank %i is lost at any moment", async (lost) => {
+    const [before, reached] = [[disk("a"), disk("b")], new Set<unknown>()];
+    await save(1, before);
+    const kept = { ...recipe(), save: { every: 1, keep: 1, best: false } };
+    for (const when of ["before", "after"] as const)
+      for (let last = 0, isLost = true; isLost; last++) {
+        const runs = before.map((run) => disk(`${basename(run)}-${when}-${last}`));
+        for (const [i, run] of runs.entries()) cpSync(before[i]!, run, { recursive: true });
+        isLost = false;
+        await onRanks(runs, async (rank) => {
+          await arrive(2, rank);
+          const copy = await copyState(2, kept, rank.parts, rank.group.rank);
+          const place = { ...rank.place, recipe: kept, saves: new Set([1]) };
+          const group = rank.group.rank === lost ? lostAt(last, when, rank.group) : rank.group;
+          await writeCopy(copy, place, group, onThisThread);
+        }).catch(() => {
+          isLost = true;
+        });
+        const [[first], [second]] = (await resume(runs)) as [[number], [number]];
+        expect(first, `lost ${when} operation ${last}`).toBe(second);
+        reached.add(first);
+      }
+    expect([...reached].sort()).toEqual([1, 2]);
   });
 });
 

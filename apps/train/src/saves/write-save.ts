@@ -1,5 +1,5 @@
 /** Writes a save: all ranks together, completely or not at all. */
-import { type Config, renameFolder, type StoredTensor, writeManifest } from "@terse/checkpoint";
+import { CheckpointError, type Config, renameFolder, type StoredTensor, writeManifest } from "@terse/checkpoint";
 import type { Group } from "@terse/collectives";
 import type { DatasetState } from "@terse/data";
 import { type Lora, loraOf, type Model, peftConfigOf } from "@terse/models";
@@ -111,7 +111,7 @@ async function copiesOf(
 /**
  * Every rank writes its own state, rank 0 also the model and the manifest. The save gets its name when all ranks have
  * written their files, on rank 0's disk last; then older saves are removed. Where a rank fails, nothing remains, and
- * all ranks throw the same `CheckpointError`.
+ * all ranks throw the same `CheckpointError`. Where the group fails, the save is complete on all disks, or is none.
  */
 export async function writeCopy(
   { step, data, rounds, validated, sums, refused, files: copied }: StateCopy,
@@ -124,6 +124,7 @@ export async function writeCopy(
   const folder = unfinishedFolder(run, step);
   const isKeeper = lock.keeper === group.rank;
   const named = saveFolder(run, step);
+  let isNamed = false; // before rank 0's part, without which it is no save
   try {
     const reason = refused && `rank ${group.rank} has refused a step: ${refused}`;
     const written = await onEveryRank(group, async () => reason ?? (await recordsOrReason(writer, folder, copied)));
@@ -136,14 +137,18 @@ export async function writeCopy(
     await onEveryRank(group, async () => {
       if (isKeeper) lock.check();
       if (group.rank === 0) await writeManifest(folder, manifest);
-      else if (isKeeper) await renameFolder(folder, named);
+      else if (isKeeper) {
+        await renameFolder(folder, named);
+        isNamed = true;
+      }
     });
     await onEveryRank(group, async () => {
       if (group.rank === 0) await renameFolder(folder, named);
     });
   } catch (error) {
     if (isKeeper) remove(folder);
-    if (isKeeper && group.rank > 0) remove(named); // rank 0's part of it does not exist
+    // Rank 0's part of it does not exist. After a failure of the group that is not known: it may be complete.
+    if (isNamed && error instanceof CheckpointError) remove(named);
     await group.barrier(); // nobody begins the next save before this one is gone
     throw error;
   }
