@@ -1,5 +1,4 @@
 /** One rank process: joins the world, trains, and closes its connections. */
-import { resolve } from "node:path";
 import { endWithParent, type Group, joinWorld } from "@terse/collectives";
 import { useThreads } from "@terse/optimizers";
 import { applyOverrides } from "@terse/options";
@@ -9,7 +8,7 @@ import { openDeviceOf } from "./device.ts";
 import { endOthers } from "./end-others.ts";
 import { recipeFor } from "./recipe-for.ts";
 import { checkSameRecipe } from "./same-recipe.ts";
-import { savedSteps } from "./saves/find-save.ts";
+import { folderOf, savedSteps } from "./saves/find-save.ts";
 import { type InitialWeights, readInitialWeights } from "./saves/initial-weights.ts";
 import { onEveryRank } from "./saves/on-every-rank.ts";
 import { shareCores } from "./share-cores.ts";
@@ -45,7 +44,7 @@ export async function runRank(args: TrainArguments): Promise<number> {
 
 /** Whether the run goes on: `--resume auto` does where the folder has a save on any rank's disk. */
 async function isSaved({ resume, out }: TrainArguments, world: Group): Promise<boolean> {
-  return resume === "auto" ? (await savedSteps(resolve(out!), world)).length > 0 : resume !== undefined;
+  return resume === "auto" ? (await savedSteps(await folderOf(out!, world), world)).length > 0 : resume !== undefined;
 }
 
 /** What the folder of --init-from says, read on rank 0. */

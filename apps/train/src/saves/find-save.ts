@@ -42,6 +42,14 @@ export interface FoundSave {
 /** A save that cannot be gone on from: a file of it is damaged, or no rank has it. */
 export class DamagedSave extends CheckpointError {}
 
+/**
+ * The folder that `--out` names, on all machines that of rank 0, also where they were started in different folders: a
+ * new run writes there.
+ */
+export async function folderOf(out: string, group: Group): Promise<string> {
+  return (await onEveryRank(group, () => resolve(out)))[0]!;
+}
+
 /** The steps of the saves of a run on any rank's disk, the newest first. */
 export async function savedSteps(run: string, group: Group): Promise<number[]> {
   const steps = (await onEveryRank(group, () => savesIn(run))).flat();

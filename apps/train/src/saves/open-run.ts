@@ -1,7 +1,6 @@
-import { resolve } from "node:path";
 import type { Group } from "@terse/collectives";
 import type { Recipe } from "../recipe.ts";
-import { DamagedSave, savedSteps } from "./find-save.ts";
+import { DamagedSave, folderOf, savedSteps } from "./find-save.ts";
 import { newRun } from "./new-run.ts";
 import { resumeRun } from "./resumed-run.ts";
 import type { Run } from "./run.ts";
@@ -15,7 +14,7 @@ import { noSave, saveFolder } from "./save-folder.ts";
 export async function openRun(recipe: Recipe | undefined, group: Group, args: RunArguments): Promise<Run> {
   const { out, resume } = args;
   if (recipe !== undefined) return newRun(recipe, args, group);
-  return resume === "auto" ? resumeIntact(resolve(out!), args, group) : resumeRun(resume!, args, group);
+  return resume === "auto" ? resumeIntact(await folderOf(out!, group), args, group) : resumeRun(resume!, args, group);
 }
 
 /** Goes on from the newest save that is intact. */

@@ -476,6 +476,21 @@ describe("a save", () => {
     await expect(begun("auto")).rejects.toThrow(/step-4.manifest\.json/);
   });
 
+  it("is found by --resume auto in the folder of rank 0, where another rank was started elsewhere", async () => {
+    const run = disk("run");
+    await save(2, [run, run]);
+    const found = await onRanks([disk("a"), disk("b")], async ({ group }) => {
+      const out = group.rank === 0 ? run : disk("elsewhere");
+      const given = { resume: "auto", out, recipe: undefined, overrides: [] };
+      await using opened = await openRun(undefined, group, given);
+      return [opened.folder, opened.step];
+    });
+    expect(found).toEqual([
+      [run, 2],
+      [run, 2],
+    ]);
+  });
+
   it("that is whole but of another version is not passed over by --resume auto, which would write over it", async () => {
     const run = disk("run");
     for (const step of [2, 3]) {
