@@ -1,6 +1,15 @@
 import { spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
-import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, utimesSync, writeFileSync } from "node:fs";
+import {
+  chmodSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  utimesSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Worker } from "node:worker_threads";
@@ -165,6 +174,21 @@ import(${JSON.stringify(thread.href)}).then(() => { Date.now = () => now() + 3_6
   it("is refused with a sentence where it cannot be read, and leaves nothing where it cannot be written", async () => {
     mkdirSync(path());
     await expect(lockFolder(folder, { start: "a", rank: 0 })).rejects.toThrow(`Cannot read ${path()}: it is a folder`);
+  });
+
+  it("that is stale, in a folder whose files this user may not move, is refused with a sentence", async () => {
+    writeFileSync(path(), JSON.stringify({ start: "old", rank: 0, ...thisProcess(), since: "0" }));
+    chmodSync(folder, 0o555);
+    const root = process.getuid?.() === 0; // root may move every file, so the test changes to the user nobody
+    if (root) process.seteuid!(65534);
+    try {
+      await expect(lockFolder(folder, { start: "b", rank: 0 })).rejects.toThrow(
+        /^Cannot write .*lock\.json: permission denied; /,
+      );
+    } finally {
+      if (root) process.seteuid!(0);
+      chmodSync(folder, 0o755);
+    }
   });
 
   it("that was cut short does not count", async () => {

@@ -154,10 +154,18 @@ function keepLock(path: string, mine: Holder): FolderLock {
   return lock;
 }
 
-/** Removes a lock that has this text. Another process may have replaced it meanwhile: then it is put back. */
+/**
+ * Removes a lock that has this text. Another process may have replaced it meanwhile: then it is put back. Throws
+ * `CheckpointError` where the folder does not let it go.
+ */
 function removeStale(path: string, text: string, aside: string): void {
   try {
     renameSync(path, aside);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === "ENOENT") return; // another process was first
+    throw cannot("write", path, error);
+  }
+  try {
     if (readText(aside) !== text) linkSync(aside, path);
   } catch {
     // another process was first
