@@ -26,6 +26,11 @@ it("says of a section which choices its own name has, and not those of a key ins
   expect(index).toContain("(recipe-keys/local.md) | syncEvery, ");
 });
 
+it("asks for the sentence of a key that has none, with the file to write it in", () => {
+  const others = new Map([...sentences].filter(([key]) => key !== "logEvery"));
+  expect(() => recipeKeysPages(recipeSchema, others)).toThrow(/^logEvery has no sentence: .*key-sentences\.txt/);
+});
+
 it("fits in 80 columns, and shows types, defaults, and what the default recipe sets", () => {
   const text = recipeKeysText(recipeSchema, recipe);
   for (const line of text.split("\n")) expect(line.length).toBeLessThanOrEqual(80);

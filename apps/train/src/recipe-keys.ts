@@ -69,7 +69,12 @@ ${rows.join("\n")}
 function tableOf(keys: readonly ListedOption[], sentences: ReadonlyMap<string, string>): string[] {
   const rows = keys.map(({ name, takes, required, fallback }) => {
     const value = fallback === undefined ? (required ? "required" : "") : `\`${textOf(fallback)}\``;
-    return `| \`${name}\` | ${takes} | ${value} | ${sentences.get(name)} |`;
+    const sentence = sentences.get(name);
+    if (sentence === undefined)
+      throw new Error(
+        `${name} has no sentence: add a line to apps/train/src/key-sentences.txt, or to \`sentences\` in the definition of the method that has it.`,
+      );
+    return `| \`${name}\` | ${takes} | ${value} | ${sentence} |`;
   });
   return ["| key | takes | default | |", "|---|---|---|---|", ...rows];
 }

@@ -1,3 +1,4 @@
+import { readFileSync } from "node:fs";
 import { parseOptions, v } from "@terse/options";
 import {
   arange,
@@ -94,6 +95,15 @@ describe.each(Object.keys(models) as ModelName[])("%s, as every model,", (name) 
     labels: small[name].labels,
   };
   const batch = Object.fromEntries(entry.fields.map((field) => [field, tensors[field]!]));
+
+  it("has a row in the package's README", () => {
+    const readme = readFileSync(new URL("../README.md", import.meta.url), "utf8");
+    const row = `| \`${name}\``;
+    expect(
+      readme.split("\n").some((line) => line.startsWith(row)),
+      `packages/models/README.md: ${row}: … | its presets |`,
+    ).toBe(true);
+  });
 
   it("has a loss that depends on all of its parameters, and names a unit for each of its metrics, the loss first", () =>
     scope(async () => {
