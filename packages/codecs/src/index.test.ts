@@ -16,6 +16,16 @@ describe("the package", () => {
     expect(Object.keys(terse)).toEqual(expect.arrayContaining(exported));
   });
 
+  it.each(Object.keys(codecs))("has a README that names %s in its table", (name) => {
+    const lines = read("README.md").split("\n");
+    const table = lines.indexOf("| codec | what it sends |") + 1;
+    const link = `[\`${name}\`](src/codecs/${name}/README.md)`;
+    expect(
+      lines.some((line) => line.startsWith("| ") && line.includes(link)),
+      `packages/codecs/README.md:${table}: ${link}`,
+    ).toBe(true);
+  });
+
   it.skipIf(!python)(`has golden vectors that numpy still agrees with${needsPython}`, () => {
     expect(execFileSync(python!, ["vectors.py", "--check"], { cwd: root, encoding: "utf8" })).not.toContain("is not");
   });

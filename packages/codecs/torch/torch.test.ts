@@ -2,7 +2,8 @@ import { existsSync, globSync, mkdirSync, mkdtempSync, readFileSync, rmSync, wri
 import { tmpdir } from "node:os";
 import { basename, join } from "node:path";
 import { afterAll, describe, expect, it } from "vitest";
-import { codecNamed, codecs, codecsOfGradients } from "../src/index.ts";
+import { codecNamed, codecsOfGradients } from "../src/index.ts";
+import { goldenFrames } from "../src/testing/golden-frames.ts";
 import { python } from "../src/testing/python.ts";
 import { buildWheel, run, well } from "../src/testing/python-wheel.ts";
 
@@ -16,23 +17,14 @@ const why = python ? "" : " (skipped: TERSE_PYTHON does not name a Python with t
 const scratch = mkdtempSync(join(tmpdir(), "terse-torch-"));
 afterAll(() => rmSync(scratch, { recursive: true, force: true }));
 
-/** Each codec, with parameters that it needs. */
-const named = Object.keys(codecs).map((name) => {
-  const needed: Record<string, Record<string, number>> = {
-    "bin-means": { bits: 3 },
-    count: { bits: 2 },
-    "dct-top-k": { block: 16, k: 4 },
-    l1: { bits: 4, block: 24 },
-    linf: { bits: 3 },
-    qsgd: { bits: 4 },
-    "top-k": { k: 3 },
-  };
-  return [name, needed[name] ?? {}] as const;
-});
-const layouts = named.map(([name, parameters]) => [name, parameters, codecNamed(name, parameters).layout ?? null]);
-const feedback = [...named, ["linf", { bits: 2 }] as const].map(([name, parameters]) => {
-  const of = codecsOfGradients[name];
-  return [name, parameters, !of || of.noFeedback?.(parameters) !== undefined] as const;
+/** The ways in which golden frames use each codec, but for segments, which are of one length. */
+const ways = goldenFrames().filter(({ parameters }) => !parameters.segments);
+const layouts = ways.map(({ codec, parameters }) => [codec, parameters, codecNamed(codec, parameters).layout ?? null]);
+const feedback = ways.flatMap(({ codec, parameters }) => {
+  const of = codecsOfGradients[codec];
+  const refused = !of || of.noFeedback?.(parameters) !== undefined;
+  const isOfGradients = Object.keys(parameters).every((name) => of?.chosen?.[name]);
+  return !of || isOfGradients ? [[codec, parameters, refused] as const] : [];
 });
 
 /** A fresh environment with the wheel, and with a way to PyTorch, which is not installed anew. */
