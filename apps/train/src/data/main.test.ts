@@ -65,7 +65,7 @@ it("shows rows for fine-tuning, with what is learned of them, and says what is l
   expect(stdout).toContain("\ndata: left out: 1 row without an answer\n");
   expect(stdout).not.toContain("last");
   expect(run("look", "rows.jsonl").stderr).toMatch(
-    /^error: bytes has no chat template .*; name chatml, or the path of a template/,
+    /^error: bytes has no chat template .*; name chatml, or the path of .* by --template for sample and data/,
   );
   expect(run("look", "rows.jsonl", "--loss=some").stderr).toMatch(/data\.loss/);
   expect(run("look").stderr).toBe("error: look takes one file or folder of rows; got 0\n");

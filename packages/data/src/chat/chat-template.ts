@@ -27,8 +27,8 @@ export function chatTemplate(tokenizer: string, named?: string): ChatTemplate {
   const found = own.get(named ?? "default");
   if (found) return { ...found, special };
   if (named === "chatml") return { source: "chatml", text: chatml, special };
-  const remedy =
-    "name chatml, or the path of a template in Jinja (.jinja): by data.template in a recipe, by --template for sample";
+  const where = "by data.template in a recipe, by --template for sample and data";
+  const remedy = `name chatml, or the path of a template in Jinja (.jinja): ${where}`;
   if (named !== undefined && existsSync(named)) return { source: named, text: textOf(named), special };
   const names = [...own.keys()].join(", ");
   if (named !== undefined)
@@ -38,7 +38,7 @@ export function chatTemplate(tokenizer: string, named?: string): ChatTemplate {
   throw new DataError(
     own.size === 0
       ? `${tokenizer} has no chat template (chat_template.jinja, or chat_template in its tokenizer_config.json); ${remedy}.`
-      : `${tokenizer} has several chat templates, and none is the default; name one with data.template: ${names}.`,
+      : `${tokenizer} has several chat templates, and none is the default; name one ${where}: ${names}.`,
   );
 }
 
