@@ -21,11 +21,11 @@ import { parameterCounts } from "../parameter-counts.ts";
 import type { Recipe } from "../recipe.ts";
 import { recipeSchema } from "../recipe-schema.ts";
 
-const [warmUp, steps] = [3, 7];
+const [warmUp, steps] = [2, 5];
 const leastElements = 2 ** 19; // of the parameters
-const mostLayers = 64;
+const mostLayers = 16;
 const mostRows = 1024; // and columns of a matrix
-const enough = 0.5; // seconds for the steps of a slow method, of which three are measured all the same
+const enough = 0.2; // seconds for the steps of a slow method, of which three are measured all the same
 const mostBetween = 2 ** 24; // floats that are read between two steps: no processor's caches hold so many
 const mostRanks = 4; // that measure a codec; an owner reads n elements of wires in all, with any number of ranks
 
