@@ -117,7 +117,7 @@ async function mostOf(recipe: Recipe, parameters: number): Promise<number | unde
 const most = (counted: readonly number[], bytesAt: (counted: number, i: number) => number) =>
   counted.map(bytesAt).reduce((a, b) => Math.max(a, b), 0);
 
-const shortest = 128; // tokens: fewer may take other operators than many
+const shortest = 64; // tokens: fewer may take other operators than many
 
 /** Tensors in the shapes and types of the recipe's data. What is in them is of no use. */
 export function exampleBatch(
