@@ -34,6 +34,23 @@ export function reasonOf(error: unknown): string {
     case "EMFILE":
     case "ENFILE":
       return "too many files are open";
+    case "EEXIST":
+      return "a file has the name of this folder, or of one above it";
+    case "ENOSPC":
+      return "no space is left on its disk";
+    case "EDQUOT":
+      return "your disk quota is used up";
+    case "EROFS":
+      return "its disk is read-only";
+    case "ENAMETOOLONG":
+      return "a name in the path is too long";
+    case "ESTALE":
+    case "ENOTCONN":
+    case "EHOSTDOWN":
+    case "ETIMEDOUT":
+      return "the server of its disk is away";
+    case "EIO":
+      return "the disk reports an error";
     default:
       return error instanceof Error ? error.message : String(error);
   }

@@ -6,7 +6,9 @@ import {
   mkdtempSync,
   readdirSync,
   readFileSync,
+  rmdirSync,
   rmSync,
+  symlinkSync,
   utimesSync,
   writeFileSync,
 } from "node:fs";
@@ -174,6 +176,11 @@ import(${JSON.stringify(thread.href)}).then(() => { Date.now = () => now() + 3_6
   it("is refused with a sentence where it cannot be read, and leaves nothing where it cannot be written", async () => {
     mkdirSync(path());
     await expect(lockFolder(folder, { start: "a", rank: 0 })).rejects.toThrow(`Cannot read ${path()}: it is a folder`);
+    rmdirSync(path());
+    symlinkSync(join(folder, "gone"), path());
+    await expect(lockFolder(folder, { start: "a", rank: 0 })).rejects.toThrow(
+      `${path()} is a link that leads nowhere: remove it`,
+    );
   });
 
   it("that is stale, in a folder whose files this user may not move, is refused with a sentence", async () => {

@@ -7,7 +7,7 @@
  * machine, the lock is watched for a while: its process changes it every few seconds (lock-thread.ts), and notices when
  * another start has taken the folder.
  */
-import { closeSync, linkSync, openSync, readFileSync, renameSync, rmSync, writeSync } from "node:fs";
+import { closeSync, linkSync, lstatSync, openSync, readFileSync, renameSync, rmSync, writeSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { Worker } from "node:worker_threads";
@@ -70,7 +70,11 @@ export async function lockFolder(
     if (create(path, mine)) return keepLock(path, mine);
     const state = watch.look();
     const { text } = watch; // not read again: another start may have replaced it meanwhile
-    if (text === undefined) continue; // it has just been removed
+    if (text === undefined) {
+      if (lstatSync(path, { throwIfNoEntry: false })?.isSymbolicLink())
+        throw new CheckpointError(`${path} is a link that leads nowhere: remove it, and start again.`);
+      continue; // it has just been removed
+    }
     const holder = parseHolder(text);
     if (holder?.start === start) return new FolderLock(holder.rank);
     if (state === "free") {
