@@ -11,7 +11,7 @@ const outputs = ["**/node_modules/**", "**/dist/**", "**/build/**"];
 
 /** Tests of plain modules: one process runs many of these files, so that it loads libtorch and the packages once. */
 const sharedProcess = [
-  "packages/{checkpoint,codecs,data,exchange,models,optimizers,options,tensor}/**/*.test.ts",
+  "packages/{checkpoint,codecs,data,exchange,models,optimizers,options}/**/*.test.ts",
   "apps/{bench,train}/**/*.test.ts",
 ];
 

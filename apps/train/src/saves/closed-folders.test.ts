@@ -24,6 +24,7 @@ beforeEach(() => {
 });
 afterEach(() => {
   if (root) process.seteuid!(0);
+  for (const path of [run, ...[10, 20].map((step) => join(run, `step-${step}`))]) chmodSync(path, 0o755);
   rmSync(folder, { recursive: true, force: true });
 });
 
