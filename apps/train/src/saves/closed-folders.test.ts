@@ -24,11 +24,13 @@ beforeEach(() => {
 });
 afterEach(() => {
   if (root) process.seteuid!(0);
-  for (const path of [run, ...[10, 20].map((step) => join(run, `step-${step}`))]) chmodSync(path, 0o755);
+  for (const path of closed.splice(0)) chmodSync(path, 0o755);
   rmSync(folder, { recursive: true, force: true });
 });
 
+const closed: string[] = [];
 function close(path: string): void {
+  closed.push(path);
   chmodSync(path, 0);
   if (root) process.seteuid!(65534);
 }
