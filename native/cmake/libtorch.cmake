@@ -89,6 +89,8 @@ function(terse_libtorch target)
   # libtorch_cpu.so needs CUDA libraries, which its own RUNPATH finds when it is loaded; they need not resolve when the
   # addon is linked.
   target_link_options(${target} PRIVATE -Wl,--allow-shlib-undefined -Wl,--no-as-needed)
+  # RPATH and not RUNPATH: it goes before LD_LIBRARY_PATH, where people have another libtorch.
+  target_link_options(${target} PRIVATE -Wl,--disable-new-dtags)
   set_target_properties(${target} PROPERTIES BUILD_RPATH "${root}/lib" SKIP_BUILD_RPATH FALSE)
 
   # TypeScript reads this before it opens the addon, to name a libtorch that was removed; the dynamic linker's own

@@ -1,5 +1,5 @@
 import { spawnSync } from "node:child_process";
-import { copyFileSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { copyFileSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { basename, join } from "node:path";
 import { describe, expect, it } from "vitest";
@@ -128,11 +128,23 @@ describe("a process", () => {
 });
 
 describe("libtorch in Node's process", () => {
-  it("is the one that the addon was built against; another one is an error that names both", () => {
+  it("is the one that the addon was built against: LD_LIBRARY_PATH does not count", () => {
     const folder = mkdtempSync(join(tmpdir(), "terse-other-"));
     try {
-      copyFileSync(join(readBuildInfo(packageRoot)!.libtorch, "lib", "libc10.so"), join(folder, "libc10.so"));
-      const { status, signal, stderr } = run("native.memory()", { LD_LIBRARY_PATH: folder }); // goes before the addon's own path
+      for (const name of ["libc10.so", "libtorch_cpu.so"]) writeFileSync(join(folder, name), "not a library");
+      const { status, stderr } = run("native.memory()", { LD_LIBRARY_PATH: folder });
+      expect({ status, stderr }).toEqual({ status: 0, stderr: "" });
+    } finally {
+      rmSync(folder, { recursive: true });
+    }
+  });
+
+  it("is an error that names both, if it is another one", () => {
+    const folder = mkdtempSync(join(tmpdir(), "terse-other-"));
+    try {
+      const other = join(folder, "libc10.so");
+      copyFileSync(join(readBuildInfo(packageRoot)!.libtorch, "lib", "libc10.so"), other);
+      const { status, signal, stderr } = run("native.memory()", { LD_PRELOAD: other });
       expect({ status, signal }).toEqual({ status: 1, signal: null });
       expect(stderr).toMatch(
         /addon was built against \S+\/lib\/libc10\.so, but this process has \S+terse-other-\w+\/libc10\.so; set LIBTORCH/,
