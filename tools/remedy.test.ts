@@ -1,3 +1,4 @@
+import { tmpdir } from "node:os";
 import { describe, expect, it } from "vitest";
 import { remedyFor, requireSpace } from "./remedy.ts";
 
@@ -28,6 +29,16 @@ const seen: [cause: string, output: string, remedy: RegExp][] = [
     "E: Failed to fetch http://deb.debian.org/…  Temporary failure resolving 'deb.debian.org'",
     /check the network/,
   ],
+  [
+    "a full disk of the checkout (ld, which names no folder)",
+    "/usr/bin/ld: final link failed: No space left on device\ncollect2: error: ld returned 1 exit status",
+    /^The disk that holds \/home\/me\/terse is full: free some space, or clone the repository into another folder\.$/,
+  ],
+  [
+    "a full disk of the compiler's own files",
+    `tensor.cc:1: fatal error: error writing to ${tmpdir()}/ccAbCdEf.s: No space left on device`,
+    /^The disk that holds \S+ is full.*: free some space, or choose another folder with TMPDIR=\/path\.$/,
+  ],
   ["an unknown certificate", "npm ERR! code SELF_SIGNED_CERT_IN_CHAIN", /NODE_EXTRA_CA_CERTS/],
   [
     "an unknown certificate (pip)",
@@ -35,6 +46,16 @@ const seen: [cause: string, output: string, remedy: RegExp][] = [
     /PIP_CERT/,
   ],
   ["a folder that is not ours", "Error: EACCES: permission denied, mkdir '/tools/pnpm'", /^\/tools is not writable/],
+  [
+    "a checkout that is not ours (pnpm)",
+    '  × installing dependencies\n  ╰─▶ Failed to create virtual store slot directory at "/home/me/terse/\n      node_modules/.pnpm/jju@1.4.0": Permission denied (os error 13)',
+    /^\/home\/me\/terse is not writable: change its owner, or clone the repository into another folder\.$/,
+  ],
+  [
+    "a cache of npm that is not ours",
+    "npm error code EACCES\nnpm error syscall mkdir\nnpm error path /home/me/.npm/_cacache/tmp\nnpm error errno EACCES",
+    /^\/home\/me\/\.npm\/_cacache\/tmp is not writable: change its owner\.$/,
+  ],
   [
     "an index without the wheel",
     "ERROR: No matching distribution found for torch==2.13.0",
@@ -50,15 +71,18 @@ const seen: [cause: string, output: string, remedy: RegExp][] = [
   ["no compiler", "CMake Error: No CMAKE_CXX_COMPILER could be found.", /apt-get install g\+\+/],
 ];
 
+const places = { toolchain: "/tools", checkout: "/home/me/terse" };
+
 describe("remedyFor", () => {
   it.each(seen)("names the remedy of %s in one sentence", (_, output, remedy) => {
-    const sentence = remedyFor(output, "/tools");
+    const cwd = output.startsWith("/usr/bin/ld") ? "/home/me/terse/native/tensor" : undefined;
+    const sentence = remedyFor(output, { ...places, cwd });
     expect(sentence).toMatch(remedy);
     expect(sentence).not.toContain("\n");
   });
 
   it("knows no remedy for an error in our own code", () => {
-    expect(remedyFor("src/tensor.cc:12:3: error: 'foo' was not declared in this scope", "/tools")).toBeUndefined();
+    expect(remedyFor("src/tensor.cc:12:3: error: 'foo' was not declared in this scope", places)).toBeUndefined();
   });
 });
 

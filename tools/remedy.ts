@@ -1,4 +1,5 @@
 import { statfsSync } from "node:fs";
+import { tmpdir } from "node:os";
 import { libtorchRange } from "./dependencies/versions.ts";
 
 /** A step failed for a known reason; the message is one sentence that also says what to do. */
@@ -6,17 +7,28 @@ export class StepFailed extends Error {
   override name = "StepFailed";
 }
 
+/** Where a set-up writes. */
+export interface Places {
+  readonly toolchain: string;
+  readonly checkout: string;
+  /** The folder that a failed command ran in. */
+  readonly cwd?: string | undefined;
+}
+
 interface Cause {
   signs: RegExp;
-  remedy: (output: string, folder: string) => string;
+  /** `near`: the lines around the sign. */
+  remedy: (output: string, near: string, places: Places) => string;
 }
 
 // The first match counts: a full disk or a missing network explains all other output.
 const causes: Cause[] = [
   {
     signs: /ENOSPC|No space left on device|Disk quota exceeded|EDQUOT/i,
-    remedy: (_, folder) =>
-      `The disk that holds ${folder} is full${freeSpace(folder)}: free some space, or choose another folder with TERSE_TOOLCHAIN=/path.`,
+    remedy: (_, near, places) => {
+      const { folder, otherwise } = placeIn(near, places);
+      return `The disk that holds ${folder} is full${freeSpace(folder)}: free some space${otherwise}.`;
+    },
   },
   {
     signs:
@@ -37,8 +49,10 @@ const causes: Cause[] = [
   },
   {
     signs: /EACCES|EROFS|EPERM|Permission denied|Read-only file system/i,
-    remedy: (_, folder) =>
-      `${folder} is not writable: change its owner, or choose another folder with TERSE_TOOLCHAIN=/path.`,
+    remedy: (_, near, places) => {
+      const { folder, otherwise } = placeIn(near, places);
+      return `${folder} is not writable: change its owner${otherwise}.`;
+    },
   },
   {
     signs: /no such option: (\S+)/i,
@@ -76,8 +90,31 @@ const causes: Cause[] = [
 ];
 
 /** One sentence that says what to do about a failed command, from its output; undefined for an unknown cause. */
-export function remedyFor(output: string, folder: string): string | undefined {
-  return causes.find(({ signs }) => signs.test(output))?.remedy(output, folder);
+export function remedyFor(output: string, places: Places): string | undefined {
+  const lines = output.split("\n");
+  for (const { signs, remedy } of causes) {
+    if (!signs.test(output)) continue;
+    const at = lines.findIndex((line) => signs.test(line));
+    return remedy(output, lines.slice(Math.max(0, at - 2), at + 3).join("\n"), places);
+  }
+  return undefined;
+}
+
+/** The folder that these lines name, else the one in which the command ran; and what else one can do about it. */
+function placeIn(near: string, { toolchain, checkout, cwd }: Places): { folder: string; otherwise: string } {
+  const known = [
+    { folder: toolchain, otherwise: ", or choose another folder with TERSE_TOOLCHAIN=/path" },
+    { folder: checkout, otherwise: ", or clone the repository into another folder" },
+    { folder: tmpdir(), otherwise: ", or choose another folder with TMPDIR=/path" },
+  ].sort((a, b) => b.folder.length - a.folder.length); // one may lie in another
+  const named = known.find(({ folder }) => near.includes(`${folder}/`) || near.includes(`${folder}'`));
+  if (named !== undefined) return named;
+  const other = /(?:'|"|\bpath )(\/[^'"\n]+)/.exec(near)?.[1]; // such as npm's cache
+  if (other !== undefined) return { folder: other, otherwise: "" };
+  return (
+    known.find(({ folder }) => cwd?.startsWith(`${folder}/`) || cwd === folder) ??
+    known.find(({ folder }) => folder === toolchain)!
+  );
 }
 
 /** Throws `StepFailed` if the disk of `folder` has less than `bytes` free. */

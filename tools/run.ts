@@ -5,11 +5,13 @@ import { onEnd } from "./on-end.ts";
 export class CommandFailed extends Error {
   override name = "CommandFailed";
   readonly output: string;
+  readonly cwd: string | undefined;
   hint: string | undefined; // what else the user can do, added by the caller
 
-  constructor(message: string, output: string) {
+  constructor(message: string, output: string, cwd?: string) {
     super(message);
     this.output = output;
+    this.cwd = cwd;
   }
 }
 
@@ -42,11 +44,12 @@ export async function run(command: string, args: readonly string[], options: Run
   try {
     await new Promise<void>((resolve, reject) => {
       child.on("error", (error: NodeJS.ErrnoException) => {
-        reject(new CommandFailed(error.code === "ENOENT" ? `${command}: command not found` : error.message, output));
+        const message = error.code === "ENOENT" ? `${command}: command not found` : error.message;
+        reject(new CommandFailed(message, output, options.cwd));
       });
       child.on("close", (code, signal) => {
         if (code === 0) resolve();
-        else reject(new CommandFailed(`${shown} ended with ${signal ?? `exit code ${code}`}`, output));
+        else reject(new CommandFailed(`${shown} ended with ${signal ?? `exit code ${code}`}`, output, options.cwd));
       });
     });
   } finally {

@@ -5,12 +5,13 @@ import { describe, expect, it } from "vitest";
 import { StepFailed } from "./remedy.ts";
 import { SetUpFailed, Steps, seconds } from "./steps.ts";
 import { scratchFolder } from "./testing/scratch-folder.ts";
+import { root } from "./toolchain.ts";
 
 function stage(isTTY: boolean): { folder: string; steps: Steps; shown: () => string } {
   const folder = scratchFolder();
   let text = "";
   const stream = { isTTY, columns: 60, write: (more: string) => (text += more) };
-  return { folder, steps: new Steps({ stream, folder }), shown: () => text };
+  return { folder, steps: new Steps({ stream, folder, checkout: root }), shown: () => text };
 }
 
 describe("Steps", () => {
@@ -87,7 +88,7 @@ describe("Steps", () => {
     const folder = scratchFolder();
     writeFileSync(join(folder, "logs"), "a file in the way");
     let shown = "";
-    const steps = new Steps({ folder, stream: { write: (more: string) => (shown += more) } });
+    const steps = new Steps({ folder, checkout: root, stream: { write: (more: string) => (shown += more) } });
     await expect(
       steps.run("thing", "", (progress) => progress.run("sh", ["-c", "echo ENOSPC; exit 1"])),
     ).rejects.toThrow(SetUpFailed);

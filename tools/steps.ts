@@ -13,7 +13,8 @@ export interface Progress {
 
 export interface StepsOptions {
   stream?: NodeJS.WriteStream | { isTTY?: boolean; columns?: number; write(text: string): unknown };
-  folder: string; // where the steps write; error messages name it
+  folder: string; // where the steps write, if not into the checkout; error messages name it
+  checkout: string;
 }
 
 const frames = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"];
@@ -32,11 +33,13 @@ export class Steps {
   readonly #stream: NonNullable<StepsOptions["stream"]>;
   readonly #lines: Lines;
   readonly #folder: string;
+  readonly #checkout: string;
 
   constructor(options: StepsOptions) {
     this.#stream = options.stream ?? process.stderr;
     this.#lines = new Lines(this.#stream);
     this.#folder = options.folder;
+    this.#checkout = options.checkout;
   }
 
   /** Runs one step; `about` is its cost ("540 MB to fetch"). Prints the reason and throws `SetUpFailed` if it fails. */
@@ -113,7 +116,8 @@ export class Steps {
     const kept = log.write(`\n${failed.message}\n`);
     log.close();
     for (const text of lastLines(output, 8)) this.#stream.write(`${this.#paint("dim", `  │ ${text}`)}\n`);
-    const remedy = remedyFor(output, this.#folder);
+    const cwd = error instanceof CommandFailed ? error.cwd : undefined;
+    const remedy = remedyFor(output, { toolchain: this.#folder, checkout: this.#checkout, cwd });
     if (remedy !== undefined) this.#stream.write(`  ${remedy}\n`);
     if (error instanceof CommandFailed && error.hint) this.#stream.write(`  ${error.hint}\n`);
     if (kept) this.#stream.write(`  The whole output: ${log.path}\n`);

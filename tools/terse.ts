@@ -19,7 +19,7 @@ import { root, toolchain } from "./toolchain.ts";
 
 const everything: readonly Part[] = [...toCompare, "browser", "arm", "nvcc", "mpi", "slurm"];
 const [name = "", ...args] = process.argv.slice(2);
-const steps = new Steps({ folder: toolchain });
+const steps = new Steps({ folder: toolchain, checkout: root });
 
 const commands: Record<string, () => Promise<void>> = {
   test: async () => {
