@@ -1,6 +1,7 @@
 import { tmpdir } from "node:os";
 import { describe, expect, it } from "vitest";
 import { remedyFor, requireSpace } from "./remedy.ts";
+import { root } from "./toolchain.ts";
 
 // What the tools really print.
 const seen: [cause: string, output: string, remedy: RegExp][] = [
@@ -53,8 +54,13 @@ const seen: [cause: string, output: string, remedy: RegExp][] = [
   ],
   [
     "a cache of npm that is not ours",
-    "npm error code EACCES\nnpm error syscall mkdir\nnpm error path /home/me/.npm/_cacache/tmp\nnpm error errno EACCES",
-    /^\/home\/me\/\.npm\/_cacache\/tmp is not writable: change its owner\.$/,
+    `npm error code EACCES npm error syscall mkdir\nnpm error path ${root}/tools/no/such\nnpm error errno EACCES`,
+    new RegExp(`^${root}/tools is not writable: change its owner\\.$`),
+  ],
+  [
+    "a full disk of pnpm's store, in a sentence that pnpm has broken",
+    `Failed to write to file at "${root}/.pnpm-\n      store/v11/files/9a": No\n      space left on device (os error 28)`,
+    new RegExp(`^The disk that holds ${root} is full.*: free some space\\.$`),
   ],
   [
     "an index without the wheel",

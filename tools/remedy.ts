@@ -1,5 +1,6 @@
-import { statfsSync } from "node:fs";
+import { existsSync, statfsSync } from "node:fs";
 import { tmpdir } from "node:os";
+import { dirname } from "node:path";
 import { libtorchRange } from "./dependencies/versions.ts";
 
 /** A step failed for a known reason; the message is one sentence that also says what to do. */
@@ -17,7 +18,7 @@ export interface Places {
 
 interface Cause {
   signs: RegExp;
-  /** `near`: the lines around the sign. */
+  /** `near`: what stands around the sign. */
   remedy: (output: string, near: string, places: Places) => string;
 }
 
@@ -91,30 +92,31 @@ const causes: Cause[] = [
 
 /** One sentence that says what to do about a failed command, from its output; undefined for an unknown cause. */
 export function remedyFor(output: string, places: Places): string | undefined {
-  const lines = output.split("\n");
+  const text = output.replaceAll(/\s+/g, " "); // pnpm breaks sentences at a terminal's width
   for (const { signs, remedy } of causes) {
-    if (!signs.test(output)) continue;
-    const at = lines.findIndex((line) => signs.test(line));
-    return remedy(output, lines.slice(Math.max(0, at - 2), at + 3).join("\n"), places);
+    const at = signs.exec(text)?.index;
+    if (at !== undefined) return remedy(text, text.slice(Math.max(0, at - 300), at + 300), places);
   }
   return undefined;
 }
 
-/** The folder that these lines name, else the one in which the command ran; and what else one can do about it. */
+/** The folder that this text names, else the one in which the command ran; and what else one can do about it. */
 function placeIn(near: string, { toolchain, checkout, cwd }: Places): { folder: string; otherwise: string } {
   const known = [
     { folder: toolchain, otherwise: ", or choose another folder with TERSE_TOOLCHAIN=/path" },
     { folder: checkout, otherwise: ", or clone the repository into another folder" },
-    { folder: tmpdir(), otherwise: ", or choose another folder with TMPDIR=/path" },
-  ].sort((a, b) => b.folder.length - a.folder.length); // one may lie in another
-  const named = known.find(({ folder }) => near.includes(`${folder}/`) || near.includes(`${folder}'`));
-  if (named !== undefined) return named;
-  const other = /(?:'|"|\bpath )(\/[^'"\n]+)/.exec(near)?.[1]; // such as npm's cache
-  if (other !== undefined) return { folder: other, otherwise: "" };
-  return (
-    known.find(({ folder }) => cwd?.startsWith(`${folder}/`) || cwd === folder) ??
-    known.find(({ folder }) => folder === toolchain)!
-  );
+  ].sort((a, b) => b.folder.length - a.folder.length); // one may lie in the other
+  const own = (path: string) => known.find(({ folder }) => `${path}/`.startsWith(`${folder}/`));
+  const path = /(?:["'=]|\bpath | to )(\/[^"'\n]+)/.exec(near)?.[1];
+  if (path === undefined) return own(cwd ?? toolchain) ?? own(toolchain)!;
+  if (dirname(path) === tmpdir())
+    return { folder: tmpdir(), otherwise: ", or choose another folder with TMPDIR=/path" };
+  return own(path) ?? { folder: existing(path), otherwise: "" }; // such as npm's cache
+}
+
+/** The innermost folder of this path that is there. */
+function existing(path: string): string {
+  return existsSync(path) ? path : existing(dirname(path));
 }
 
 /** Throws `StepFailed` if the disk of `folder` has less than `bytes` free. */
