@@ -34,7 +34,7 @@ function machine(commands: Record<string, string>): {
     "uname",
     "cat",
   ]) {
-    symlinkSync(which(tool)!, join(bin, tool));
+    if (!(tool in commands)) symlinkSync(which(tool)!, join(bin, tool));
   }
   for (const [name, script] of Object.entries(commands)) {
     writeFileSync(join(bin, name), `#!/bin/sh\n${script}\n`);
@@ -90,6 +90,29 @@ describe("./terse", () => {
     expect(stderr).toContain("│ npm ERR! code ENOTFOUND");
     expect(stderr).toMatch(/terse: npm could not fetch Node .*check the network/);
     expect(readdirSync(toolchain)).toEqual([]);
+  });
+
+  it("tells a Node that does not run here from a network that is away", () => {
+    const libc = "node: /lib/libc.so.6: version GLIBC_2.28 not found";
+    const { terse, toolchain } = machine({
+      node: oldNode,
+      npm: workingNpm.replace("brought: $*", `${libc}" >&2; exit 1; echo "`),
+    });
+    const { status, stderr } = terse("train");
+    expect(status).toBe(1);
+    expect(stderr).toContain(`│ ${libc}`);
+    expect(stderr).toMatch(/terse: Node \S+ was fetched and does not run on this system: it needs glibc 2\.28/);
+    expect(readdirSync(toolchain)).toEqual([]);
+  });
+
+  it("says that it runs on Linux, before it fetches anything", () => {
+    const { terse } = machine({ node: currentNode, uname: "echo Darwin" });
+    const { status, stderr } = terse("train");
+    expect([status, stderr]).toEqual([
+      1,
+      expect.stringMatching(/^terse: terse runs on Linux, and this is Darwin: use /),
+    ]);
+    expect(terse("--version").status).toBe(0);
   });
 
   it("distinguishes a full disk from a missing network", () => {

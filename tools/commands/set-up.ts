@@ -15,6 +15,7 @@ import {
 import { findLibtorch, installLibtorch } from "../dependencies/libtorch.ts";
 import { findMpi, installMpi } from "../dependencies/mpi.ts";
 import { installPackages, packagesAreInstalled } from "../dependencies/packages.ts";
+import { requireGlibc } from "../dependencies/platform-packages.ts";
 import { findPnpm, installPnpm, pnpmVersion } from "../dependencies/pnpm.ts";
 import { findPython, installPython } from "../dependencies/python.ts";
 import { findSlurm, installSlurm } from "../dependencies/slurm.ts";
@@ -44,7 +45,10 @@ export async function setUp(steps: Steps, parts: readonly Part[]): Promise<Envir
   const wants = (part: Part) => parts.includes(part);
 
   // Checked first, before anything large is fetched.
-  if (wants("native") && addons.some((addon) => !isBuilt(addon))) await steps.check("build tools", requireBuildTools);
+  if (wants("native") && addons.some((addon) => !isBuilt(addon))) {
+    await steps.check("system", () => requireGlibc());
+    await steps.check("build tools", requireBuildTools);
+  }
   environment.pnpm = findPnpm() ?? (await steps.run(`pnpm ${pnpmVersion}`, "about 25 MB to fetch", installPnpm));
   if (wants("packages") && !packagesAreInstalled()) {
     await steps.run("packages", "pnpm install", (progress) => installPackages(progress, environment.pnpm!));

@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { root } from "../toolchain.ts";
-import { platformPackages, thisPlatform } from "./platform-packages.ts";
+import { platformPackages, requireGlibc, thisPlatform } from "./platform-packages.ts";
 
 const lockfile = `lockfileVersion: '9.0'
 
@@ -77,4 +77,13 @@ describe("platformPackages", () => {
       );
     },
   );
+});
+
+describe("requireGlibc", () => {
+  it("refuses a system with musl, which pip would have no wheel for", () => {
+    expect(() => requireGlibc({ ...thisPlatform(), libc: "musl" })).toThrow(
+      /needs glibc.* musl, as Alpine has: use Debian/,
+    );
+    expect(() => requireGlibc({ ...thisPlatform(), libc: "glibc" })).not.toThrow();
+  });
 });

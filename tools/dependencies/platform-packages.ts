@@ -1,3 +1,5 @@
+import { StepFailed } from "../remedy.ts";
+
 export interface Platform {
   os: string;
   cpu: string;
@@ -9,6 +11,14 @@ export function thisPlatform(): Platform {
   Object.assign(process.report, { excludeNetwork: true }); // otherwise the report queries DNS
   const { header } = process.report.getReport() as { header: { glibcVersionRuntime?: string } };
   return { os: process.platform, cpu: process.arch, libc: header.glibcVersionRuntime ? "glibc" : "musl" };
+}
+
+/** Throws `StepFailed` where there is no libtorch for the C library, as on Alpine. */
+export function requireGlibc({ libc } = thisPlatform()): void {
+  if (libc === "glibc") return;
+  throw new StepFailed(
+    `PyTorch's libtorch needs glibc, and this system has ${libc}, as Alpine has: use Debian, Ubuntu or another system with glibc, or a container (see Containerfile).`,
+  );
 }
 
 /**
