@@ -1,7 +1,7 @@
 import { type AddonName, addons, buildAddon, buildState, isBuilt } from "../dependencies/addons.ts";
 import { armIsHere, findArm, installArm } from "../dependencies/arm.ts";
 import { findBrowser, installBrowser } from "../dependencies/browser.ts";
-import { requireBuildTools } from "../dependencies/build-tools.ts";
+import { requireForBuilding } from "../dependencies/build-tools.ts";
 import { findNvcc, installNvcc } from "../dependencies/cuda.ts";
 import { findFormatters, installFormatters } from "../dependencies/formatters.ts";
 import { findGloo, installGloo } from "../dependencies/gloo.ts";
@@ -47,7 +47,8 @@ export async function setUp(steps: Steps, parts: readonly Part[]): Promise<Envir
   // Checked first, before anything large is fetched.
   if (wants("native") && addons.some((addon) => !isBuilt(addon))) {
     await steps.check("system", () => requireGlibc());
-    await steps.check("build tools", requireBuildTools);
+    const { found } = await steps.check("libtorch", findLibtorch);
+    await steps.check("build tools", () => requireForBuilding(found === undefined));
   }
   environment.pnpm = findPnpm() ?? (await steps.run(`pnpm ${pnpmVersion}`, "about 25 MB to fetch", installPnpm));
   if (wants("packages") && !packagesAreInstalled()) {
