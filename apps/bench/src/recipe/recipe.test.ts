@@ -1,4 +1,7 @@
+import { readRecipe } from "@terse/train/recipe";
 import { expect, it } from "vitest";
+import { chosenIn } from "../convergence/settings.ts";
+import { recordedLines } from "../papers/recorded.ts";
 import { methods, recipe } from "./recipe.ts";
 
 it("a setting whose settings another's search finds says which to measure", async () => {
@@ -12,3 +15,20 @@ it("the longer runs are those of methods with a search of their own", () => {
   expect(longer).toHaveLength(8);
   for (const name of longer) expect(methods[name.replace("-1500-steps", "")]!.lr).toBeTypeOf("number");
 });
+
+it("recipes have the rates and warm-ups that the recorded searches have found", () => {
+  const lines = recordedLines("recipe");
+  const found = Object.keys(methods).flatMap((name) => {
+    const value = (metric: string) =>
+      lines.find((one) => one.case === `${name}, seed 1` && one.metric === metric)?.value;
+    return value("lr") === undefined ? [] : [[name, chosenIn(value)] as const];
+  });
+  expect(found.length).toBeGreaterThan(5);
+  for (const [name, chosen] of found) {
+    const { steps, optimizer, schedule } = readRecipe(recipeNameOf(name), []);
+    expect({ lr: optimizer["lr"], warmup: (schedule.warmup as number) / steps }, name).toEqual(chosen);
+  }
+});
+
+const recipeNameOf = (name: string) =>
+  name === "adamw-qsgd" ? "gpt-small" : `gpt-small-${name.replace("adamw-", "")}`;
