@@ -4,7 +4,7 @@ import { remedyFor, requireSpace } from "./remedy.ts";
 import { root } from "./toolchain.ts";
 
 // What the tools really print.
-const seen: [cause: string, output: string, remedy: RegExp][] = [
+const seen: [cause: string, output: string, remedy: RegExp | string][] = [
   [
     "a full disk (npm)",
     "npm ERR! code ENOSPC\nnpm ERR! nospc ENOSPC: no space left on device, write",
@@ -40,6 +40,11 @@ const seen: [cause: string, output: string, remedy: RegExp][] = [
     `tensor.cc:1: fatal error: error writing to ${tmpdir()}/ccAbCdEf.s: No space left on device`,
     /^The disk that holds \S+ is full.*: free some space, or choose another folder with TMPDIR=\/path\.$/,
   ],
+  [
+    "a full disk, in a command that names other folders",
+    `c++ -DROOT="/tools/libtorch" ${"-W ".repeat(80)}\nfatal error: error writing to ${tmpdir()}/cc.s: No space left on device`,
+    /TMPDIR=\/path\.$/,
+  ],
   ["an unknown certificate", "npm ERR! code SELF_SIGNED_CERT_IN_CHAIN", /NODE_EXTRA_CA_CERTS/],
   [
     "an unknown certificate (pip)",
@@ -55,12 +60,12 @@ const seen: [cause: string, output: string, remedy: RegExp][] = [
   [
     "a cache of npm that is not ours",
     `npm error code EACCES npm error syscall mkdir\nnpm error path ${root}/tools/no/such\nnpm error errno EACCES`,
-    new RegExp(`^${root}/tools is not writable: change its owner\\.$`),
+    `${root}/tools is not writable: change its owner.`,
   ],
   [
     "a full disk of pnpm's store, in a sentence that pnpm has broken",
     `Failed to write to file at "${root}/.pnpm-\n      store/v11/files/9a": No\n      space left on device (os error 28)`,
-    new RegExp(`^The disk that holds ${root} is full.*: free some space\\.$`),
+    `The disk that holds ${root} is full`,
   ],
   [
     "an index without the wheel",

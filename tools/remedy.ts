@@ -16,18 +16,25 @@ export interface Places {
   readonly cwd?: string | undefined;
 }
 
+/** A folder that cannot be written to. */
+interface Place {
+  readonly folder: string;
+  /** What helps beside its owner or free space, as the end of a sentence. */
+  readonly otherwise: string;
+}
+
 interface Cause {
   signs: RegExp;
-  /** `near`: what stands around the sign. */
-  remedy: (output: string, near: string, places: Places) => string;
+  /** `at`: where the sign is in the output. */
+  remedy: (output: string, at: number, places: Places) => string;
 }
 
 // The first match counts: a full disk or a missing network explains all other output.
 const causes: Cause[] = [
   {
     signs: /ENOSPC|No space left on device|Disk quota exceeded|EDQUOT/i,
-    remedy: (_, near, places) => {
-      const { folder, otherwise } = placeIn(near, places);
+    remedy: (output, at, places) => {
+      const { folder, otherwise } = placeOf(output, at, places);
       return `The disk that holds ${folder} is full${freeSpace(folder)}: free some space${otherwise}.`;
     },
   },
@@ -50,8 +57,8 @@ const causes: Cause[] = [
   },
   {
     signs: /EACCES|EROFS|EPERM|Permission denied|Read-only file system/i,
-    remedy: (_, near, places) => {
-      const { folder, otherwise } = placeIn(near, places);
+    remedy: (output, at, places) => {
+      const { folder, otherwise } = placeOf(output, at, places);
       return `${folder} is not writable: change its owner${otherwise}.`;
     },
   },
@@ -95,23 +102,31 @@ export function remedyFor(output: string, places: Places): string | undefined {
   const text = output.replaceAll(/\s+/g, " "); // pnpm breaks sentences at a terminal's width
   for (const { signs, remedy } of causes) {
     const at = signs.exec(text)?.index;
-    if (at !== undefined) return remedy(text, text.slice(Math.max(0, at - 300), at + 300), places);
+    if (at !== undefined) return remedy(text, at, places);
   }
   return undefined;
 }
 
-/** The folder that this text names, else the one in which the command ran; and what else one can do about it. */
-function placeIn(near: string, { toolchain, checkout, cwd }: Places): { folder: string; otherwise: string } {
+/** The folder that is named beside the sign, else the one in which the command ran; and what else one can do. */
+function placeOf(output: string, at: number, { toolchain, checkout, cwd }: Places): Place {
   const known = [
     { folder: toolchain, otherwise: ", or choose another folder with TERSE_TOOLCHAIN=/path" },
     { folder: checkout, otherwise: ", or clone the repository into another folder" },
   ].sort((a, b) => b.folder.length - a.folder.length); // one may lie in the other
   const own = (path: string) => known.find(({ folder }) => `${path}/`.startsWith(`${folder}/`));
-  const path = /(?:["'=]|\bpath | to )(\/[^"'\n]+)/.exec(near)?.[1];
+  const path = nearestPath(output, at);
   if (path === undefined) return own(cwd ?? toolchain) ?? own(toolchain)!;
   if (dirname(path) === tmpdir())
     return { folder: tmpdir(), otherwise: ", or choose another folder with TMPDIR=/path" };
   return own(path) ?? { folder: existing(path), otherwise: "" }; // such as npm's cache
+}
+
+/** The path nearest to a place in the output: quoted, or as npm and the compiler write it. */
+function nearestPath(output: string, at: number): string | undefined {
+  const from = Math.max(0, at - 200);
+  const found = [...output.slice(from, at + 200).matchAll(/(?:["']|\bpath | to )(\/[^"']+)/g)];
+  const distance = (index: number) => Math.abs(from + index - at);
+  return found.sort((a, b) => distance(a.index) - distance(b.index))[0]?.[1];
 }
 
 /** The innermost folder of this path that is there. */
