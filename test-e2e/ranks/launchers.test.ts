@@ -241,7 +241,7 @@ describe("./terse train", () => {
 
   it("ends all ranks, and names the keys, where their recipes differ", async () => {
     const rank = (...more: string[]) => training.command("differ", "--recipe=gpt-small-lion-cub", ...more);
-    const outcomes = await byHand([rank(), rank("--optimizer.lr=1e-3", "--optimizer.zero=plus")]);
+    const outcomes = await byHand([rank("--optimizer.lr=5e-4"), rank("--optimizer.lr=1e-3", "--optimizer.zero=plus")]);
     for (const { code, output } of outcomes) {
       expect(code).toBe(1);
       expect(output).toContain("optimizer.lr: rank 1 has 0.001, and rank 0 has 0.0005");
