@@ -11,6 +11,22 @@ import { pnpmVersion } from "./pnpm.ts";
 
 const stamp = join(root, "node_modules", ".terse-packages");
 
+/** How node_modules is laid out, whatever pnpm's settings are for other projects. */
+export const layout: readonly string[] = Object.entries({
+  "confirm-modules-purge": false,
+  dev: true,
+  "enable-global-virtual-store": false,
+  "ignore-workspace": false,
+  lockfile: true,
+  "modules-dir": "node_modules",
+  "node-linker": "isolated",
+  optional: true,
+  "recursive-install": true,
+  "shared-workspace-lockfile": true,
+  symlink: true,
+  "virtual-store-dir": "node_modules/.pnpm",
+}).map(([name, value]) => `--config.${name}=${value}`);
+
 /** Whether node_modules fits the lockfile and the package.json files. */
 export function packagesAreInstalled(): boolean {
   return existsSync(stamp) && readFileSync(stamp, "utf8") === wanted();
@@ -26,7 +42,7 @@ export async function installPackages(progress: Progress, pnpmFolder: string): P
       const pnpm = (...args: string[]) =>
         progress.run(join(pnpmFolder, "pnpm"), args, { cwd: root, env: variables({ pnpm: pnpmFolder }) });
       await requireRegistry(pnpm);
-      const install = ["install", "--frozen-lockfile", "--config.confirmModulesPurge=false"];
+      const install = ["install", "--frozen-lockfile", ...layout];
       await pnpm(...install);
       if (skippedBinaries().length > 0) {
         // pnpm believes that everything is installed; it checks again only without node_modules.

@@ -23,15 +23,33 @@ export async function installPnpm(progress: Progress): Promise<string> {
   if (npm === undefined)
     throw new StepFailed("npm, which fetches pnpm, is not on the PATH: `sudo apt-get install npm`.");
   const fill = async (partial: string) => {
-    const quiet = ["--no-audit", "--no-fund", "--no-update-notifier", "--no-save", "--no-package-lock"];
-    // By default npm waits minutes for a missing network.
-    const retries = ["--prefer-offline", "--fetch-retry-mintimeout=1000", "--fetch-retry-maxtimeout=5000"];
-    await progress.run(npm, ["install", ...retries, "--prefix", partial, ...quiet, `pnpm@${pnpmVersion}`], {
-      cwd: partial,
-    });
+    await npmInstall(progress, npm, partial, `pnpm@${pnpmVersion}`);
     // The program is an optional dependency, which npm skips silently when it cannot fetch it.
     await progress.run(join(partial, "node_modules", ".bin", "pnpm"), ["--version"], { cwd: partial });
   };
   await installFolder(folder, fill, () => progress.say("another process is installing it"));
   return requireComplete(findPnpm(), folder);
+}
+
+/** Installs a package into a folder's node_modules, with its optional parts and its commands, whatever npm's settings. */
+export async function npmInstall(progress: Progress, npm: string, folder: string, what: string): Promise<void> {
+  const options = [
+    "--no-audit",
+    "--no-fund",
+    "--no-update-notifier",
+    "--no-save",
+    "--no-package-lock",
+    // By default npm waits minutes for a missing network.
+    "--prefer-offline",
+    "--fetch-retry-mintimeout=1000",
+    "--fetch-retry-maxtimeout=5000",
+    "--bin-links=true",
+    "--dry-run=false",
+    "--global=false",
+    "--include=optional",
+    "--location=project",
+    "--package-lock-only=false",
+    "--workspaces=false",
+  ];
+  await progress.run(npm, ["install", "--prefix", folder, ...options, what], { cwd: folder });
 }
