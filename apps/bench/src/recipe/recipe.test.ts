@@ -16,6 +16,12 @@ it("the longer runs are those of methods with a search of their own", () => {
   for (const name of longer) expect(methods[name.replace("-1500-steps", "")]!.lr).toBeTypeOf("number");
 });
 
+/** With two workers, as `./terse train` has them, these do better than what four have found (docs/results/README.md). */
+const ofTwoWorkers: Readonly<Record<string, { lr: number; warmup: number }>> = {
+  "adamw-terngrad": { lr: 2e-3, warmup: 0.3 },
+  "local-muon": { lr: 0.0141, warmup: 0.1 },
+};
+
 it("recipes have the rates and warm-ups that the recorded searches have found", () => {
   const lines = recordedLines("recipe");
   const found = Object.keys(methods).flatMap((name) => {
@@ -26,7 +32,8 @@ it("recipes have the rates and warm-ups that the recorded searches have found", 
   expect(found.length).toBeGreaterThan(5);
   for (const [name, chosen] of found) {
     const { steps, optimizer, schedule } = readRecipe(recipeNameOf(name), []);
-    expect({ lr: optimizer["lr"], warmup: (schedule.warmup as number) / steps }, name).toEqual(chosen);
+    const settings = { lr: optimizer["lr"], warmup: (schedule.warmup as number) / steps };
+    expect(settings, name).toEqual(ofTwoWorkers[name] ?? chosen);
   }
 });
 
