@@ -236,7 +236,7 @@ describe("./terse train", () => {
       return threadsOf(name);
     };
     expect(await threads("by-hand", undefined)).toEqual([halfOfTheCores]);
-    expect(await threads("two", "2")).toEqual([Math.min(2, availableParallelism())]);
+    expect(await threads("two", "2")).toEqual([2]);
   });
 
   it("ends all ranks, and names the keys, where their recipes differ", async () => {
