@@ -1,6 +1,8 @@
 # terse_addon(NAME source…) builds the Node addon NAME.node, with cmake-js or with plain CMake and CMAKE_JS_INC.
 # The addon runs on every CPU of its architecture; terse_instructions() lets single files use more instructions.
 
+include(CheckLinkerFlag)
+
 set(CMAKE_CXX_STANDARD 20)
 set(CMAKE_CXX_STANDARD_REQUIRED ON)
 set(CMAKE_CXX_EXTENSIONS OFF)
@@ -14,8 +16,11 @@ endif()
 set(CMAKE_CXX_FLAGS_RELEASE "-O2 -DNDEBUG")
 set(CMAKE_C_FLAGS_RELEASE "-O2 -DNDEBUG")
 
-# Results must be the same on every processor, so the compiler may not contract a*b+c into a fused multiply-add.
-add_compile_options(-Wall -Wextra -ffp-contract=off)
+# Results must be the same on every processor, so the compiler may not contract a*b+c into a fused multiply-add. A
+# CFLAGS of somebody's with -ffast-math would also let it forget NaN, and linked it would round small floats to 0.
+set(TERSE_EXACT -fno-fast-math -fno-unsafe-math-optimizations)
+add_compile_options(-Wall -Wextra ${TERSE_EXACT} -ffp-contract=off)
+add_link_options(${TERSE_EXACT})
 
 set(TERSE_NATIVE_DIR ${CMAKE_CURRENT_LIST_DIR}/..)
 
@@ -26,6 +31,11 @@ function(terse_addon name)
   target_link_libraries(${name} PRIVATE ${CMAKE_JS_LIB} ${CMAKE_DL_LIBS})
   # nodelete: threads of an addon may outlive the Worker that has loaded it, so its code must stay.
   target_link_options(${name} PRIVATE -Wl,-Bsymbolic -Wl,--exclude-libs,ALL -Wl,-z,nodelete)
+  # Node itself has the functions of Node-API, which an LDFLAGS with -z defs would miss.
+  check_linker_flag(CXX -Wl,-z,undefs TERSE_HAS_UNDEFS)
+  if(TERSE_HAS_UNDEFS)
+    target_link_options(${name} PRIVATE -Wl,-z,undefs)
+  endif()
 endfunction()
 
 # terse_addon_objects(TARGET) compiles the sources of TARGET as those of an addon are: an OBJECT library serves several
