@@ -72,6 +72,16 @@ const seen: [cause: string, output: string, remedy: RegExp | string][] = [
     "ERROR: No matching distribution found for torch==2.13.0",
     /no torch==2\.13\.0: check the network and the index .*LIBTORCH/,
   ],
+  [
+    "a package that is too new for npm's settings",
+    "npm error code ETARGET\nnpm error notarget No matching version found for pnpm@12.21.0 with a date before 2/13/2026, 12:08:24 PM.",
+    /npm_config_min_release_age=0/,
+  ],
+  [
+    "packages that are too new for pnpm's settings",
+    "✗ Lockfile failed supply-chain policy check (334 entries in 5.4s)\n        …was published at 2026-08-01, within the minimumReleaseAge cutoff",
+    /pnpm_config_minimum_release_age=0/,
+  ],
   ["an old pip", "no such option: --only-binary", /upgrade pip/],
   ["a stale lockfile", 'ERR_PNPM_OUTDATED_LOCKFILE  Cannot install with "frozen-lockfile"', /commit the lockfile/],
   [

@@ -56,6 +56,11 @@ const causes: Cause[] = [
       "The package registry refused the request: log in to it, or choose another one (`npm config set registry`, PIP_INDEX_URL).",
   },
   {
+    signs: /No matching version found for \S+ with a date before|Lockfile failed supply-chain policy check/,
+    remedy: () =>
+      "A setting of npm (min-release-age, before) or pnpm (minimumReleaseAge) refuses packages that are so new: wait, or allow them in this command, npm_config_min_release_age=0 pnpm_config_minimum_release_age=0 ./terse ….",
+  },
+  {
     signs: /EACCES|EROFS|EPERM|Permission denied|Read-only file system/i,
     remedy: (output, at, places) => {
       const { folder, otherwise } = placeOf(output, at, places);
