@@ -13,10 +13,10 @@ export interface Pip {
 }
 
 /**
- * What somebody has set for packages of their own: the containers of NVIDIA hold torch to their version, for example.
+ * Undoes what somebody has set for other packages: the containers of NVIDIA hold torch to their version, for example.
  * Where packages come from stays as it is set.
  */
-const ofOtherPackages = {
+const env = {
   PIP_CONSTRAINT: "/dev/null",
   PIP_PYTHON: "",
   PIP_REQUIRE_HASHES: "0",
@@ -26,7 +26,6 @@ const ofOtherPackages = {
 /** python3's own pip, or else the distribution's, unpacked into the toolchain folder. */
 export async function findOrInstallPip(progress: Progress): Promise<Pip> {
   const python = "python3";
-  const env = ofOtherPackages;
   if ((await ask(python, ["--version"])) === undefined)
     throw new StepFailed("python3 is not on the PATH: `sudo apt-get install python3`.");
   if ((await ask(python, ["-m", "pip", "--version"])) !== undefined) return { python, env };
@@ -62,6 +61,7 @@ export async function pipInstall(
     "--no-compile",
     "--only-binary=:all:",
     "--progress-bar=off",
+    // Settings of these would lead away from --target.
     "--prefix=",
     "--root=/",
   ];
