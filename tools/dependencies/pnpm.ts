@@ -31,7 +31,7 @@ export async function installPnpm(progress: Progress): Promise<string> {
   return requireComplete(findPnpm(), folder);
 }
 
-/** Installs a package into a folder's node_modules, with its optional parts and commands, whatever npm's settings. */
+/** Installs a package with its optional parts and commands into a folder's node_modules, whatever is set for npm. */
 export async function npmInstall(progress: Progress, npm: string, folder: string, what: string): Promise<void> {
   const options = [
     "--no-audit",
