@@ -1,5 +1,6 @@
 /** Exports of the saves of runs, opened by other libraries. */
 import {
+  cpSync,
   existsSync,
   mkdirSync,
   mkdtempSync,
@@ -262,6 +263,14 @@ for name in ("cat", "dog", "zebra"):
     expect(labels(out)).toEqual(["cat", "dog", "zebra"]);
     await save(join(folder, "made-run"), ["data.name=made-images", "data.size=16", "data.classes=3"], out);
     expect(labels(join(folder, "made-run", "step-1"))).toEqual(["cat", "dog", "zebra"]);
+    const turned = join(folder, "zoo-turned");
+    cpSync(out, turned, { recursive: true });
+    const config = JSON.parse(readFileSync(join(turned, "config.json"), "utf8"));
+    const id2label = { 0: "zebra", 1: "cat", 2: "dog" };
+    writeFileSync(join(turned, "config.json"), JSON.stringify({ ...config, id2label }));
+    await expect(save(join(folder, "turned-run"), ofPictures, turned)).rejects.toThrow(
+      /^data: cat is class 0 there, and class 1 of the model; give .*, or train another head, --new-head$/,
+    );
     await runPython(`
 import transformers
 model = transformers.AutoModelForImageClassification.from_pretrained(${JSON.stringify(join(folder, "zoo-model"))})

@@ -1,5 +1,4 @@
-import type { Config } from "@terse/checkpoint";
-import { type Dataset, datasets } from "@terse/data";
+import { datasets } from "@terse/data";
 import { type Model, models } from "@terse/models";
 import { OptionsError } from "@terse/options";
 import { checkFields, checkLength } from "../build.ts";
@@ -35,15 +34,4 @@ export function checkFits({ name, config }: DescribedModel, model: Model, { data
       `data: its images have ${height}×${width} pixels, and the model takes ${side}×${side}; of image-folder, give --data.size=${side} --data.resize=true`,
     );
   if (problems.length > 0) throw new OptionsError(problems);
-}
-
-/** Throws `OptionsError` where the data numbers classes of the model in another order. */
-export function checkClassNames({ id2label }: Config, { classNames = [] }: Pick<Dataset, "classNames">): void {
-  const known = Object.values((id2label ?? {}) as object).map(String);
-  if (!classNames.every((name) => known.includes(name))) return; // they have other words for them
-  const wrong = classNames.findIndex((name, i) => known[i] !== name);
-  if (wrong >= 0)
-    throw new OptionsError([
-      `data: ${classNames[wrong]} is class ${wrong} there, and class ${known.indexOf(classNames[wrong]!)} of the model; give the data a folder, or a label, for each class of the model`,
-    ]);
 }

@@ -9,7 +9,7 @@ import { manualSeed } from "@terse/tensor";
 import { afterAll, beforeAll, beforeEach, expect, it, vi } from "vitest";
 import { needsModules, runPython } from "../../../../packages/tensor/src/testing/python.ts";
 import { readArguments } from "../arguments.ts";
-import { checkClassNames } from "./check-fits.ts";
+import { checkClassNames } from "../saves/meanings.ts";
 import { evaluation } from "./eval.ts";
 import type { EvalArguments } from "./eval-arguments.ts";
 

@@ -20,12 +20,13 @@ import { forwardIn } from "../precision.ts";
 import { checkSameData } from "../same-data.ts";
 import { checkSameRecipe } from "../same-recipe.ts";
 import { loadDescribedOn } from "../saves/load-on.ts";
+import { checkClassNames } from "../saves/meanings.ts";
 import { restoredModel } from "../saves/model-of-run.ts";
 import { onEveryRank } from "../saves/on-every-rank.ts";
 import { shareCores } from "../share-cores.ts";
 import { skippedSamples, skippedText } from "../skipped-samples.ts";
 import { hasLauncher } from "../to-launcher.ts";
-import { checkClassNames, checkFits } from "./check-fits.ts";
+import { checkFits } from "./check-fits.ts";
 import type { EvalArguments } from "./eval-arguments.ts";
 import { holdsOutAll, readSubject } from "./subject.ts";
 

@@ -6,7 +6,7 @@ import type { Parts } from "../parts.ts";
 import type { Recipe } from "../recipe.ts";
 import { keepInitialFiles } from "./initial-files.ts";
 import { loadAdapterOn, loadBaseOn, loadInitialOn } from "./load-on.ts";
-import { meaningsIn } from "./meanings.ts";
+import { checkClassNames, meaningsIn } from "./meanings.ts";
 import { checkHead, modelFolderOf } from "./model-of-run.ts";
 import { onEveryRank } from "./on-every-rank.ts";
 import { remarksAtStart } from "./remarks-at-start.ts";
@@ -41,7 +41,8 @@ export async function newRun(recipe: Recipe, args: RunArguments, group: Group): 
     await loadInitialOn(0, base ?? { folder: from }, model, group, { newHead });
     return base;
   };
-  const restore = async ({ model }: Parts) => {
+  const restore = async ({ model, data }: Parts) => {
+    if (!newHead) checkClassNames(weights?.config ?? {}, data, ", or train another head, --new-head");
     const from = await onEveryRank(group, () => (group.rank === 0 ? modelFolderOf(initFrom) : ""));
     const base = await loadInitial(from[0]!, model);
     if (newHead) notes.push(`new, with random values: ${headOf(model)}`);

@@ -1,6 +1,6 @@
 /** The forms of rows for fine-tuning: those of TRL's datasets, ShareGPT's, and Alpaca's. */
 import { DataError } from "../data-error.ts";
-import { exactJson } from "../documents/exact-json.ts";
+import { exactJson } from "../documents/read-json.ts";
 import { someNames } from "../documents/some-names.ts";
 import { isObject, kindOf, type Values } from "../documents/text-of-row.ts";
 import type { Message } from "./render-chat.ts";
@@ -157,7 +157,7 @@ function messagesIn(value: unknown, key: string, where: string): Message[] {
       `${where} has ${value === undefined ? "nothing" : kindOf(value)} in ${key}, and no list of messages; correct the row, or name another key with data.messages.`,
     );
   return value.map((given: unknown, i) => {
-    const each: unknown = given instanceof Map ? Object.fromEntries(given) : given; // exact-json.ts
+    const each: unknown = given instanceof Map ? Object.fromEntries(given) : given; // read-json.ts
     const place = `${where}, message ${i + 1} of ${key}`;
     if (!isObject(each))
       throw new DataError(`${place} is ${kindOf(each)} and no object with role and content; correct it.`);

@@ -7,7 +7,7 @@ import { strftime } from "./jinja/strftime.ts";
 import { readableTokens, withoutRaw } from "./jinja/tokens.ts";
 import { callable, dict, isMap, itemsOf, valueInRow } from "./jinja/values.ts";
 
-/** A message with its role and content, and whatever else a template may read. Integers are bigints (exact-json.ts). */
+/** A message with its role and content, and whatever else a template may read. Integers are bigints (read-json.ts). */
 export type Message = Readonly<Record<string, unknown>>;
 
 export interface Rendering {

@@ -19,7 +19,13 @@ async function* cellsOf(path: string): AsyncGenerator<Cells> {
       if (chunk.text !== "") yield chunk.text;
     }
   })();
-  const parser = parse({ info: true, relax_column_count: true, skip_empty_lines: true, max_record_size: mostLetters });
+  const parser = parse({
+    info: true,
+    relax_column_count: true,
+    skip_empty_lines: true,
+    max_record_size: mostLetters,
+    record_delimiter: ["\r\n", "\n", "\r"], // a file may have several, which no first row shows
+  });
   try {
     for await (const { record, info } of pipeline(Readable.from(text), parser, () => {})) {
       yield { cells: record as string[], number: (info as { lines: number }).lines, bytes };

@@ -50,6 +50,11 @@ describe("documents", () => {
     expect(await textsOf(put("a.jsonl", lines.join("\n")))).toEqual(texts);
     expect(await textsOf(put("b.jsonl", `${lines.join("\r\n")}\n\n \t\r\n`))).toEqual(texts);
     await refused(put("c.jsonl", `${lines[0]}\n{"text": 3`), /c\.jsonl, line 2 is no JSON: /);
+    // As Python's json writes numbers that JSON lacks.
+    const numbers = '{"text": "NaN \\" Infinity", "score": NaN, "of": [Infinity, -Infinity, {"NaN": NaN}]}';
+    expect(await textsOf(put("nan.jsonl", `${numbers}\n${lines[0]}`))).toEqual(['NaN " Infinity', texts[0]]);
+    expect(await textsOf(put("nan.json", `[${numbers}, ${lines[0]}]`))).toEqual(['NaN " Infinity', texts[0]]);
+    await refused(put("none.jsonl", '{"text": "a", "score": -NaN}'), /line 1 is no JSON: No number after minus sign/);
     await refused(
       put("d.jsonl", '{"body": "x", "id": 1}'),
       /d\.jsonl, line 1 has no text in text, only body, id; .* data\.column/,
@@ -133,6 +138,15 @@ describe("documents", () => {
     const csv = 'id,text,label\r\n0,"hello, ""you""\nthere",1\r\n1,plain,0\r\n2,,1\r\n3,short\r\n';
     expect(await textsOf(put("a.csv", csv))).toEqual(['hello, "you"\nthere', "plain", ""]);
     expect(await textsOf(put("b.csv.gz", gzipSync(`\uFEFF${csv}`)), "id")).toEqual(["0", "1", "2"]);
+    for (const [name, ends] of Object.entries({
+      first: ["\r\n", "\n"],
+      later: ["\n", "\r\n"],
+      twice: ["\r\r\n", "\r\r\n"],
+    }))
+      expect(await textsOf(put(`${name}.csv`, `id,text${ends[0]}0,a${ends[1]}1,"b\r\nc"${ends[1]}`))).toEqual([
+        "a",
+        "b\r\nc",
+      ]);
     await refused(put("c.csv", "id;text\n1;a\n"), /c\.csv has no column text, only id;text; name one of them/);
     await refused(put("d.csv", 'text\n"a" x\n'), /d\.csv is no CSV: .*line 2.*; correct it/);
   });

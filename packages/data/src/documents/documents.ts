@@ -1,12 +1,12 @@
 /** The texts in files, one after the other, never all in memory: of plain text, jsonl, json, csv, tsv and parquet. */
 import type { Form, TextFile } from "../text/text-files.ts";
 import { csvTexts } from "./csv.ts";
-import { exactJson } from "./exact-json.ts";
 import { jsonRows, jsonTexts } from "./json.ts";
 import { jsonlRows, jsonlTexts } from "./jsonl.ts";
 import { parquetRows, parquetTexts } from "./parquet.ts";
 import type { DocumentOptions, DocumentRow, Piece } from "./piece.ts";
 import { plainText } from "./plain-text.ts";
+import { exactJson } from "./read-json.ts";
 import { tsvTexts } from "./tsv.ts";
 
 type Reader = (path: string, options: DocumentOptions) => AsyncIterable<Piece>;

@@ -1,6 +1,7 @@
 import { DataError } from "../data-error.ts";
 import { linesOf } from "./lines.ts";
 import type { DocumentOptions, DocumentRow, Piece } from "./piece.ts";
+import { plainJson } from "./read-json.ts";
 import { textsOfRows } from "./text-of-row.ts";
 
 /** Reads a text of JSON. */
@@ -23,7 +24,7 @@ export const jsonlTexts = (path: string, { column }: DocumentOptions): AsyncGene
   textsOfRows(jsonlRows(path), column);
 
 /** The value of a text of JSON; `where` names the text in errors. Throws `DataError`. */
-export function parsed(json: string, where: string, read: ReadJson = JSON.parse): unknown {
+export function parsed(json: string, where: string, read: ReadJson = plainJson): unknown {
   try {
     return read(json);
   } catch (error) {

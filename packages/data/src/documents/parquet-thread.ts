@@ -14,8 +14,8 @@ import {
 import { DataError } from "../data-error.ts";
 import { PositionalFile } from "../positional-file.ts";
 import { largestInMemory } from "../tokens/largest-in-memory.ts";
-import { exactJson } from "./exact-json.ts";
 import type { Answer, Group, ParquetThreadData } from "./parquet.ts";
+import { exactJson } from "./read-json.ts";
 import { someNames } from "./some-names.ts";
 import { lettersOf, textOfRow } from "./text-of-row.ts";
 

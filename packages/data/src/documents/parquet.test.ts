@@ -4,8 +4,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { DataError } from "../data-error.ts";
-import { exactJson } from "./exact-json.ts";
 import { parquetRows, parquetTexts } from "./parquet.ts";
+import { exactJson } from "./read-json.ts";
 
 let folder: string;
 beforeAll(() => {

@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, expect, it } from "vitest";
 import { needsModules, runPython } from "../../../../tensor/src/testing/python.ts";
-import { exactJson } from "../../documents/exact-json.ts";
+import { exactJson } from "../../documents/read-json.ts";
 import { rowForm } from "../chat-rows.ts";
 import { compileChat, type Message } from "../render-chat.ts";
 

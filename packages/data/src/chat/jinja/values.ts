@@ -41,7 +41,7 @@ export const [none, nothing] = [null, undefined].map((value) => new Environment(
 const truths = { true: new Environment().set("value", true), false: new Environment().set("value", false) };
 export const truth = (value: boolean): Value => truths[`${value}`];
 
-/** A value of a row: an integer is a bigint there, and a number is a float (exact-json.ts). */
+/** A value of a row: an integer is a bigint there, and a number is a float (read-json.ts). */
 export function valueInRow(value: unknown): Value {
   if (typeof value === "string") return text(value);
   if (typeof value === "bigint") return integer(value);
