@@ -25,6 +25,11 @@ export function checkDevice(memories: readonly BufferLike[], device: string | un
     throw new TypeError(`${call}: some memory is on ${devices[0]} and some on ${other}; give all of it on one`);
 }
 
+export function checkSignal(signal: unknown, call: string): void {
+  if (signal !== undefined && !(signal instanceof AbortSignal))
+    throw new TypeError(`${call}: signal must be an AbortSignal, such as that of \`new AbortController()\``);
+}
+
 export function checkPacked(x: BufferLike, op: Reduction, call: string): void {
   if (op !== "sum" || checkOperand(call, "the buffer", x) !== "u8")
     throw new TypeError(`${call}: only a sum of u8 can be packed; leave \`packed\` out`);

@@ -6,7 +6,7 @@ import {
   reductions,
   retain,
 } from "@terse/native-collectives";
-import { checkDevice } from "./arguments.ts";
+import { checkDevice, checkSignal } from "./arguments.ts";
 import { CallCounts } from "./call-counts.ts";
 import { CollectiveError } from "./errors.ts";
 import type { Failure } from "./failure.ts";
@@ -58,6 +58,7 @@ export class GroupCalls {
     const { kind, parts, incoming = [], peer = -1 } = operation;
     this.#throwIfEnded();
     check(kind);
+    checkSignal(signal, kind);
     checkDevice([...parts, ...incoming], this.#group.device, kind);
     const call = this.#counts.count(kind, peer, 1);
     const isBetweenTwo = kind === "send" || kind === "recv";

@@ -47,7 +47,7 @@ function matrix(rows: number, columns: number): Parameter {
   return new Parameter(fromTypedArray(values, [rows, columns]), { role: "matrix" });
 }
 
-type Settings = Pick<OptimizerOptions, "overlap" | "parallel">;
+type Settings = Pick<OptimizerOptions, "overlap" | "parallel" | "bucket">;
 
 /** `a` has the first two matrices and `b` the others. The vector goes to one that takes it. */
 function open(group: Group, a: Algorithm, b: Algorithm, settings: Settings = {}) {
@@ -138,6 +138,17 @@ describe("a pair of optimizers", () => {
       expectAsAlone(here!, a === "dion" ? sharded! : other!, b === "dion" ? sharded! : other!);
     }
   });
+
+  it.each(names.filter((name) => "tie" in algorithms[name].options.entries))(
+    "%s with another tie in each group: votes travel together in the steps in which both are alike",
+    async (name) => {
+      const [plus, alternate] = [create(name, { tie: "plus" }), create(name, { tie: "alternate" })];
+      for (const ranks of [4, 5]) {
+        const [here, ...others] = await onRanks(ranks, (group) => train(group, plus, alternate, { bucket: 1000 }));
+        for (const there of others) expect(there).toEqual(here);
+      }
+    },
+  );
 
   it.each(names.filter((name) => "scale" in algorithms[name].options.entries))(
     "%s with one magnitude for the whole model cannot share it, and says what lets it",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copyreg
 from typing import Optional
 
 
@@ -15,6 +16,10 @@ class CodecError(ValueError):
     def __init__(self, message: str, status: int) -> None:
         super().__init__(message)
         self.status = status
+
+    def __reduce__(self) -> tuple[object, ...]:
+        # As it is, past `__init__`: an error of a worker process is pickled on its way.
+        return copyreg.__newobj__, (type(self), *self.args), self.__dict__  # type: ignore[attr-defined]
 
 
 class BadWireError(CodecError):

@@ -1,3 +1,4 @@
+import copy
 import math
 import pickle
 import random
@@ -141,6 +142,24 @@ class ACodec(unittest.TestCase):
         self.assertEqual((caught.exception.index, caught.exception.value), (2, -65520))
         self.assertNotIsInstance(caught.exception, NotFiniteError)
         self.assertIn("x[2] is -65520.0, which codec('f16') cannot write", str(caught.exception))
+
+    def test_hands_its_errors_on_from_worker_processes(self):
+        errors = []
+        for wrong in [
+            lambda: sign.encode(floats(1, math.nan), zero="plus"),
+            lambda: codec("f16").encode(floats(1e6)),
+            lambda: codec("f16").decode_add(floats(1), bytes.fromhex("007c")),
+            lambda: terse_codecs.read_frame(b"TRSE"),
+        ]:
+            with self.assertRaises(CodecError) as caught:
+                wrong()
+            errors.append(caught.exception)
+        for error in errors:
+            for protocol in range(pickle.HIGHEST_PROTOCOL + 1):
+                for copied in [pickle.loads(pickle.dumps(error, protocol)), copy.deepcopy(error)]:
+                    self.assertIs(type(copied), type(error))
+                    self.assertEqual((str(copied), copied.args), (str(error), error.args))
+                    self.assertEqual(str(vars(copied)), str(vars(error)))  # a NaN is no NaN
 
     def test_adds_nothing_of_a_wire_that_no_encoder_writes(self):
         sums = floats(1, 2)

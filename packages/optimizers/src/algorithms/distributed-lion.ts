@@ -99,6 +99,7 @@ export const distributedLion = define({
   create(options): Rules<DistributedLionState> {
     const { beta1, beta2, weightDecay, vote, zero, tie, maskEvery, momentumSync } = options;
     if (zero === "hold") return withZeros(options);
+    const tieAt = (step: number) => (tie === "zero" ? tie : signAt(tie, step));
     return {
       splits: "anywhere",
       votes: { beta1, beta2 },
@@ -109,10 +110,7 @@ export const distributedLion = define({
       async step(θ, g, { elements: { m, seen } }, exchange, { step, lr: η, gradientScale }) {
         const δ = lionVote(m, g, { beta1, beta2, zero: signAt(zero, step), gradientScale });
 
-        using Δ =
-          vote === "average"
-            ? await exchange.tally(δ)
-            : await exchange.majority(δ, { tie: tie === "zero" ? tie : signAt(tie, step) });
+        using Δ = vote === "average" ? await exchange.tally(δ) : await exchange.majority(δ, { tie: tieAt(step) });
 
         if (seen && countsSeen(maskEvery, step)) {
           using counts = await exchange.tally(nonzero(m));
@@ -126,7 +124,7 @@ export const distributedLion = define({
       },
 
       messages: ({ n }, step) => [
-        { kind: "vote", n, outcome: vote === "average" ? "tally" : tie === "zero" ? "zero" : "plus" },
+        { kind: "vote", n, outcome: vote === "average" ? "tally" : tieAt(step) },
         ...maskMessages(maskEvery, n, step),
       ],
     };

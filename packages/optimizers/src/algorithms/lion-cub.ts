@@ -86,7 +86,7 @@ function lionCubVotes({
       else applyVote(θ, v, change);
     },
 
-    messages: ({ n }, step) => [{ kind: "vote", n, outcome: "plus" }, ...maskMessages(maskEvery, n, step)],
+    messages: ({ n }, step) => [{ kind: "vote", n, outcome: signAt(tie, step) }, ...maskMessages(maskEvery, n, step)],
   };
 }
 

@@ -80,7 +80,7 @@ export const signMuon = define({
         applyVote(X, V, { keep: 1 - η * weightDecay, scale: -η });
       },
 
-      messages: ({ n }) => [{ kind: "vote", n, outcome: "plus" }],
+      messages: ({ n }, step) => [{ kind: "vote", n, outcome: signAt(tie, step) }],
     };
   },
 });

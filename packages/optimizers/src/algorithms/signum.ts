@@ -82,6 +82,6 @@ function rules({
       applyVote(θ, Δ, { keep: 1 - η * weightDecay, scale: -η });
     },
 
-    messages: ({ n }) => [{ kind: "vote", n, outcome: "plus" }],
+    messages: ({ n }, step) => [{ kind: "vote", n, outcome: signAt(tie, step) }],
   };
 }

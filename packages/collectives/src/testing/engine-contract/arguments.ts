@@ -32,6 +32,14 @@ export function wrongArguments(world: SharedWorld): void {
       }
       await expect(group.send(part, rank)).rejects.toThrow(RangeError);
       await expect(group.allReduce([1, 2] as never)).rejects.toThrow(TypeError);
+      const controller = new AbortController() as never; // its signal is meant
+      const untouched = Float32Array.of(rank);
+      for (const wrong of [
+        group.allReduce(untouched, "sum", { signal: controller }),
+        group.barrier({ signal: controller }),
+      ])
+        await expect(wrong).rejects.toThrow(/^(allReduce|barrier): signal must be an AbortSignal/);
+      expect(untouched[0]).toBe(rank);
       await expect(group.allReduce(new Uint32Array(1), "max")).rejects.toThrow("max of a Uint32Array is not supported");
       await expect(group.allReduce(part, "median" as never)).rejects.toThrow("no reduction is called median");
       const odd = { pointer: 0n, length: 0, dtype: "f8" as never, device: "cpu" };
