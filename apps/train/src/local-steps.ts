@@ -80,6 +80,14 @@ export function remarksOnLocal(recipe: Recipe): string[] {
           `local.alpha: ${local.alpha} of a rank's own work outlives a round; it is meant for local.delay, in whose steps a rank has gone on alone`,
         ]
       : [];
+  const beside =
+    local.delay > 0 && local.alpha === 0 && !local.rebase
+      ? [
+          `local.delay: what a rank does in the ${local.delay === 1 ? "step" : `${local.delay} steps`} beside a round is given up when the round is used; local.rebase: true keeps it`,
+        ]
+      : local.rebase && local.delay === 0
+        ? ["local.rebase: true changes nothing: no steps are taken beside a round; leave it out, or take local.delay"]
+        : [];
   const rare =
     syncEvery > steps
       ? [`local.syncEvery: ${syncEvery}, and the run has ${steps} steps: the ranks share nothing before the last one`]
@@ -92,7 +100,7 @@ export function remarksOnLocal(recipe: Recipe): string[] {
     bucket === "auto"
       ? ["bucket: auto changes nothing: with local the buckets of a round leave together; leave it out"]
       : [];
-  return [...senseless, ...decays, ...keeps, ...rare, ...orders, ...buckets];
+  return [...senseless, ...decays, ...keeps, ...beside, ...rare, ...orders, ...buckets];
 }
 
 const ownOptimizers = ({ optimizer }: Recipe) => optimizersOf({ key: "optimizer", optimizer });

@@ -95,6 +95,7 @@ const local = v.object({
   order: v.optional(oneOf(fragmentOrders), "strided"), // which layers a fragment has
   delay: v.optional(nonNegativeInteger, 0), // τ, steps beside which a round travels
   alpha: v.optional(v.pipe(nonNegative, v.maxValue(1)), 0), // α, share of its own work that a rank keeps
+  rebase: v.optional(v.boolean(), false), // whether its steps beside a round go on top of what the round brings
   within: v.optional(oneOf(["rank", "host"]), "rank"), // who takes steps together between two rounds
   ranksPerHost: v.optional(positiveInteger), // of within: host; what the launcher says if absent
   // The step that all ranks take together in a round; its lr follows no schedule.

@@ -61,7 +61,7 @@ export interface InRun<Options> {
 /** What a compression may ask of the run whose rounds it carries, as a recipe has it. */
 export interface RunOfRounds {
   /** Absent where ranks take no local steps. */
-  readonly local?: { readonly syncEvery: number; readonly alpha: number } | null | undefined;
+  readonly local?: { readonly syncEvery: number; readonly alpha: number; readonly rebase: boolean } | null | undefined;
   /** Steps to the next round, where a run goes on between two rounds: more than syncEvery where that has changed. */
   readonly toNext?: number | undefined;
   readonly schedule: { readonly name: string; readonly warmup: number };

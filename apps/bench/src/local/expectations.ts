@@ -20,6 +20,7 @@ export const expectations: readonly Expectation[] = [
   { words: "2 bits, means of bins, are a little behind 4", source: "SparseLoCo", methods: ["muon-5-2-bits-of-means", "muon-5-4-bits"], holds: little },
   { words: "1 bit both ways is as good as f32", source: "1-bit Adam", methods: ["muon-5-1-bit", "muon-5-f32"], holds: asGood },
   { words: "a delay of 4 steps is as good as none", source: "Streaming DiLoCo", methods: ["muon-10-4-bits-delay-4", "muon-10-4-bits"], holds: asGood },
+  { words: "with the steps beside a round on top of it a delay of 18 steps costs less", source: "CoCoD-SGD", methods: ["muon-20-4-bits-delay-18-rebase", "muon-20-4-bits-delay-18"], holds: better },
   { words: "whole numbers of Lion's steps are as good as f32", source: "asked here", methods: ["lion-10-whole-numbers", "lion-10-f32"], holds: asGood },
   { words: "SparseLoCo is as good as DiLoCo", source: "SparseLoCo", methods: ["sparse-loco-10", "diloco-10"], holds: asGood },
 ];

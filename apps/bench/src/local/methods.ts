@@ -51,6 +51,12 @@ const muon = (syncEvery: number, wire: string, more: Partial<LocalMethod> = {}):
   search: "muon-5-4-bits",
   ...more,
 });
+/** A round is used so many steps after it has left; `rebase`: what a rank does in them goes on top of it. */
+const delayed = (syncEvery: number, wire: string, delay: number, { rebase = false } = {}): LocalMethod =>
+  muon(syncEvery, wire, {
+    changes: [...wires[wire]!, `local.delay=${delay}`, ...(rebase ? ["local.rebase=true"] : [])],
+    search: `muon-${Math.min(syncEvery, 10)}-${wire}`,
+  });
 const adamw = (syncEvery: number, more: Partial<LocalMethod>): LocalMethod => ({
   inside: "adamw",
   syncEvery,
@@ -88,10 +94,11 @@ export const methods: Readonly<Record<string, LocalMethod>> = {
       ]),
     ),
   ),
-  "muon-10-4-bits-delay-4": muon(10, "4-bits", {
-    changes: [...wires["4-bits"]!, "local.delay=4"],
-    search: "muon-10-4-bits",
-  }),
+  "muon-5-2-bits-of-means-delay-2-rebase": delayed(5, "2-bits-of-means", 2, { rebase: true }),
+  "muon-10-4-bits-delay-4": delayed(10, "4-bits", 4),
+  "muon-10-4-bits-delay-4-rebase": delayed(10, "4-bits", 4, { rebase: true }),
+  "muon-20-4-bits-delay-18": delayed(20, "4-bits", 18),
+  "muon-20-4-bits-delay-18-rebase": delayed(20, "4-bits", 18, { rebase: true }),
   "muon-10-f32-2-workers": muon(10, "f32", { search: "muon-10-4-bits", workers: 2 }),
   "muon-10-f32-8-workers": muon(10, "f32", { search: "muon-10-4-bits", workers: 8 }),
   "muon-10-alone": muon(10, "f32", { outer: { lr: 1, momentum: 0.6 }, search: all, workers: 1 }),

@@ -50,7 +50,7 @@ function problemsIn({ unit, steps }: Options, run: RunOfRounds): Problem[] {
       },
     ];
   const { name, lr, weightDecay = 0, groups } = optimizer;
-  const { syncEvery, alpha } = local;
+  const { syncEvery, alpha, rebase } = local;
   const most = mostStepsIn(run)!;
   const others = most > syncEvery ? `, and from the round before the save to the next one there are ${most}` : "";
   const whole = "with lion-steps each step moves an element by its learning rate";
@@ -89,6 +89,11 @@ function problemsIn({ unit, steps }: Options, run: RunOfRounds): Problem[] {
       path: "local.alpha",
       problem: `${alpha}, and with lion-steps a rank goes on from what all have`,
       remedy: "set it to 0",
+    },
+    rebase && {
+      path: "local.rebase",
+      problem: "true, and with lion-steps a rank goes on from what all have",
+      remedy: "set it to false",
     },
   ];
   return problems.filter((problem) => problem !== false);

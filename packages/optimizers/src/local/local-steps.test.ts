@@ -68,12 +68,29 @@ describe("local steps with momentum and unequal ranks", () => {
   const gradient: GradientOf = ({ rank, step, layer, value }) =>
     a![rank]! * (value - b![rank]!) * (1 + layer) + 0.1 * Math.sin(step + layer + rank);
 
-  it.each([
+  it.each<[delay: number, alpha: number, shared: number[], first: number[], second: number[], rebase?: boolean]>([
     [0, 0, [0.000053351824, -0.523555112135], [0.071939307041, -0.523555112135], [-0.063086213836, -0.523555112135]],
     [1, 0.5, [0.225953128791, -0.299959424971], [0.363126762048, -0.021925929701], [0.170571765569, -0.294961284355]],
     [1, 0, [0.227155922582, -0.397745813557], [0.255892389355, -0.397745813557], [0.141873856272, -0.397745813557]],
-  ])("delay %d and alpha %d: after 12 steps", async (delay, alpha, shared, ...own) => {
-    const given = { syncEvery: 4, fragments: 2, delay, alpha, outer: nesterov, outerLr: 0.7 };
+    [
+      1,
+      0,
+      [0.07412327067, -0.518263815358],
+      [0.119803130433, -0.466614700918],
+      [-0.038006186598, -0.565100777468],
+      true,
+    ],
+    [
+      1,
+      0.5,
+      [0.155662184269, -0.357995979535],
+      [0.312648548897, -0.048335442477],
+      [0.089543597174, -0.378938809088],
+      true,
+    ],
+  ])("delay %d and alpha %d: after 12 steps", async (delay, alpha, shared, first, second, rebase = false) => {
+    const own = [first, second];
+    const given = { syncEvery: 4, fragments: 2, delay, alpha, rebase, outer: nesterov, outerLr: 0.7 };
     const ranks = await trainLocally(2, given, gradient, { steps: 12 });
     for (const [rank, { seen }] of ranks.entries()) {
       const last = seen.at(-1)!;
@@ -205,6 +222,22 @@ describe("a round of local steps", () => {
         for (const [i, value] of values.entries()) expect(value).toBeCloseTo(plain!.seen[step]!.own[layer]![i]!, 6);
   });
 
+  it.each([1, 4])(
+    "alone, with a delay of %i and its steps beside the round on top, is the inner optimizer",
+    async (delay) => {
+      const run = { steps: 15, sizes: [3, 70] };
+      const end = async (given: Given) => (await trainLocally(1, given, wandering, run))[0]!.seen.at(-1)!.own.flat();
+      const inner = { algorithm: adamw() };
+      const plain = await end({ syncEvery: 100, inner });
+      const farthest = async (rebase: boolean) => {
+        const own = await end({ syncEvery: 5, delay, rebase, inner });
+        return Math.max(...own.map((value, i) => Math.abs(value - plain[i]!)));
+      };
+      expect(await farthest(true)).toBeLessThan(1e-6);
+      expect(await farthest(false)).toBeGreaterThan(1e-2);
+    },
+  );
+
   it("of one step is synchronous SGD", async () => {
     const at = { layer: 0, element: 0 };
     const ranks = await trainLocally(2, { syncEvery: 1 }, wandering, { steps: 8, sizes: [1] });
@@ -279,6 +312,7 @@ describe("the bits of local steps", () => {
   const codec = compressed(sgd({ momentum: 0.9, nesterov: true }), anyCodec({ codec: "scaled-sign" }));
   const given = { syncEvery: 4, fragments: 2, delay: 1, alpha: 0.5, outer: { algorithm: codec }, outerLr: 0.7 };
   const run = { steps: 16, sizes: [70, 9, 33] };
+  const rebasing = { ...given, syncEvery: 8, delay: 2, alpha: 0, rebase: true };
 
   it("do not depend on how fast ranks are, or on who looks", async () => {
     const plain = await trainLocally(3, given, wandering, run);
@@ -312,9 +346,9 @@ describe("the bits of local steps", () => {
     expect(stepsWith("votes")).toEqual([2, 5]);
   });
 
-  it("are the same from a save after any step, also between a round's leaving and its use", async () => {
+  it.each([given, rebasing])("are the same from a save after any step, also in a round: $syncEvery", async (given) => {
     const whole = await trainLocally(3, given, wandering, run);
-    for (const at of [1, 2, 3, 4, 5, 6, 7, 8]) {
+    for (let at = 1; at <= given.syncEvery + 4; at++) {
       const begun = await trainLocally(3, given, wandering, { ...run, steps: at });
       const saves = (rank: number) => savesOf(rank, 3, begun[rank]!.save);
       const { shared } = begun[0]!.seen.at(-1)!;
@@ -339,25 +373,43 @@ describe("the bits of local steps", () => {
     }
   });
 
-  it("go on with other ranks, from the mean of what each had", async () => {
-    const begun = await trainLocally(2, given, wandering, { ...run, steps: 7 });
-    const saves = begun.map(({ save }) => save);
-    const { shared } = begun[0]!.seen.at(-1)!;
-    for (const ranks of [1, 3]) {
-      const from = { at: 7, saves: () => saves, shared };
-      const resumed = (await trainLocally(ranks, given, wandering, { ...run, steps: 7, from })).map(({ save }) => save);
-      const mean = (name: string, of: typeof saves) => {
-        const all = of.map(({ tensors }) => tensors.get(name) as Float32Array);
-        return all[0]!.map((_, i) => all.reduce((sum, values) => sum + values[i]!, 0) / all.length);
-      };
-      for (const name of ["island.layers.0.weight", "island.layers.2.weight"])
-        expect(resumed[0]!.tensors.get(name)).toEqual(mean(name, saves));
-      expect(resumed[0]!.scalars).toEqual(saves[0]!.scalars);
-      const errors = errorsOf(saves);
-      const kept = errorsOf(resumed);
-      for (const [i, value] of kept.entries()) expect(value).toBeCloseTo(errors[i]!, 6);
+  it("lack the steps before a save alone where a run without rebase goes on with it beside a round", async () => {
+    const constant = () => 1;
+    const begun = await trainLocally(2, { ...rebasing, rebase: false }, constant, { ...run, steps: 3 });
+    const saves = (rank: number) => savesOf(rank, 2, begun[rank]!.save);
+    const from = { at: 3, saves, shared: begun[0]!.seen[2]!.shared };
+    for (const { seen } of await trainLocally(2, rebasing, constant, { ...run, steps: 4, from })) {
+      const { own, shared } = seen[0]!;
+      expect(own[0]![0]! - shared[0]![0]!).toBeCloseTo(-0.1, 6); // one step of 0.1, of the two beside the round
     }
   });
+
+  it.each([given, { ...given, rebase: true }])(
+    "go on with other ranks, from the mean of what each had",
+    async (given) => {
+      const begun = await trainLocally(2, given, wandering, { ...run, steps: 7 });
+      const saves = begun.map(({ save }) => save);
+      const { shared } = begun[0]!.seen.at(-1)!;
+      for (const ranks of [1, 3]) {
+        const from = { at: 7, saves: () => saves, shared };
+        const resumed = (await trainLocally(ranks, given, wandering, { ...run, steps: 7, from })).map(
+          ({ save }) => save,
+        );
+        const mean = (name: string, of: typeof saves) => {
+          const all = of.map(({ tensors }) => tensors.get(name) as Float32Array);
+          return all[0]!.map((_, i) => all.reduce((sum, values) => sum + values[i]!, 0) / all.length);
+        };
+        const ofRound = [...saves[0]!.tensors.keys()].filter((name) => name.startsWith("sent."));
+        expect(ofRound.length > 0).toBe("rebase" in given);
+        for (const name of ["island.layers.0.weight", "island.layers.2.weight", ...ofRound])
+          expect(resumed[0]!.tensors.get(name)).toEqual(mean(name, saves));
+        expect(resumed[0]!.scalars).toEqual(saves[0]!.scalars);
+        const errors = errorsOf(saves);
+        const kept = errorsOf(resumed);
+        for (const [i, value] of kept.entries()) expect(value).toBeCloseTo(errors[i]!, 6);
+      }
+    },
+  );
 });
 
 /** Σ over the owners' errors + mean of the ranks' errors, element by element of all layers. */

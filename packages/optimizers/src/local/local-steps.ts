@@ -1,7 +1,8 @@
 /**
  * Local steps with an outer step: each rank trains by itself, and after every so many steps all ranks share what they
  * have found. Douillard et al. 2023, "DiLoCo", Algorithm 1, https://arxiv.org/abs/2311.08105; with fragments, delay and
- * mixing as in Douillard et al. 2025, "Streaming DiLoCo", Algorithm 2, https://arxiv.org/abs/2501.18512
+ * mixing as in Douillard et al. 2025, "Streaming DiLoCo", Algorithm 2, https://arxiv.org/abs/2501.18512; the steps beside
+ * a round kept as in Shen et al. 2019, "CoCoD-SGD", Algorithm 1, https://arxiv.org/abs/1906.12043
  *
  *   H  steps between two rounds of the same parameters     F  fragments     E = H / F  steps between two rounds
  *   τ  steps from a round's leaving to its use             α  share of a rank's own work that it keeps
@@ -9,7 +10,8 @@
  *   step t:      θ ← inner step on this rank alone
  *   t = −τ mod E:   Δ ← θ̄_f − θ_f        of fragment f, the next in turn; the round leaves:
  *                   θ̄_f ← outer step with the ranks' Δ as gradients
- *   t = 0 mod E:    θ_f ← α θ_f + (1 − α) θ̄_f        when the round has arrived
+ *   t = 0 mod E:    θ_f ← α θ_f + (1 − α) (θ̄_f + s)        when the round has arrived
+ *                   s: 0, or with `rebase` this rank's steps beside the round, θ_f(t) − θ_f(t − τ)
  *
  * Both steps are optimizers like any other: the inner one on a group of one rank, the outer one on all ranks, with Δ
  * compressed as any gradient is. What a round sends was fixed when it left, and it is used at a fixed step. So the bits
@@ -33,7 +35,7 @@ import type { StepReport, TrainingOptimizer } from "../training-optimizer.ts";
 import { type FragmentOrder, fragmentsOf } from "./fragments.ts";
 import { bytesHandedOut, type HostGroups, type HostLayout, handedOut } from "./host-groups.ts";
 import { RoundSchedule } from "./round-schedule.ts";
-import { type PendingRound, restoreOwn, savedLocalSteps, storedLocalSteps } from "./saved-rounds.ts";
+import { type PendingRound, restoreParameters, savedLocalSteps, storedLocalSteps } from "./saved-rounds.ts";
 import { offsetsOf, SharedCopy } from "./shared-copy.ts";
 
 /** The options of `LocalSteps`. */
@@ -48,6 +50,8 @@ export interface LocalStepsOptions {
   readonly order?: FragmentOrder; // "strided" unless given
   readonly delay?: number; // τ < E; 0 unless given
   readonly alpha?: number; // α in [0, 1]; 0 unless given
+  /** Whether a rank's steps beside a round go on top of what it has brought. Else they are given up, but for α. */
+  readonly rebase?: boolean;
   /** Of the run: without fragments and delay a round ends it, also fewer than H steps after the one before. */
   readonly steps?: number;
   /** The ranks of a host take their steps together. They are closed with the optimizer. */
@@ -91,6 +95,7 @@ export class LocalSteps implements TrainingOptimizer {
    */
   constructor(flat: FlatParameters, group: Group, options: LocalStepsOptions) {
     const { inner, outer, outerLr, syncEvery, fragments = 1, order = "strided", delay = 0, alpha = 0, hosts } = options;
+    const { rebase = false } = options;
     this.#schedule = new RoundSchedule({ syncEvery, fragments, delay, steps: options.steps });
     if (!(alpha >= 0 && alpha <= 1)) throw new RangeError(`local.alpha: expected a number from 0 to 1, got ${alpha}`);
     if (alpha === 1 && (hosts?.layout.hosts ?? group.size) > 1)
@@ -105,7 +110,8 @@ export class LocalSteps implements TrainingOptimizer {
     const parts = fragmentsOf(flat.segments, fragments, order);
     const longest = Math.max(...parts.map((segments) => offsetsOf(segments).at(-1)!));
     const differences = keep(zeros([longest], { device: flat.parameters.device }));
-    this.#copies = parts.map((segments) => new SharedCopy(flat, segments, differences));
+    const sent = rebase && delay > 0 ? keep(zeros([longest], { device: flat.parameters.device })) : undefined;
+    this.#copies = parts.map((segments) => new SharedCopy(flat, segments, differences, sent));
     const carrying = hosts ? hosts.between : group;
     this.#outers = carrying
       ? this.#copies.map((copy) => new Optimizer(copy, carrying, { ...outer, overlap: "off" }))
@@ -131,10 +137,11 @@ export class LocalSteps implements TrainingOptimizer {
     return this.#inner.bucketing;
   }
 
-  /** Bytes of what it has besides the states of its optimizers: θ̄, and Δ of the largest fragment. */
+  /** Bytes of what it has besides the states of its optimizers: θ̄, and of the largest fragment Δ, and θ of a round. */
   get copyBytes(): number {
     const lengths = this.#copies.map(({ parameters }) => parameters.length);
-    return 4 * (lengths.reduce((sum, n) => sum + n, 0) + Math.max(...lengths));
+    const ofRound = this.#copies[0]!.sent ? 2 : 1;
+    return 4 * (lengths.reduce((sum, n) => sum + n, 0) + ofRound * Math.max(...lengths));
   }
 
   get schemes(): Optimizer["schemes"] {
@@ -212,7 +219,10 @@ export class LocalSteps implements TrainingOptimizer {
   #leave(loss: number): void {
     if (this.#underWay) this.#mix();
     const fragment = this.#schedule.fragmentAt(this.steps);
-    const drift = this.#update(() => this.#copies[fragment]!.subtract());
+    const drift = this.#update(() => {
+      this.#copies[fragment]!.remember();
+      return this.#copies[fragment]!.subtract();
+    });
     const refusal = this.#refusal;
     this.#left[fragment]!++;
     // A scope of its own: it lasts as long as the round, which may outlive the step that it leaves in.
@@ -306,7 +316,7 @@ export class LocalSteps implements TrainingOptimizer {
   async shared<T>(body: () => Promise<T>): Promise<T> {
     await this.#settle();
     using own = keep(noGrad(() => this.#flat.parameters.clone()));
-    for (const copy of this.#copies) copy.mix(0);
+    for (const copy of this.#copies) copy.show();
     try {
       return await body();
     } finally {
@@ -320,12 +330,14 @@ export class LocalSteps implements TrainingOptimizer {
     const outers = await Promise.all(this.#outers.map((outer) => outer.state()));
     const underWay = this.#underWay;
     const pending = underWay && { ...underWay, ...(await underWay.arrived) };
+    const copy = pending && this.#copies[pending.fragment];
     return savedLocalSteps({
       inner,
       outers,
       flat: this.#flat,
       rounds: this.#left,
       pending,
+      sent: copy?.sent && { parameters: copy.sent, segments: copy.segments },
       refusal: this.#refusal,
       layout: this.layout,
     });
@@ -350,7 +362,10 @@ export class LocalSteps implements TrainingOptimizer {
     const pending = stored?.pending;
     this.#underWay = pending && { ...pending, arrived: Promise.resolve(pending) };
     this.#schedule.goesOn(steps, stored?.rounds, pending !== undefined);
-    if (stored) restoreOwn(this.#flat, stored.θ);
+    if (stored) restoreParameters(this.#flat, stored.θ);
+    const copy = pending && this.#copies[pending.fragment]!;
+    copy?.remember();
+    if (copy?.sent) restoreParameters({ parameters: copy.sent, segments: copy.segments }, stored!.sent);
   }
 
   async close(): Promise<void> {

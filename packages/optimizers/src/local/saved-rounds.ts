@@ -6,6 +6,7 @@
  *   outer.<name>          the state of the outer steps
  *   local.rounds          a number: rounds of each fragment that have left
  *   local.pending         of a round that has arrived and is not used yet: fragment, bytes, messages, ‖Δ‖
+ *   sent.<parameter>      with `rebase`: θ of its fragment when that round left
  *   local.refusal         the note of a step that this rank has refused, of which the others hear in the next round
  *   local.host            where the ranks of a host step together: hosts, this rank's one, its place there, ranks there
  */
@@ -23,33 +24,35 @@ export interface PendingRound {
   readonly drift: number; // ‖Δ‖ of this rank
 }
 
-const [own, outer] = ["island.", "outer."];
+const [own, outer, whenSent] = ["island.", "outer.", "sent."];
 const [roundsKey, pendingKey] = ["local.rounds", "local.pending"];
 const [refusalKey, hostKey] = ["local.refusal", "local.host"];
 
 /** Whether a tensor or number of a save belongs to local steps alone. */
-const isOfLocalSteps = (name: string): boolean => /^(island|outer|local)\./.test(name);
+const isOfLocalSteps = (name: string): boolean => /^(island|outer|sent|local)\./.test(name);
+
+type Parameters = Pick<FlatParameters, "parameters" | "segments">;
 
 interface Parts {
   readonly inner: SavedState;
   readonly outers: readonly SavedState[]; // by fragment
-  readonly flat: FlatParameters;
+  readonly flat: Parameters;
   readonly rounds: readonly number[]; // by fragment
   readonly pending: PendingRound | undefined;
+  readonly sent: Parameters | undefined; // θ of its fragment when it left
   readonly refusal: RefusalReason | undefined;
   readonly layout: HostLayout | undefined;
 }
 
 /** The state of local steps, by the names above. */
-export function savedLocalSteps({ inner, outers, flat, rounds, pending, refusal, layout }: Parts): SavedState {
+export function savedLocalSteps({ inner, outers, flat, rounds, pending, sent, refusal, layout }: Parts): SavedState {
   const ofOuters = outers.flatMap(({ tensors }) => [...tensors]);
   const numbersOfOuters = outers.flatMap(({ scalars }) => Object.entries(scalars));
   return {
     tensors: new Map([
       ...inner.tensors,
-      ...flat.segments.map(({ name, offset, length }) => {
-        return [`${own}${name}`, flat.parameters.narrow(0, offset, length)] as const;
-      }),
+      ...namedParts(flat, own),
+      ...(sent ? namedParts(sent, whenSent) : []),
       ...ofOuters.map(([name, tensor]) => [`${outer}${name}`, tensor] as const),
     ]),
     scalars: {
@@ -63,6 +66,9 @@ export function savedLocalSteps({ inner, outers, flat, rounds, pending, refusal,
   };
 }
 
+const namedParts = ({ parameters, segments }: Parameters, prefix: string) =>
+  segments.map(({ name, offset, length }) => [`${prefix}${name}`, parameters.narrow(0, offset, length)] as const);
+
 /** What saves hold of local steps, for one rank. */
 export interface StoredLocalSteps {
   readonly rounds: readonly number[]; // by fragment
@@ -72,6 +78,8 @@ export interface StoredLocalSteps {
   readonly outers: readonly StoredState[]; // of all ranks that have carried rounds
   /** θ by parameter: this rank's own, or the mean of all where other ranks step together than in the save. */
   readonly θ: ReadonlyMap<string, TypedArray>;
+  /** In the same way θ of the pending round's fragment when it left; empty in saves without `rebase`. */
+  readonly sent: ReadonlyMap<string, TypedArray>;
 }
 
 interface Taker {
@@ -101,29 +109,33 @@ export function storedLocalSteps(
       `this rank was ${placeIn(scalars[hostKey])}, and now it is ${placeIn(layout && numbersOf(layout))}: start as many ranks on each host as before, or say in local.ranksPerHost how many there are now, and all go on from the mean of what they had`,
     );
   const [fragment, bytes, messages, drift] = (scalars[pendingKey] ?? []) as readonly number[];
-  const θ = segments.map(({ name, length }) => {
-    const of = (same ? [first!] : saves.filter(carriesRounds)).map(({ tensors }) => tensors.get(`${own}${name}`));
+  const meanOfRanks = ({ name, length }: Segment, prefix: string) => {
+    const of = (same ? [first!] : saves.filter(carriesRounds)).map(({ tensors }) => tensors.get(`${prefix}${name}`));
     const found = of.filter((values) => values?.length === length) as TypedArray[];
     if (found.length < of.length)
       throw new SavedStateError(
-        `there is no ${own}${name} of ${length} elements: the save belongs to another model; take the model of the save`,
+        `there is no ${prefix}${name} of ${length} elements: the save belongs to another model; take the model of the save`,
       );
     return [name, found.length === 1 ? found[0]! : meanOf(found)] as const;
-  });
+  };
+  const sent = segments.filter(({ name }) => first!.tensors.has(`${whenSent}${name}`));
   return {
     rounds,
     pending: fragment === undefined ? undefined : ({ fragment, bytes, messages, drift } as PendingRound),
     refusal: (same ? [first!] : saves).map(refusalIn).find((reason) => reason !== undefined),
     inner: same ? ownOf(saves, rank, layout) : asOfOneHost(saves),
     outers: same && layout ? ofHosts(first!, layout) : saves.filter(carriesRounds).map(ofOuter),
-    θ: new Map(θ),
+    θ: new Map(segments.map((segment) => meanOfRanks(segment, own))),
+    sent: new Map(sent.map((segment) => meanOfRanks(segment, whenSent))),
   };
 }
 
-/** Sets θ of the model. */
-export function restoreOwn({ parameters, segments }: FlatParameters, θ: StoredLocalSteps["θ"]): void {
+/** Sets the parameters that a save has. */
+export function restoreParameters({ parameters, segments }: Parameters, saved: ReadonlyMap<string, TypedArray>): void {
   for (const { name, offset, length } of segments) {
-    using stored = fromTypedArray(θ.get(name)!);
+    const values = saved.get(name);
+    if (!values) continue;
+    using stored = fromTypedArray(values);
     noGrad(() => parameters.narrow(0, offset, length).copy_(stored));
   }
 }

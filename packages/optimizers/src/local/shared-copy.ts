@@ -9,6 +9,7 @@ interface Run {
   readonly own: Tensor; // θ, of the model
   readonly shared: Tensor; // θ̄
   readonly difference: Tensor; // Δ
+  readonly sent: Tensor | undefined; // θ when a round left
 }
 
 /**
@@ -18,16 +19,21 @@ interface Run {
 export class SharedCopy implements FlatParameters {
   readonly parameters: Tensor; // θ̄ (N_f)
   readonly gradients: Tensor; // Δ (N_f), a part of `differences`
+  readonly sent: Tensor | undefined; // θ when a round left (N_f), a part of the constructor's `sent`
   readonly segments: readonly Segment[];
   readonly #runs: readonly Run[];
 
-  /** `differences`: memory for Δ, of which all fragments take the beginning: one at a time is under way. */
-  constructor(flat: FlatParameters, segments: readonly Segment[], differences: Tensor) {
+  /**
+   * `differences` and `sent`: memory for Δ, and for θ when a round left, of which all fragments take the beginning: one
+   * at a time is under way. Without `sent` a rank gives up its steps beside a round.
+   */
+  constructor(flat: FlatParameters, segments: readonly Segment[], differences: Tensor, sent?: Tensor) {
     const offsets = offsetsOf(segments);
     const length = offsets.at(-1)!;
     this.segments = segments.map((segment, i) => ({ ...segment, offset: offsets[i]! }));
     this.parameters = keep(zeros([length], { device: flat.parameters.device }));
     this.gradients = keep(differences.narrow(0, 0, length));
+    this.sent = sent && keep(sent.narrow(0, 0, length));
     this.#runs = runsOf(flat.segments, segments).map(([first, last]) => {
       const begin = offsets[first]!;
       const n = offsets[last + 1]! - begin;
@@ -36,6 +42,7 @@ export class SharedCopy implements FlatParameters {
         own: view(flat.parameters, segments[first]!.offset),
         shared: view(this.parameters, begin),
         difference: view(this.gradients, begin),
+        sent: this.sent && view(this.sent, begin),
       };
     });
   }
@@ -52,6 +59,13 @@ export class SharedCopy implements FlatParameters {
     });
   }
 
+  /** Remembers θ as that of a round that leaves. */
+  remember(): void {
+    noGrad(() => {
+      for (const { own, sent } of this.#runs) sent?.copy_(own);
+    });
+  }
+
   /** Δ ← θ̄ − θ. Returns ‖Δ‖. */
   subtract(): number {
     const isOnHost = this.gradients.device === "cpu";
@@ -63,13 +77,22 @@ export class SharedCopy implements FlatParameters {
     );
   }
 
-  /** θ ← α θ + (1 − α) θ̄ */
+  /** θ ← α θ + (1 − α) θ̄, or with the steps beside the round α θ + (1 − α) (θ̄ + θ − θ when it left). */
   mix(alpha: number): void {
     noGrad(() => {
-      for (const { own, shared } of this.#runs) {
+      for (const { own, shared, sent } of this.#runs) {
+        sent?.sub_(own); // the steps beside the round, with the other sign
         if (alpha === 0) own.copy_(shared);
         else own.lerp_(shared, 1 - alpha);
+        if (sent) own.sub_(sent, { alpha: 1 - alpha });
       }
+    });
+  }
+
+  /** θ ← θ̄ */
+  show(): void {
+    noGrad(() => {
+      for (const { own, shared } of this.#runs) own.copy_(shared);
     });
   }
 }
