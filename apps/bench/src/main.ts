@@ -2,8 +2,7 @@
  * `./terse bench SUITE [--settings A,B] [--json FILE|-] [--svg FILE] [--record]`: prints measurements as text, and
  * writes them as JSON lines.
  */
-import { closeSync, rmSync, statSync, writeFileSync, writeSync } from "node:fs";
-import { pathToFileURL } from "node:url";
+import { closeSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { linesOfError, printText, watchOutput } from "@terse/options";
 import { recipeKeys } from "@terse/train/recipe-schema";
 import { readArguments, usageOf } from "./arguments.ts";
@@ -16,7 +15,7 @@ import { localReport } from "./local/report.ts";
 import { machineText } from "./machine.ts";
 import { modelsReport } from "./models/report.ts";
 import { optimizersReport } from "./optimizers/report.ts";
-import { openOutput } from "./output.ts";
+import { openOutput, writeOutput } from "./output.ts";
 import { papersReport } from "./papers/report.ts";
 import { furtherPictures, pictures } from "./pictures.ts";
 import { recipeReport } from "./recipe/report.ts";
@@ -48,7 +47,7 @@ async function main(argv: readonly string[]): Promise<void> {
     return;
   }
   const { suite, settings, json, svg, record, from, overrides } = args;
-  const given = from === undefined ? undefined : linesFrom(pathToFileURL(from), suite);
+  const given = from === undefined ? undefined : linesFrom(from, suite);
   const terminal = json === "-" ? process.stderr : process.stdout;
   const file = json === undefined || json === "-" ? undefined : openOutput("--json", json);
   if (svg !== undefined) closeSync(openOutput("--svg", svg, "a")); // an earlier one stays until this one is drawn
@@ -65,7 +64,7 @@ async function main(argv: readonly string[]): Promise<void> {
         const line = { bench: suite, setting, recorded, machine, ...measurement };
         lines.push(line);
         if (json === "-") process.stdout.write(written([line]));
-        else if (file !== undefined) writeSync(file, written([line]));
+        else if (file !== undefined) writeOutput("--json", json!, file, written([line]));
         cases.add(measurement);
       }
     } catch (error) {
@@ -80,7 +79,7 @@ async function main(argv: readonly string[]): Promise<void> {
     if (record) keep(suite, lines);
     if (!given && overrides.length === 0) forgetKeptRuns(`${suite}/${setting}`);
     all.push(...lines);
-    if (svg !== undefined) draw(svg, pictures[suite]!(all, overrides));
+    if (svg !== undefined) writeOutput("--svg", svg, svg, pictures[suite]!(all, overrides) ?? "");
   }
   if (file !== undefined) closeSync(file);
   if (svg === undefined || pictures[suite]!(all, overrides) !== undefined) return;

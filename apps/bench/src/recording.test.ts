@@ -45,7 +45,14 @@ it("reads what it has written, NaN of a run that broke off too", () => {
   const lines = [line("2x1gbit", "2026-11-21T08:00Z", 4), line("2x1gbit", "2026-11-21T08:00Z", Number.NaN)];
   writeFileSync(file, written(lines));
   expect(readLines(pathToFileURL(file))).toEqual(lines);
-  expect(linesFrom(pathToFileURL(file), "train")).toEqual(lines);
-  expect(() => linesFrom(pathToFileURL(file), "gpu")).toThrow("lines.jsonl has no lines of gpu");
+  expect(linesFrom(file, "train")).toEqual(lines);
+  expect(() => linesFrom(file, "gpu")).toThrow(`--from: ${file} has no lines of gpu`);
+  for (const wrong of ["null", "[]", "text", '{"bench":"train"}']) {
+    writeFileSync(file, `${written(lines)}\n${wrong}\n`);
+    expect(() => linesFrom(file, "train")).toThrow(`--from: ${file}:4 is no line that ./terse bench --json`);
+  }
+  expect(() => linesFrom(folder, "train")).toThrow(`--from: ${folder} cannot be read: it is a folder`);
+  const missing = join(folder, "b ü'.json");
+  expect(() => linesFrom(missing, "train")).toThrow(`--from: ${missing} cannot be read: it does not exist`);
   rmSync(folder, { recursive: true });
 });

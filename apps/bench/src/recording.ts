@@ -2,6 +2,7 @@
 import { existsSync, readFileSync } from "node:fs";
 import { OptionsError } from "@terse/options";
 import type { Measurement } from "./measurement.ts";
+import { whyNot } from "./output.ts";
 
 export interface RecordedLine extends Measurement {
   readonly bench: string;
@@ -26,15 +27,41 @@ export function readLines(file: URL): RecordedLine[] {
   return readFileSync(file, "utf8")
     .split("\n")
     .filter(Boolean)
-    .map((line) => JSON.parse(line))
-    .map((line) => ({ ...line, value: line.value ?? Number.NaN })); // JSON writes NaN, of a run that broke off, as null
+    .map((line) => withNaN(JSON.parse(line)));
 }
 
+/** JSON writes NaN, of a run that broke off, as null. */
+const withNaN = (line: RecordedLine): RecordedLine => ({ ...line, value: line.value ?? Number.NaN });
+
 /** The lines of a suite that another machine has written with --json. Throws `OptionsError` where there are none. */
-export function linesFrom(file: URL, suite: string): RecordedLine[] {
-  const lines = readLines(file).filter(({ bench }) => bench === suite);
-  if (lines.length === 0) throw new OptionsError([`--from: ${file.pathname} has no lines of ${suite}`]);
+export function linesFrom(path: string, suite: string): RecordedLine[] {
+  const text = (() => {
+    try {
+      return readFileSync(path, "utf8");
+    } catch (error) {
+      throw new OptionsError([`--from: ${path} cannot be read: ${whyNot(error)}`]);
+    }
+  })();
+  const lines = text.split("\n").flatMap((line, i) => {
+    if (line === "") return [];
+    const value = lineIn(line);
+    if (!value) throw new OptionsError([`--from: ${path}:${i + 1} is no line that ./terse bench --json has written`]);
+    return value.bench === suite ? [value] : [];
+  });
+  if (lines.length === 0) throw new OptionsError([`--from: ${path} has no lines of ${suite}`]);
   return lines;
+}
+
+function lineIn(json: string): RecordedLine | undefined {
+  try {
+    const line = JSON.parse(json) as Partial<RecordedLine> | null;
+    const isLine = ["bench", "setting", "recorded", "machine", "case", "metric", "unit"].every(
+      (key) => typeof line?.[key as keyof RecordedLine] === "string",
+    );
+    return isLine ? withNaN(line as RecordedLine) : undefined;
+  } catch {
+    return undefined;
+  }
 }
 
 export const written = (lines: readonly object[]) => lines.map((line) => `${JSON.stringify(line)}\n`).join("");

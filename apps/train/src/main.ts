@@ -10,7 +10,8 @@ if (process.send) {
   process.channel?.unref();
 }
 
-watchOutput({ goesOn: process.argv[2] === "train" });
+// A run goes on where its lines go to a full disk; of a dry run they are all.
+watchOutput({ goesOn: process.argv[2] === "train" && !process.argv.includes("--dry-run") });
 
 // Everything else is loaded after the lines above, because libtorch takes a moment to open.
 async function main(): Promise<number> {

@@ -1,7 +1,7 @@
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { pathToFileURL } from "node:url";
+import { fileURLToPath, pathToFileURL } from "node:url";
 import { afterAll, expect, it } from "vitest";
 import { cudaLibrary, loadAddon, NativeMissingError } from "./index.ts";
 
@@ -29,4 +29,18 @@ it.each([
 
 it("says how to build an addon that is missing in its own package", () => {
   expect(() => loadAddon("codecs", moduleOf("@terse/native-codecs"))).toThrow(/is not built: .*npx cmake-js build/);
+});
+
+it.skipIf(process.platform !== "linux")("says that memory is short where an addon does not fit into it", () => {
+  const url = moduleOf("@terse/native-codecs");
+  const folder = fileURLToPath(new URL("../build/Release", url));
+  mkdirSync(folder, { recursive: true });
+  const addon = readFileSync(new URL("../../codecs/build/Release/codecs.node", import.meta.url));
+  // The program header of a segment to load says how much memory it takes.
+  const [begin, size, count] = [Number(addon.readBigUInt64LE(32)), addon.readUInt16LE(54), addon.readUInt16LE(56)];
+  const headers = Array.from({ length: count }, (_, i) => begin + i * size);
+  const last = headers.findLast((at) => addon.readUInt32LE(at) === 1)!;
+  addon.writeBigUInt64LE(2n ** 50n, last + 40);
+  writeFileSync(join(folder, "codecs.node"), addon);
+  expect(() => loadAddon("codecs", url)).toThrow(/Memory is out, or this process may not have more: .*ulimit -v/);
 });

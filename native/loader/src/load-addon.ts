@@ -24,8 +24,14 @@ export function loadAddon(name: string, moduleUrl: string | undefined): Addon {
   try {
     process.dlopen(module, file, constants.dlopen.RTLD_NOW | deepBind);
   } catch (error) {
+    const { message } = error as Error;
+    if (/cannot allocate memory|failed to map segment/i.test(message))
+      throw new NativeMissingError(
+        `The native ${name} addon cannot be opened: ${message}. Memory is out, or this process may not have more: raise its limit (ulimit -v, or that of its container).`,
+        { cause: error },
+      );
     throw new NativeMissingError(
-      `The native ${name} addon cannot be opened: ${(error as Error).message}. Rebuild it with \`./terse setup\`, or \`npx cmake-js rebuild\` in ${packageRoot(moduleUrl)}.`,
+      `The native ${name} addon cannot be opened: ${message}. Rebuild it with \`./terse setup\`, or \`npx cmake-js rebuild\` in ${packageRoot(moduleUrl)}.`,
       { cause: error },
     );
   }

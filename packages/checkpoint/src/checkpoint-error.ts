@@ -24,9 +24,25 @@ const calls = [
   ["write", "mkdir rename unlink rmdir rm copyfile link symlink"],
 ] as const;
 
-/** An error that Node throws for a path, in words; any other error as it is. */
+const tooManyFiles = "too many files are open; let this process open more of them (ulimit -n)";
+const shortages = [
+  ["EMFILE", tooManyFiles],
+  ["ENFILE", tooManyFiles],
+  ["EAGAIN", "no more may run; allow more processes (ulimit -u) or memory (ulimit -v), or start fewer ranks"],
+] as const;
+
+/** Why a thread or a process could not begin; undefined for any other error. */
+function withoutBeginning({ code, syscall, message }: NodeJS.ErrnoException): Error | undefined {
+  const what = code === "ERR_WORKER_INIT_FAILED" ? "thread" : syscall?.startsWith("spawn") ? "process" : undefined;
+  const [, shortage] = shortages.find(([name]) => what && message.includes(name)) ?? [];
+  return shortage === undefined ? undefined : new Error(`a ${what} could not be started: ${shortage}`);
+}
+
+/** An error that Node throws for a path, a thread or a process, in words; any other error as it is. */
 export function inWords(error: unknown): unknown {
   const { path, syscall } = (error ?? {}) as NodeJS.ErrnoException;
+  const shortage = error instanceof Error ? withoutBeginning(error) : undefined;
+  if (shortage) return shortage;
   if (path === undefined || syscall === undefined || reasonOf(error) === undefined) return error;
   const [what] = calls.find(([, all]) => all.split(" ").includes(syscall)) ?? [];
   return what === undefined ? error : cannot(what, path, error);
@@ -42,6 +58,9 @@ export function reasonOf(error: unknown): string | undefined {
       return "your disk quota is used up; free some and save again";
     case "EFBIG":
       return "it would be larger than the limit on file size; raise the limit (ulimit -f) or choose another folder";
+    case "EMFILE":
+    case "ENFILE":
+      return tooManyFiles;
     case "EACCES":
     case "EPERM":
       return "permission denied; choose another folder, or make this one accessible";

@@ -15,6 +15,7 @@ import {
   sentOver,
   worksOnOwn,
 } from "./accounting.ts";
+import { afterWarmups } from "./algorithms/warmup.ts";
 import { type Bucket, elementsOf } from "./bucket.ts";
 import { BucketSize, fixedSize, standardBucket } from "./bucket-size.ts";
 import { bucketsOf, OverlapError, obstacle } from "./buckets.ts";
@@ -47,8 +48,6 @@ interface OpenStep {
  * different orders.
  */
 const atWork = new WeakMap<Group, Optimizer>();
-
-const lateStep = 1e6; // after any warm-up whose length is known
 
 /**
  * Trains flat parameters, such as an arena's, on a group of ranks: sends what its algorithm asks for, bucket by bucket,
@@ -103,7 +102,7 @@ export class Optimizer implements TrainingOptimizer {
         `parallel.weight is ${weight}, and ${algorithms.map(({ name }) => name).join(" and ")} cannot be sharded: set it to 1, or take dion`,
       );
     this.obstacle = obstacle(this.#spans, 0, this.#clipping);
-    const laterObstacle = obstacle(this.#spans, lateStep, this.#clipping); // after a warm-up of means
+    const laterObstacle = obstacle(this.#spans, afterWarmups, this.#clipping);
     const why = this.obstacle ?? (laterObstacle && `after the warm-up ${laterObstacle}`);
     if (overlap === "on" && why !== undefined) throw new OverlapError(`overlap is on, and ${why}`);
     this.#overlaps = overlap !== "off" && this.obstacle === undefined && group.size > 1;

@@ -16,6 +16,7 @@ import {
   Optimizer,
   type OptimizerOptions,
   oneBitAdam,
+  oneBitLamb,
   type StepReport,
   type StoredState,
   zeroOneAdam,
@@ -482,7 +483,7 @@ describe("overlap", () => {
     expect(() => make({ algorithm: whole, overlap: "on" })).toThrow(
       "whole works on the whole vector at once: set overlap to off, or take an optimizer that works on single elements or layers",
     );
-    for (const algorithm of [oneBitAdam({ warmup: 3 }), zeroOneAdam({ freeze: 3 })]) {
+    for (const algorithm of [oneBitAdam({ warmup: 3 }), oneBitAdam(), oneBitLamb(), zeroOneAdam({ freeze: 3 })]) {
       expect(() => make({ algorithm, clip: 1, overlap: "on" })).toThrow(
         "overlap is on, and after the warm-up clipping by the global norm needs the last gradient",
       );

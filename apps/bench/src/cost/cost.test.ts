@@ -1,4 +1,5 @@
-import { readFileSync } from "node:fs";
+import { spawnSync } from "node:child_process";
+import { closeSync, openSync, readFileSync } from "node:fs";
 import { expect, it } from "vitest";
 import { type Arguments, readArguments, usage } from "./arguments.ts";
 import { picture } from "./picture.ts";
@@ -139,4 +140,21 @@ it("writes times and counts with units", () => {
     "774 M",
     "7 G",
   ]);
+});
+
+it("ends with one line where what it prints, or a file, goes to a full disk", () => {
+  const main = new URL("main.ts", import.meta.url).pathname;
+  const full = openSync("/dev/full", "w");
+  const run = (stdout: number | "pipe", ...argv: string[]) =>
+    spawnSync(process.execPath, ["--conditions=@terse/source", main, ...argv], {
+      stdio: ["ignore", stdout, "pipe"],
+      encoding: "utf8",
+    });
+  const printed = run(full);
+  expect(printed.stderr).toMatch(/^error: standard output cannot be written: ENOSPC.*\n$/);
+  expect(printed.status).toBe(1);
+  const written = run("pipe", "--json=/dev/full");
+  expect(written.stderr).toBe("error: --json: /dev/full cannot be written: no space is left on its disk\n");
+  expect(written.status).toBe(1);
+  closeSync(full);
 });

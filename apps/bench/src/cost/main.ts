@@ -1,6 +1,6 @@
 /** `./terse cost`: the Lion Cub paper's performance model for any network, as a table, a picture and JSON. */
-import { writeFileSync } from "node:fs";
-import { openOutput } from "../output.ts";
+import { linesOfError, printText, watchOutput } from "@terse/options";
+import { openOutput, writeOutput } from "../output.ts";
 import { readArguments, usage } from "./arguments.ts";
 import { picture } from "./picture.ts";
 import { project } from "./projection.ts";
@@ -17,13 +17,14 @@ function main(argv: readonly string[]): void {
   const { wordBits, valueBits } = args;
   const json = `${JSON.stringify({ command: ["./terse cost", ...argv].join(" "), wordBits, valueBits, panels }, undefined, 1)}\n`;
   if (args.json === "-") process.stdout.write(json);
-  if (jsonFile !== undefined) writeFileSync(jsonFile, json);
-  if (svgFile !== undefined) writeFileSync(svgFile, picture(panels));
+  if (jsonFile !== undefined) writeOutput("--json", args.json!, jsonFile, json);
+  if (svgFile !== undefined) writeOutput("--svg", args.svg!, svgFile, picture(panels));
 }
 
+watchOutput();
 try {
   main(process.argv.slice(2));
 } catch (error) {
-  process.stderr.write(`error: ${error instanceof Error ? error.message : String(error)}\n`);
+  printText(`error: ${linesOfError(error).join("\n")}`, process.stderr);
   process.exitCode = 1;
 }

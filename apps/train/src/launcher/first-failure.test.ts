@@ -15,6 +15,14 @@ const lost = failure(0, error("RankLostError", "rank 1 is lost"));
 describe("the first failure", () => {
   it("is the rank that a signal killed, and not the one that noticed first", () => {
     const killed = failure(1, { signal: "SIGKILL", lastLines: ["a", "b", "c", "d"], why: "memory was used up" });
+    const frames = [
+      "----- Native stack trace -----",
+      "",
+      " 1: 0xab8776  [/root/node]",
+      "12: 0x7f1c2a [/lib/libc.so.6]",
+    ];
+    const aborted = failure(1, { signal: "SIGTRAP", lastLines: ["a", "# Fatal: out of memory", ...frames] });
+    expect(describeFailure(aborted, [aborted], 2)).toMatch(/Its last output: a \| # Fatal: out of memory$/);
     const stopped = failure(2, { signal: "SIGTERM", stopped: true });
     const failures = [lost, stopped, killed];
     expect(firstFailure(failures)).toBe(killed);

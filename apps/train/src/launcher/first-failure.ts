@@ -43,13 +43,18 @@ export function describeFailure(first: Failure, failures: readonly Failure[], ra
   const { rank, host, error, signal, code, why, lastLines, log } = first;
   if (isOfAllRanks(first, failures, ranks)) return error!.message;
   const how = signal ? `was ended by ${signal}` : `ended with code ${code}`;
+  const said = lastLines.filter((line) => !isFrame(line)).slice(-3);
   const details = [
     ...(log === undefined ? [] : [` Its log: ${printableLine(log)}.`]),
-    ...(lastLines.length > 0 ? [` Its last output: ${lastLines.slice(-3).join(" | ")}`] : []), // with its own full stop
+    ...(said.length > 0 ? [` Its last output: ${said.join(" | ")}`] : []), // with its own full stop
   ].join("");
   if (error) return `rank ${rank} on ${host}: ${error.message} (it ${how}).${details}`;
   return `rank ${rank} on ${host} ${how} and all others were stopped${why === undefined ? "" : `: ${why}`}.${details}`;
 }
+
+/** A line of the backtrace that Node prints when it ends itself; before it stands why. */
+const isFrame = (line: string): boolean =>
+  /^\s*\d+: (0x)?[0-9a-f]{6,} |^-+ (Native|JavaScript) stack trace -+$/.test(line) || line.trim() === "";
 
 /** The exit code, as shells count it. */
 export function exitCodeOfFailure({ code, signal }: Failure): number {

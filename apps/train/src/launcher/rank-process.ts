@@ -7,6 +7,7 @@ import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 import { printable } from "@terse/options";
 import type { AppendedFile } from "../appended-file.ts";
+import { sentence } from "../failure.ts";
 import { killedForMemory, type MemoryKills, memoryKills } from "../out-of-memory.ts";
 import type { ToLauncher } from "../to-launcher.ts";
 import { logFile, openLog } from "./log-files.ts";
@@ -38,7 +39,7 @@ export interface RankOptions {
 }
 
 const main = fileURLToPath(new URL("../main.ts", import.meta.url));
-const linesKept = 10;
+const linesKept = 40; // with the backtrace that Node prints when it ends itself
 
 export class RankProcess {
   readonly rank: number;
@@ -66,7 +67,8 @@ export class RankProcess {
     });
     const prefix = `[rank ${rank}] `;
     if (this.#child.stdout) this.#pass(this.#child.stdout, process.stdout, rank === 0 ? "" : prefix);
-    this.#pass(this.#child.stderr!, process.stderr, prefix);
+    // Where no process could be started there are no streams either; `ended` says why.
+    if (this.#child.stderr) this.#pass(this.#child.stderr, process.stderr, prefix);
     this.#child.on("message", (message: ToLauncher) => {
       if (message.failed) {
         this.#error = message.failed;
@@ -100,7 +102,7 @@ export class RankProcess {
       if (code === 0) return undefined;
       return this.#failure(code === null ? { signal: signal! } : { code });
     } catch (error) {
-      const message = `rank ${this.rank} could not be started: ${(error as Error).message}`;
+      const message = `rank ${this.rank} could not be started: ${sentence(error)}`;
       this.#error ??= { name: "Error", message };
       return this.#failure({ code: 1 });
     } finally {

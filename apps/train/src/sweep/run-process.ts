@@ -52,7 +52,7 @@ export class RunProcess {
       detached: true,
       ...(existsSync(plan.directory) && { cwd: plan.directory }),
     });
-    for (const stream of [this.#child.stdout!, this.#child.stderr!])
+    for (const stream of [this.#child.stdout, this.#child.stderr].filter((each) => each !== null))
       createInterface({ input: stream }).on("line", (line) => this.#heard(printable(line)));
     this.ended = new Promise((resolve) => {
       this.#child.on("error", (error) => {

@@ -24,6 +24,7 @@ import { OptionsError } from "@terse/options";
 import type { Tree } from "../recipe-tree.ts";
 import { lockFile } from "../saves/folder-lock.ts";
 import { newFolder } from "../saves/new-folder.ts";
+import { quotedForShell } from "../saves/resume-command.ts";
 import type { SweepPlan } from "./sweep-plan.ts";
 
 const planFile = "plan.json";
@@ -57,7 +58,7 @@ export async function keepPlan(folder: string, plan: SweepPlan, base: Tree): Pro
   const changed = isSweep(folder) ? changeOf(readPlan(folder), plan, readBase(folder), base) : undefined;
   if (changed !== undefined)
     throw new OptionsError([
-      `--out: ${folder} has a sweep with other ${changed}: choose another folder, or continue that sweep with --resume ${folder}`,
+      `--out: ${folder} has a sweep with other ${changed}: choose another folder, or continue that sweep: ./terse sweep --resume ${quotedForShell(folder)}`,
     ]);
   await atomicWriteText(join(folder, baseRecipeFile), `${JSON.stringify(base, undefined, 2)}\n`);
   await atomicWriteText(join(folder, planFile), `${JSON.stringify(plan, undefined, 2)}\n`);

@@ -99,6 +99,11 @@ describe("the bytes of text files", () => {
     expect(await errorOf(folder)).toBe(
       "There is no text file in DIR or the folders below it (empty.txt is empty); name a folder with text in it.",
     );
+    put("rows/a.txt", "text");
+    await expect(textFiles(join(folder, "rows"), "rows")).rejects.toThrow(
+      /no \.jsonl, \.json or \.parquet file of rows in .*rows or the folders below it \(a\.txt is none\); name one, or/,
+    );
+    rmSync(join(folder, "rows"), { recursive: true });
     expect(await errorOf("https://x.org/a.txt")).toBe(
       "There is no file or folder at https://x.org/a.txt; data is not fetched: download it, and name the file.",
     );

@@ -190,6 +190,11 @@ const tokensInstead = (path: string) =>
 
 function noText(path: string, left: readonly LeftOutFile[]): DataError {
   if (left.some((file) => isTokens(file.path))) return tokensInstead(path);
+  const noRowsIn = left.find(({ why }) => why === noRows);
+  if (noRowsIn)
+    return new DataError(
+      `There is no .jsonl, .json or .parquet file of rows in ${path} or the folders below it (${relative(path, noRowsIn.path)} is none); name one, or a folder of them.`,
+    );
   const [first] = left;
   const found = first === undefined ? "" : ` (${relative(path, first.path)} is ${first.why})`;
   return new DataError(

@@ -120,8 +120,11 @@ export function keptAfterWarmup<Option extends string>(
   return why as Partial<Record<Option | "warmup", string>>;
 }
 
+/** The number of a step behind every warm-up, also behind one that ends by itself. */
+export const afterWarmups = Number.MAX_SAFE_INTEGER;
+
 export const warmsUp = ({ compressesFrom }: Warmup, step: number): boolean =>
-  compressesFrom < 0 || step < compressesFrom;
+  step < (compressesFrom < 0 ? afterWarmups : compressesFrom);
 
 /** Called after a step of a warm-up whose length is not given: ends it where the variance is stable. */
 export function watchVariance(variance: Tensor, scalars: Warmup, step: number, beta2: number): void {
