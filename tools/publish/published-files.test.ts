@@ -1,7 +1,9 @@
 /** What each package publishes of src: what it is made of, by one rule, and nothing that only tests use. */
 import { globSync, readFileSync } from "node:fs";
+import { isBuiltin } from "node:module";
 import { dirname, join, resolve } from "node:path";
 import { describe, expect, it } from "vitest";
+import { withLock } from "../lock.ts";
 
 const root = join(import.meta.dirname, "../..");
 const read = (file: string) => readFileSync(join(root, file), "utf8");
@@ -23,7 +25,36 @@ function importedBy(entries: readonly string[]): Set<string> {
   return found;
 }
 
+/** Packages that a built module or its declarations name. */
+const namedIn = (text: string): string[] =>
+  [...text.matchAll(/(?:\bfrom\s*|\bimport\s*\(?\s*)["']([\w@][^"'\n]*)["']/g)]
+    .map(([, specifier]) => specifier!)
+    .filter((specifier) => !isBuiltin(specifier))
+    .map((specifier) =>
+      specifier
+        .split("/")
+        .slice(0, specifier.startsWith("@") ? 2 : 1)
+        .join("/"),
+    );
+
 describe.each(packages)("%s", (folder) => {
+  it("declares all packages that what is built of it names: elsewhere no other is found", async () => {
+    const { name, dependencies, peerDependencies } = JSON.parse(read(`${folder}/package.json`));
+    const declared = [name, ...Object.keys({ ...dependencies, ...peerDependencies })];
+    // Another test may be building it.
+    await withLock(
+      join(root, "node_modules/.dist.lock"),
+      () => {},
+      async () => {
+        const files = globSync("dist/**/*.{d.ts,js}", { cwd: join(root, folder) });
+        expect(files.length).toBeGreaterThan(1);
+        for (const file of files)
+          for (const named of namedIn(read(`${folder}/${file}`)))
+            expect(declared, `${file}: ${named}`).toContain(named);
+      },
+    );
+  });
+
   it("has the rule of all packages for what is published, and for what is declared", () => {
     const { files } = JSON.parse(read(`${folder}/package.json`)) as { files: string[] };
     expect(files.filter((each) => each !== "CMakeLists.txt")).toEqual(rule);

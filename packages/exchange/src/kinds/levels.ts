@@ -50,7 +50,9 @@ export function levelSums(codec: Codec, n: number, ranks: number, down: Codec): 
 }
 
 /** The codec with fields for the sum of this many ranks. */
-export const summable = perCodec((codec, ranks: number) => levelsOf(codec).codec(ranks) as Codec);
+export const summable: (codec: Codec, ranks: number) => Codec = perCodec(
+  (codec, ranks: number) => levelsOf(codec).codec(ranks) as Codec,
+);
 
 /** RangeError for a codec whose levels cannot be added. */
 export function levelsOf({ name, parameters, summable }: Codec): Pick<Summable, "bits" | "s" | "codec"> {
