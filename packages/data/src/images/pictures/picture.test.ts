@@ -128,8 +128,18 @@ for name, image in (("grey", grey), ("rgba", rgba), ("la", la), ("palette", rgb.
                     ("cmyk", Image.fromarray(waves(4), "CMYK"))): save(name + ".tif", image)
 save("pages.tif", rgb, save_all=True, append_images=[rgb.rotate(180)]); save("profile.tif", rgb, icc_profile=profile)
 exif = Image.Exif(); exif[0x112] = 6; save("turned.tif", rgb, exif=exif)
+def inks(name, array, order="<"):  # that PIL does not write: of 16 bits, and with a fifth ink
+    count, bits = array.shape[-1], 8 * array.itemsize
+    data = array.astype(array.dtype.newbyteorder(order)).tobytes(); more = struct.pack(order + "H" * count, *[bits] * count)
+    short = lambda value: struct.unpack(order + "I", struct.pack(order + "HH", value, 0))[0]
+    tags = [(256, 4, 1, W), (257, 4, 1, H), (258, 3, count, 8 + len(data)), (259, 3, 1, short(1)), (262, 3, 1, short(5)), (273, 4, 1, 8),
+            (277, 3, 1, short(count)), (278, 4, 1, H), (279, 4, 1, len(data)), (284, 3, 1, short(1))] + [(338, 3, 1, 0)] * (count > 4)
+    ifd = struct.pack(order + "H", len(tags)) + b"".join(struct.pack(order + "HHII", *tag) for tag in tags) + bytes(4)
+    write(name, (b"II*\\0" if order == "<" else b"MM\\0*") + struct.pack(order + "I", 8 + len(data) + len(more)) + data + more + ifd)
+wide = waves(4).astype(np.uint16) * 257
+inks("inks of 16 bits.tif", wide); inks("big endian.tif", wide, ">"); inks("five inks.tif", waves(5))
 `,
-      24,
+      27,
     ));
 
   it("of BMP: 1, 4, 8, 16, 24 and 32 bits, palettes, masks, RLE, from the top down, OS/2's", () =>

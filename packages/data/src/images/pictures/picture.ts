@@ -8,6 +8,7 @@
  * before anything is decoded.
  */
 import { closeSync, existsSync, read } from "node:fs";
+import { endianness } from "node:os";
 import { promisify } from "node:util";
 import type { Sharp, SharpOptions } from "sharp";
 import { DataError, reasonOf, unreadable } from "../../data-error.ts";
@@ -31,7 +32,8 @@ interface Header {
   readonly width: number; // of the upright picture
   readonly height: number;
   readonly channels: number;
-  readonly isCmyk: boolean;
+  /** Bits of an ink, where the samples are inks. */
+  readonly inkBits?: 8 | 16 | undefined;
   readonly bytes: number; // of all samples
 }
 
@@ -130,7 +132,7 @@ const shown = (bytes: Uint8Array) =>
 
 function plainHeader(format: "bmp" | "netpbm", first: Uint8Array): Header {
   const { width, height } = format === "bmp" ? bmpHeader(first) : netpbmHeader(first);
-  return { format, width, height, channels: 3, isCmyk: false, bytes: 3 * width * height };
+  return { format, width, height, channels: 3, bytes: 3 * width * height };
 }
 
 const sampleBytes: Readonly<Record<string, number>> = {
@@ -162,7 +164,13 @@ async function libvipsHeader(path: string, format: PictureFormat): Promise<Heade
   if (found !== format) throw new Error(`it begins as ${format} and is ${found}`);
   // libvips decodes GIF and WebP with transparency, also those that have none.
   const bytes = width * height * Math.max(4, channels) * (sampleBytes[depth] ?? 16);
-  return { format, ...autoOrient, channels, isCmyk: space === "cmyk", bytes };
+  return { format, ...autoOrient, channels, inkBits: space === "cmyk" ? inkBitsOf(depth) : undefined, bytes };
+}
+
+function inkBitsOf(depth: string): 8 | 16 {
+  if (depth !== "uchar" && depth !== "ushort")
+    throw new Error(`it is CMYK of ${depth}, and inks of 8 or 16 bits are read`);
+  return depth === "uchar" ? 8 : 16;
 }
 
 const reading: SharpOptions = { failOn: "error", ignoreIcc: true, limitInputPixels: mostBytes };
@@ -188,7 +196,7 @@ async function bytesOf({ descriptor }: File, count: number): Promise<Buffer> {
 
 async function pixelsOf(
   bytes: Buffer,
-  { format, channels, isCmyk }: Header,
+  { format, channels, inkBits }: Header,
   side: number | undefined,
 ): Promise<RawPicture> {
   const sharp = await libvips();
@@ -205,7 +213,7 @@ async function pixelsOf(
   if (format === "tiff" && isPlainYCbCr(bytes))
     throw new Error("it is a TIFF of YCbCr without JPEG, which is not read: save it as RGB");
   const picture = sharp(bytes, reading).autoOrient();
-  if (isCmyk) return ofRaw(fromCmyk(await rawOf(picture.pipelineColourspace("cmyk").toColourspace("cmyk"))));
+  if (inkBits) return ofRaw(await fromCmyk(picture.pipelineColourspace("cmyk").toColourspace("cmyk"), inkBits));
   // libvips scales colours times opacity, PIL colours.
   const hasAlpha = channels === 2 || channels === 4;
   return hasAlpha ? ofRaw(await rgb(picture)) : rgb(scaled(picture));
@@ -218,13 +226,22 @@ async function rawOf(picture: Sharp): Promise<RawPicture> {
   return { ...sizeOf(info as never), data: new Uint8Array(data.buffer, data.byteOffset, data.length) };
 }
 
-/** R = (1 − C) (1 − K), as PIL has it. (H, W, 4) → (H, W, 3) */
-function fromCmyk({ width, height, data: inks }: RawPicture): RawPicture {
+/**
+ * R = (1 − C) (1 − K), as PIL has it, which takes the upper eight of 16 bits. (H, W, 4 or more) → (H, W, 3): what follows
+ * the four inks is dropped, as transparency is.
+ */
+async function fromCmyk(picture: Sharp, bits: 8 | 16): Promise<RawPicture> {
+  const depth = bits === 8 ? "uchar" : "ushort";
+  const { data: samples, info } = await picture.raw({ depth }).toBuffer({ resolveWithObject: true });
+  const { width, height, channels } = info;
+  // Of 16 bits the upper byte, wherever this processor has it.
+  const inks = bits === 8 ? samples : samples.subarray(endianness() === "LE" ? 1 : 0);
+  const step = bits / 8;
   const data = new Uint8Array(3 * width * height);
-  for (let from = 0, to = 0; to < data.length; from += 4, to += 3) {
-    const light = 255 - inks[from + 3]!;
+  for (let from = 0, to = 0; to < data.length; from += channels * step, to += 3) {
+    const light = 255 - inks[from + 3 * step]!;
     for (let c = 0; c < 3; c++) {
-      const product = inks[from + c]! * light + 128;
+      const product = inks[from + c * step]! * light + 128;
       data[to + c] = light - ((product + (product >> 8)) >> 8); // divided by 255, and rounded
     }
   }
