@@ -190,10 +190,11 @@ describe("a recipe with local steps", () => {
     ]);
     expect(of("local.alpha=0.5")).toEqual([expect.stringMatching(/^local\.alpha: 0\.5 of a rank's own work outlives/)]);
     expect(of("local.alpha=0.5", "local.delay=1")).toEqual([]);
-    expect(of("local.delay=2")).toEqual([
-      "local.delay: what a rank does in the 2 steps beside a round is given up when the round is used; local.rebase: true keeps it",
+    expect(of("local.delay=5")).toEqual([]);
+    expect(of("local.delay=6")).toEqual([
+      "local.delay: of 10 steps a rank gives up the 6 that it takes beside a round; local.rebase: true keeps them",
     ]);
-    expect(of("local.delay=2", "local.rebase=true")).toEqual([]);
+    expect(of("local.delay=6", "local.rebase=true")).toEqual([]);
     expect(of("local.rebase=true")).toEqual([expect.stringMatching(/^local\.rebase: true changes nothing/)]);
     expect(of("local.syncEvery=41")).toEqual([
       "local.syncEvery: 41, and the run has 40 steps: the ranks share nothing before the last one",

@@ -80,13 +80,14 @@ export function remarksOnLocal(recipe: Recipe): string[] {
           `local.alpha: ${local.alpha} of a rank's own work outlives a round; it is meant for local.delay, in whose steps a rank has gone on alone`,
         ]
       : [];
+  const every = syncEvery / fragments;
   const beside =
-    local.delay > 0 && local.alpha === 0 && !local.rebase
-      ? [
-          `local.delay: what a rank does in the ${local.delay === 1 ? "step" : `${local.delay} steps`} beside a round is given up when the round is used; local.rebase: true keeps it`,
-        ]
-      : local.rebase && local.delay === 0
-        ? ["local.rebase: true changes nothing: no steps are taken beside a round; leave it out, or take local.delay"]
+    local.rebase && local.delay === 0
+      ? ["local.rebase: true changes nothing: no steps are taken beside a round; leave it out, or take local.delay"]
+      : !local.rebase && local.alpha === 0 && 2 * local.delay > every
+        ? [
+            `local.delay: of ${every} steps a rank gives up the ${local.delay} that it takes beside a round; local.rebase: true keeps them`,
+          ]
         : [];
   const rare =
     syncEvery > steps

@@ -59,7 +59,7 @@ export const candidates: readonly Candidate[] = [
     name: "muon, every 30 steps 4 bits",
     optimizer: { name: "muon", groups: adamwForVectors },
     exchange: fourBits,
-    local: { syncEvery: 30, fragments: 3, delay: 1, rebase: true, optimizer: mean },
+    local: { syncEvery: 30, fragments: 3, delay: 1, optimizer: mean },
   },
   {
     name: "adamw, every 30 steps top-k 1/64",
@@ -117,4 +117,4 @@ export async function forEachCandidate<Row>(
 
 /** Fragments and a delay need a run of whole intervals; without them any run ends with a round. */
 const withWholeRounds = (local: NonNullable<Candidate["local"]>, steps: number) =>
-  steps % local.syncEvery === 0 ? local : { ...local, fragments: 1, delay: 0, rebase: false };
+  steps % local.syncEvery === 0 ? local : { ...local, fragments: 1, delay: 0 };
