@@ -100,6 +100,13 @@ class HookState:
         if down:
             self._messages.second_half = self._carrier.turns.second_half  # type: ignore[method-assign]
 
+    def close(self) -> None:
+        """
+        Closes the process groups of its own, on all ranks, behind their last step: for programs that make many. No step
+        follows.
+        """
+        self._messages.close()
+
     def _mean(self, gradient: torch.Tensor, names: List[str], last: bool) -> torch.Tensor:
         """
         In place of the mean over ranks of the gradients of one bucket, on the CPU in float32; it may be `gradient`,

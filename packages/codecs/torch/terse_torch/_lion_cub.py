@@ -76,6 +76,10 @@ class LionCub(torch.optim.Optimizer):
             dist.broadcast(here, dist.get_process_group_ranks(wires)[0], group=wires)
             parameter.data.copy_(here)
 
+    def close(self) -> None:
+        """Closes its own process group, on all ranks, behind their last step: for programs that make many optimizers."""
+        self._messages.close()
+
     def add_param_group(self, param_group: Dict[str, Any]) -> None:
         """For PyTorch, while the optimizer is made. Afterwards the ranks have agreed on its parameters."""
         if hasattr(self, "_messages"):

@@ -73,11 +73,15 @@ class Messages:
 
     def _end(self, reason: str) -> None:
         """Closes the connections, on which the other ranks wait. The first reason stays."""
-        groups, self._groups = self._groups, []
-        if not groups:
+        if not self._groups:
             return
         with contextlib.suppress(RuntimeError):  # the store has gone with its process
             self._store.compare_set(FAILURE, "", reason)
+        self.close()
+
+    def close(self) -> None:
+        """Closes the connections, where all ranks have come to the end."""
+        groups, self._groups = self._groups, []
         for group in groups:
             dist.destroy_process_group(group)
 
@@ -96,7 +100,7 @@ class Messages:
         incoming = torch.empty(sum(coming) + HEADER * self.ranks, dtype=torch.uint8, device="cpu")
         groups = self._groups
         if not groups:
-            raise StepRefusedError(self._failure_of_others() or "an earlier step has failed: begin anew from a save.")
+            raise StepRefusedError(self._failure_of_others() or "it is closed, or an earlier step has failed: make it anew, from a save.")
         try:
             dist.all_to_all_single(
                 incoming,

@@ -72,7 +72,32 @@ def refused(rank, ranks):
     }
 
 
+def made_often(rank, ranks):
+    import terse_torch
+    import torch
+
+    descriptors = []
+    for _ in range(4):
+        model, state = registered(terse_torch.CompensatedMean)
+        stepped(model, rank, 0)
+        parameter = torch.nn.Parameter(torch.ones(3))
+        optimizer = terse_torch.LionCub([parameter])
+        parameter.grad = torch.ones(3)
+        optimizer.step()
+        state.close()
+        optimizer.close()
+        state.close()
+        torch.distributed.barrier()
+        descriptors.append(len(os.listdir("/proc/self/fd")))
+    return descriptors, raised(optimizer.step)
+
+
 class CompensatedMeans(unittest.TestCase):
+    def test_and_lion_cub_close_their_connections(self):
+        for descriptors, later in on_ranks(2, made_often):
+            self.assertEqual(descriptors[1:], descriptors[1:2] * 3)
+            self.assertIn("StepRefusedError: it is closed, or an earlier step has failed", later)
+
     def test_add_up_to_the_gradients_with_every_codec_and_type(self):
         results = on_ranks(2, with_codecs_and_types)
         for case, (means, _) in results[0].items():
