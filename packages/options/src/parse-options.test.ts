@@ -74,6 +74,10 @@ describe("parseOptions", () => {
       "lr: expected a number > 0 as a 32-bit float, got 1e-50, which is 0 there",
       "beta: expected a number ≥ 0 and < 1 as a 32-bit float, got 0.999999999999, which is 1 there",
     ]);
+    expect(problemsOf(kernel, { lr: 1, beta: 1e-50 })).toEqual([
+      "beta: expected a number ≥ 0 and < 1 as a 32-bit float, got 1e-50, which is 0 there",
+    ]);
+    expect(parseOptions(kernel, { lr: 1, beta: 0 }, "")).toEqual({ lr: 1, beta: 0 });
     expect(problemsOf(kernel, { lr: -1 })).toEqual(["lr: expected a number > 0, got -1"]);
   });
 

@@ -15,13 +15,13 @@ export const unitInterval = v.pipe(finite, v.minValue(0), v.ltValue(1));
 
 /**
  * A condition on a number that a kernel takes as a 32-bit float: it must hold for the rounded number too. 1e39 is ∞
- * there, and 1e-50 is 0.
+ * there, and 1e-50 is 0, which no other number becomes.
  */
 const asFloat = (schema: v.GenericSchema<number>) =>
   v.pipe(
     schema,
     v.check(
-      (x) => !v.is(schema, x) || v.is(schema, Math.fround(x)),
+      (x) => !v.is(schema, x) || (v.is(schema, Math.fround(x)) && (Math.fround(x) !== 0 || x === 0)),
       ({ input }) =>
         `expected ${describe(schema as Schema)} as a 32-bit float, got ${input}, which is ${Math.fround(input as number)} there`,
     ),
