@@ -7,7 +7,8 @@ const nesterov = { algorithm: sgd({ momentum: 0.9, nesterov: true }), compareEve
 
 describe("the ranks of a host that step together", () => {
   const codec = compressed(sgd({ momentum: 0.9, nesterov: true }), anyCodec({ codec: "scaled-sign" }));
-  const given = { syncEvery: 4, fragments: 2, delay: 1, alpha: 0.5, outer: { algorithm: codec }, outerLr: 0.7 };
+  const options = { syncEvery: 4, fragments: 2, delay: 1, alpha: 0.5, rebase: true };
+  const given = { ...options, outer: { algorithm: codec }, outerLr: 0.7 };
   const run = { steps: 16, sizes: [70, 9, 33] };
   const hosts = [0, 0, 1, 1];
 
