@@ -11,7 +11,8 @@ const terse = (...args: [args: readonly string[], during?: (line: string, pid: n
 const muon = "--optimizer.groups=[{ roles: [embedding, head, norm, vector], name: adamw }]";
 const own = ["--optimizer.name=muon", "--optimizer.lr=0.01", muon, "--sample.bytes=0"];
 const codec = ["--exchange.gradient.name=codec", "--exchange.gradient.codec=scaled-sign"];
-const rounds = ["--local.syncEvery=6", "--local.fragments=2", "--local.delay=1", "--local.alpha=0.25", ...codec];
+const kept = ["--local.alpha=0.25", "--local.rebase=true"];
+const rounds = ["--local.syncEvery=6", "--local.fragments=2", "--local.delay=1", ...kept, ...codec];
 const train = (...args: string[]) => [...tinyTraining(text), ...own, ...args];
 const run = join(folder, "run");
 
@@ -38,7 +39,7 @@ describe("a run with local steps", () => {
       /^optimizer muon and adamw, every 6 steps sgd, codec: each rank sends .* in a round, every 3 steps \(/m,
     );
     expect(whole.out).toMatch(
-      /^local steps: one of 2 fragments is shared every 3 steps; a round travels beside a step, and a rank keeps 0\.25 of its own work; the loss is that of the ranks' own models, validation that of the shared one$/m,
+      /^local steps: one of 2 fragments is shared every 3 steps; a round travels beside a step, which goes on top of what it brings, and a rank keeps 0\.25 of its own work; the loss is that of the ranks' own models, validation that of the shared one$/m,
     );
     const logged = lines(run).filter((line) => "local/rounds" in line);
     expect(logged.map(({ step }) => step)).toEqual([2, 5, 8, 11, 14, 17]); // where rounds are used

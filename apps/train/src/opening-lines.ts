@@ -34,7 +34,7 @@ function localText({ syncEvery, fragments, delay, alpha, rebase, within }: NonNu
   const part = fragments === 1 ? "all parameters are" : `one of ${fragments} fragments is`;
   const beside = delay === 0 ? "" : `; a round travels beside ${delay === 1 ? "a step" : `${delay} steps`}`;
   const keeps = alpha === 0 ? "" : `, and a rank keeps ${alpha} of its own work`;
-  const rebased = rebase && delay > 0 ? ", which go on top of what it brings" : "";
+  const rebased = rebase && delay > 0 ? `, which ${delay === 1 ? "goes" : "go"} on top of what it brings` : "";
   const whose = within === "host" ? ", in which the ranks of a host go together" : "";
   return `local steps${whose}: ${part} shared ${everyText(syncEvery / fragments)}${beside}${rebased}${keeps}; the loss is that of the ranks' own models, validation that of the shared one`;
 }

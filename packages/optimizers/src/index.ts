@@ -46,7 +46,7 @@ export { type FragmentOrder, fragmentOrders } from "./local/fragments.ts";
 export { type HostGroups, hostGroups, layoutOf } from "./local/host-groups.ts";
 export { LocalSteps, type LocalStepsOptions } from "./local/local-steps.ts";
 export { RoundSchedule } from "./local/round-schedule.ts";
-export { asOfOneHost, refusalIn, roundsIn } from "./local/saved-rounds.ts";
+export { asOfOneHost, isOfPendingRound, refusalIn, roundsIn } from "./local/saved-rounds.ts";
 export { matrixShape } from "./matrix-shape.ts";
 export { type Mesh, meshOf, type Parallel } from "./mesh.ts";
 export { Optimizer } from "./optimizer.ts";

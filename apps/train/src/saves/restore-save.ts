@@ -3,7 +3,14 @@ import { join } from "node:path";
 import { CheckpointError, type FileRecord, loadConfig, openSafetensors } from "@terse/checkpoint";
 import type { Group } from "@terse/collectives";
 import { loraOf } from "@terse/models";
-import { asOfOneHost, LocalSteps, SavedStateError, type StoredState, type TrainingOptimizer } from "@terse/optimizers";
+import {
+  asOfOneHost,
+  isOfPendingRound,
+  LocalSteps,
+  SavedStateError,
+  type StoredState,
+  type TrainingOptimizer,
+} from "@terse/optimizers";
 import { fromTypedArray, scope, setRandomState, type TypedArray } from "@terse/tensor";
 import { describedAdapter } from "../adapter/adapter-folder.ts";
 import type { Parts } from "../parts.ts";
@@ -73,7 +80,7 @@ async function readState(path: string): Promise<{ state: StoredState; random: st
   return { state: { tensors, scalars }, random: file.metadata["random"] };
 }
 
-/** Names, dtypes and shapes of a rank's own state: `restore` compares names and lengths only. */
+/** Names, dtypes and shapes of a rank's own state, but for a round under way: `restore` compares names and lengths. */
 async function checkFits(
   optimizer: TrainingOptimizer,
   { name, tensors = {} }: FileRecord,
@@ -83,7 +90,8 @@ async function checkFits(
     const wanted = (await optimizer.state()).tensors;
     const words = (tensor?: { dtype: string; shape: readonly number[] }) =>
       tensor ? `${tensor.dtype} (${tensor.shape.join(", ")})` : "absent";
-    for (const each of new Set([...wanted.keys(), ...Object.keys(tensors)]))
+    const names = new Set([...wanted.keys(), ...Object.keys(tensors).filter((each) => !isOfPendingRound(each))]);
+    for (const each of names)
       if (words(tensors[each]) !== words(wanted.get(each)))
         throw new CheckpointError(
           `Cannot resume from ${join(folder, name)}: ${each} is ${words(tensors[each])} there and ${words(wanted.get(each))} in this optimizer; resume with the recipe of the save`,

@@ -31,6 +31,9 @@ const [refusalKey, hostKey] = ["local.refusal", "local.host"];
 /** Whether a tensor or number of a save belongs to local steps alone. */
 const isOfLocalSteps = (name: string): boolean => /^(island|outer|sent|local)\./.test(name);
 
+/** Whether it is a tensor that a save has only while a round is under way. */
+export const isOfPendingRound = (name: string): boolean => name.startsWith(whenSent);
+
 type Parameters = Pick<FlatParameters, "parameters" | "segments">;
 
 interface Parts {
