@@ -100,7 +100,9 @@ class Messages:
         incoming = torch.empty(sum(coming) + HEADER * self.ranks, dtype=torch.uint8, device="cpu")
         groups = self._groups
         if not groups:
-            raise StepRefusedError(self._failure_of_others() or "it is closed, or an earlier step has failed: make it anew, from a save.")
+            raise StepRefusedError(
+                self._failure_of_others() or "it is closed, or an earlier step has failed: make it anew, from a save."
+            )
         try:
             dist.all_to_all_single(
                 incoming,
