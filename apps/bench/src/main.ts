@@ -79,7 +79,8 @@ async function main(argv: readonly string[]): Promise<void> {
     if (record) keep(suite, lines);
     if (!given && overrides.length === 0) forgetKeptRuns(`${suite}/${setting}`);
     all.push(...lines);
-    if (svg !== undefined) writeOutput("--svg", svg, svg, pictures[suite]!(all, overrides) ?? "");
+    const picture = svg === undefined ? undefined : pictures[suite]!(all, overrides);
+    if (picture !== undefined) writeOutput("--svg", svg!, svg!, picture);
   }
   if (file !== undefined) closeSync(file);
   if (svg === undefined || pictures[suite]!(all, overrides) !== undefined) return;

@@ -1,4 +1,5 @@
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { spawnSync } from "node:child_process";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
@@ -54,5 +55,18 @@ it("reads what it has written, NaN of a run that broke off too", () => {
   expect(() => linesFrom(folder, "train")).toThrow(`--from: ${folder} cannot be read: it is a folder`);
   const missing = join(folder, "b ü'.json");
   expect(() => linesFrom(missing, "train")).toThrow(`--from: ${missing} cannot be read: it does not exist`);
+  rmSync(folder, { recursive: true });
+});
+
+it("leaves an earlier picture as it is where nothing is drawn", () => {
+  const folder = mkdtempSync(join(tmpdir(), "terse-recording-"));
+  const [lines, svg] = [join(folder, "lines.jsonl"), join(folder, "earlier.svg")];
+  writeFileSync(lines, written([{ ...line("10mbit", "2026-11-21T08:00Z", 4), bench: "convergence" }]));
+  writeFileSync(svg, "<svg/>");
+  const main = new URL("main.ts", import.meta.url).pathname;
+  const argv = [main, "convergence", "--settings=10mbit", `--from=${lines}`, `--svg=${svg}`];
+  const { stderr } = spawnSync(process.execPath, ["--conditions=@terse/source", ...argv], { encoding: "utf8" });
+  expect(readFileSync(svg, "utf8"), stderr).toBe("<svg/>");
+  expect(stderr).toMatch(/--svg: nothing was measured that the picture of convergence shows/);
   rmSync(folder, { recursive: true });
 });
