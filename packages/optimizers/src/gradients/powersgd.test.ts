@@ -155,6 +155,19 @@ describe("powersgd", () => {
     });
   });
 
+  it("finds the same directions in gradients of any size", async () => {
+    const [m, n] = [12, 20];
+    const gradients = Array.from({ length: 6 }, (_, step) => noise(m * n, step));
+    const means = async (scale: number) => {
+      const scaled = gradients.map((g) => g.map((value) => value * scale));
+      const [got] = await onRanks(2, (group) => meansOf(group, powersgd(), scaled, [m, n]));
+      return got!.means.map((row) => row.map((value) => value / scale));
+    };
+    const expected = (await means(1)).flat();
+    for (const scale of [2 ** -90, 2 ** -70, 2 ** 58])
+      for (const [i, value] of (await means(scale)).flat().entries()) expect(value).toBeCloseTo(expected[i]!, 5);
+  });
+
   it("sends a matrix as it is where its factors would not be small enough, as PyTorch's hook decides", () => {
     const kinds = (shape: readonly number[], options: Options) => {
       const compression = powersgd(options);

@@ -11,15 +11,16 @@
  * Options and defaults are those of PyTorch's hook, but for `startPowerSGDIter`: its 1000 would be longer than many
  * runs. Sent as they are, beside P: vectors, matrices where (m + n) r · minCompressionRate ≥ m n, and every gradient
  * before step `startPowerSGDIter`. Q stays for the next step (`warmStart`), or is drawn anew. The hook orthonormalises
- * Q before it multiplies, which changes no P but in round-off; Householder's QR divides by no norm, so a gradient of 0
- * needs no `orthogonalization_epsilon`.
+ * Q before it multiplies. Here its columns get the length 1: otherwise M Q would have the square of the gradient's
+ * size, which f32 cannot hold of very small and very large ones. Neither changes a P but in round-off. Householder's QR
+ * divides by no norm, so a gradient of 0 needs no `orthogonalization_epsilon`.
  *
  * Shapes: g, e, M (m, n): all but the first axis are one   P (m, r)   Q (n, r)
  * Sent per step: 2 messages for all matrices of a bucket; in bytes, if the ranks own equally much:
  *   a matrix               2 (P − 1)/P · 4 (m + n) r
  *   what is sent as it is  2 (P − 1)/P · 4 m n
  */
-import { addLowRank } from "@terse/native-optimizers";
+import { addLowRank, normalizeColumns } from "@terse/native-optimizers";
 import { finite, flag, nonNegativeInteger, positiveInteger, v } from "@terse/options";
 import { empty, keep, noGrad, type Segment, type Tensor, zerosLike } from "@terse/tensor";
 import type { Vector } from "../algorithms/algorithm.ts";
@@ -124,8 +125,9 @@ export const powersgd = define({
 
         // P ← orth(mean_ranks(M Q))
         {
-          using redrawn = warmStart ? undefined : drawn(n, vector, step, device);
-          multiply(M, redrawn ?? replicated!.Q!, P);
+          using basis = warmStart ? keep(noGrad(() => replicated!.Q!.clone())) : drawn(n, vector, step, device);
+          normalizeColumns(R, basis, { rank: r, threshold: 0 }); // R is computed below
+          multiply(M, basis, P);
         }
         await exchange.computedMean(P, { owner, compute: orthonormalize(r, "householder-qr", 0, device) });
 
