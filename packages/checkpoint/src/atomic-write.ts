@@ -3,11 +3,12 @@
  * disk and renamed; then the folder is flushed. Even after a power failure the file has its old or its new content.
  */
 import { randomBytes } from "node:crypto";
-import { fsyncSync, writeSync } from "node:fs";
+import { fsyncSync, statSync, writeSync } from "node:fs";
 import { type FileHandle, open, rename, rm } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 import { isMainThread } from "node:worker_threads";
 import { CheckpointError, reasonOf } from "./checkpoint-error.ts";
+import { checkRegular } from "./regular-file.ts";
 
 /**
  * Creates or replaces the file at `path`; `write` writes its content. On failure `path` is unchanged and the temporary
@@ -23,6 +24,9 @@ export async function atomicWrite(path: string, write: (file: FileHandle) => Pro
   );
   let created = false;
   try {
+    // The rename would put a file in the place of a device: after a write to /dev/null by root there is none.
+    const before = statSync(path, { throwIfNoEntry: false });
+    if (before) checkRegular(before);
     const file = await open(temporary, "wx");
     created = true;
     try {

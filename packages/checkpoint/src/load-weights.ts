@@ -14,6 +14,7 @@ import {
   wholeShape,
 } from "./stored-for-model.ts";
 import { openWeights } from "./weights.ts";
+import { pairsOf } from "./written-tensors.ts";
 
 /** The stored tensors of one parameter, when they fit it. */
 export interface FittingTensor<P> {
@@ -65,7 +66,7 @@ export async function forEachFitting<P extends ParameterShape>(
   names: ForeignNames,
   { finite, use }: { finite(part: FittingPart): Promise<boolean>; use(tensor: FittingTensor<P>): Promise<void> },
 ): Promise<void> {
-  const wanted = new Map(parameters);
+  const wanted = new Map(pairsOf(`Cannot load ${folder}`, parameters));
   await using weights = await openWeights(folder);
   const stored = storedFor(wanted, weights, names);
   const { found } = stored;

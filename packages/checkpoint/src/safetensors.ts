@@ -5,6 +5,7 @@ import { atomicWrite, writeAll } from "./atomic-write.ts";
 import { CheckpointError, cannot, reasonOf } from "./checkpoint-error.ts";
 import { type DType, dtypes, elementCount, elements, showShape, type TypedArray } from "./dtypes.ts";
 import { Checksum, type FileRecord } from "./file-record.ts";
+import { isObject } from "./json.ts";
 import { openRegular } from "./regular-file.ts";
 import {
   cutShort,
@@ -14,6 +15,7 @@ import {
   parseHeader,
   type TensorInfo,
 } from "./safetensors-header.ts";
+import { checkPart, checkTensor, pairsOf } from "./written-tensors.ts";
 
 /** A tensor in memory. See `elements` for the arrays of each dtype; bool is 0 or 1 in a Uint8Array. */
 export interface StoredTensor {
@@ -64,6 +66,7 @@ export async function writeSafetensors(
     for (const { name, tensor, bytes } of ordered) {
       let given = 0;
       for await (const part of partsOf(tensor)) {
+        checkPart(tensor.dtype, part, wrongTensor(path, name));
         given += part.byteLength;
         if (given > bytes) continue; // they are too many, and counted for the error
         checksum.add(part);
@@ -94,13 +97,11 @@ interface OrderedTensor {
 
 function layOut(path: string, tensors: Tensors): OrderedTensor[] {
   const byName = new Map<string, OrderedTensor>();
-  for (const [name, tensor] of tensors) {
-    const wrong = (what: string) =>
-      new CheckpointError(`Cannot write ${path}: tensor ${JSON.stringify(name)} ${what}.`);
+  for (const [name, tensor] of pairsOf(`Cannot write ${path}`, tensors)) {
+    const wrong = wrongTensor(path, name);
+    checkTensor(name, tensor, wrong);
     if (name === "__metadata__") throw wrong("has a name that the format reserves; choose another name");
     if (byName.has(name)) throw wrong("is given twice; give each tensor its own name");
-    if (!dtypes.includes(tensor.dtype))
-      throw wrong(`has the dtype ${tensor.dtype}, which the format does not have; convert it, for example to f32`);
     const count = elementCount(tensor.shape);
     if (Number.isNaN(count))
       throw wrong(`has the shape ${showShape(tensor.shape)}, but sizes are integers ≥ 0; correct the shape`);
@@ -117,6 +118,10 @@ function layOut(path: string, tensors: Tensors): OrderedTensor[] {
   );
 }
 
+/** Makes the error for a tensor, from words that follow its name. */
+const wrongTensor = (path: string, name: unknown) => (what: string) =>
+  new CheckpointError(`Cannot write ${path}: tensor ${JSON.stringify(name)} ${what}.`);
+
 function headerOf(
   path: string,
   ordered: readonly OrderedTensor[],
@@ -124,6 +129,8 @@ function headerOf(
 ): Uint8Array {
   const entries: string[] = [];
   const add = (key: string, value: unknown) => entries.push(`${JSON.stringify(key)}:${JSON.stringify(value)}`);
+  if (!isObject(metadata) || metadata instanceof Map)
+    throw new CheckpointError(`Cannot write ${path}: its metadata is no plain object of strings; give { name: text }.`);
   const notText = Object.entries(metadata).find(([, value]) => typeof value !== "string");
   if (notText)
     throw new CheckpointError(

@@ -9,6 +9,7 @@ import type { FileRecord } from "./file-record.ts";
 import { makeFolder } from "./make-folder.ts";
 import { partsOf, type TensorInParts, type Tensors, type WritableTensor } from "./safetensors.ts";
 import { writeJson, writeWeights } from "./weights.ts";
+import { pairsOf } from "./written-tensors.ts";
 
 /**
  * Writes `folder`/config.json and then the weights, each completely or not at all, also where the folder has older
@@ -24,7 +25,7 @@ export async function saveModel(
 ): Promise<FileRecord[]> {
   makeFolder(folder);
   const { shardBytes = Number.POSITIVE_INFINITY } = options;
-  const tensors = underNames(parameters, options);
+  const tensors = [...underNames(pairsOf("Cannot save the model", parameters), options)];
   return [await writeJson(folder, configFile, config), ...(await writeWeights(folder, tensors, shardBytes))];
 }
 

@@ -151,6 +151,10 @@ const wrongIndex = (path: string, what: string) =>
 export async function writeWeights(folder: string, tensors: Tensors, shardBytes: number): Promise<FileRecord[]> {
   // "pt" tells other libraries that names and layouts are PyTorch's. Some of them refuse a file without it.
   const write = (file: string, part: Tensors) => writeSafetensors(join(folder, file), part, { format: "pt" });
+  if (typeof shardBytes !== "number" || !(shardBytes > 0))
+    throw new CheckpointError(
+      `Cannot write ${folder}: shardBytes is ${String(shardBytes)}, and must be a number of bytes, more than 0.`,
+    );
   const all = [...tensors];
   const shards = inShards(all, shardBytes);
   const older = (await readdir(folder)).filter((name) => shardName.test(name));
@@ -206,8 +210,10 @@ function inShards(tensors: readonly Named[], shardBytes: number): Named[][] {
 
 const bytesOf = ({ shape, dtype }: Named[1]) => elementCount(shape) * elements[dtype].bytes;
 
-/** Writes a JSON file, completely or not at all. */
+/** Writes a JSON file, completely or not at all. Throws `CheckpointError`. */
 export async function writeJson(folder: string, name: string, content: object): Promise<FileRecord> {
+  if (!isObject(content))
+    throw new CheckpointError(`Cannot write ${join(folder, name)}: what it would say is no object; give one.`);
   const text = new TextEncoder().encode(`${JSON.stringify(content, null, 2)}\n`);
   await atomicWrite(join(folder, name), (file) => writeAll(file, text));
   const checksum = new Checksum();
