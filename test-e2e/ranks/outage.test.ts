@@ -123,6 +123,23 @@ describe("a link that is down for less than it may be, 8 s", () => {
   });
 });
 
+describe("a network that carries the rendezvous, and drops the ranks' own connections, as a firewall does", () => {
+  it.concurrent.for(engines)("is named with its addresses and what helps: %s", async (engine, context) => {
+    await using world = await openWorld({ engine, program: "join.ts", args: ["12"], apart: true }, context.skip);
+    const { here, there } = world.data;
+    // What goes to this machine by that link goes to an interface that no machine has.
+    expect(world.namespace.ip(`neigh replace ${here} lladdr 02:00:00:00:00:01 dev link0 nud permanent`)).toBe(true);
+    await using run = await world.start();
+    const address = `(${here}|${there}|\\[${here}\\]|\\[${there}\\]):\\d+`;
+    const remedy =
+      "the machines must accept each other's connections at any port: let their firewalls pass them, or choose another network with TERSE_ADDRESS";
+    for (const outcome of await run.end())
+      expect(errorOf(outcome)?.message).toMatch(
+        new RegExp(`no connection to rank [01] \\(.*${address}.*\\); ${remedy}$`),
+      );
+  });
+});
+
 describe("a link that is down for longer", () => {
   it.concurrent.for(engines.flatMap((engine) => (["busy", "idle"] as const).map((mode) => ({ engine, mode }))))(
     "ends every rank with an error that says so: $engine, $mode",

@@ -24,6 +24,11 @@ struct Failure : std::runtime_error {
     int rank;  // the other rank, or −1
 };
 
+// What helps where ranks of two machines cannot connect.
+constexpr char how_to_connect[] =
+    "; the machines must accept each other's connections at any port: let their firewalls pass them, or choose another "
+    "network with TERSE_ADDRESS";
+
 inline Failure timed_out(int peer) {
     return {
         Reason::timeout, peer,

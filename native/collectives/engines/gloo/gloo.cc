@@ -200,9 +200,7 @@ public:
             }
             if (!cause.empty())
                 throw Failure(Reason::transport, peer,
-                              "no connection to rank " + std::to_string(peer) + " (" + cause +
-                                  "); check that this machine can reach the address of rank " + std::to_string(peer) +
-                                  " (TERSE_ADDRESS on that rank)");
+                              "no connection to rank " + std::to_string(peer) + " (" + cause + ")" + how_to_connect);
         }
         configure_sockets();
         return true;

@@ -27,6 +27,13 @@ Address parse_address(const std::string& numeric) {
     return address;
 }
 
+std::string text_of(Address address) {
+    char host[NI_MAXHOST] = "", port[NI_MAXSERV] = "";
+    getnameinfo(address.name(), address.length(), host, sizeof host, port, sizeof port,
+                NI_NUMERICHOST | NI_NUMERICSERV);
+    return (address.place.ss_family == AF_INET6 ? "[" + std::string(host) + "]" : host) + ":" + port;
+}
+
 bool same_machine(Address a, Address b) {
     a.port() = b.port() = 0;
     return a.length() == b.length() && std::memcmp(&a.place, &b.place, a.length()) == 0;

@@ -28,6 +28,7 @@ struct Address {
 };
 
 Address parse_address(const std::string& numeric);  // throws std::runtime_error
+std::string text_of(Address address);               // 10.0.0.1:1234 or [fd00::1]:1234
 bool same_machine(Address a, Address b);
 bool same_secret(const uint8_t* a, const uint8_t* b);  // in constant time
 

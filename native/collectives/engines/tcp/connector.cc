@@ -54,6 +54,12 @@ void Connector::fail(int peer, const std::string& why) const {
     throw Failure(Reason::transport, peer, "no connection to rank " + std::to_string(peer) + " (" + why + ")");
 }
 
+void Connector::cannot_reach(int peer, const std::string& why) const {
+    throw Failure(Reason::transport, peer,
+                  "no connection to rank " + std::to_string(peer) + " (" + why + ")" +
+                      (is_on_this_machine(peer) ? "" : how_to_connect));
+}
+
 void Connector::connect(Clock::time_point deadline, const WakeEvent& wake, const std::atomic<bool>& aborted,
                         const Connected& connected) {
     outage_ends_ = Clock::now() + outage_;
@@ -125,10 +131,12 @@ void Connector::connect(Clock::time_point deadline, const WakeEvent& wake, const
         if (missing == 0 || (Clock::now() < deadline && !out_of_descriptors)) continue;
         int absent = 0;
         while (absent == rank_ || std::ranges::all_of(done[absent], std::identity())) absent++;
-        std::string why = full ? describe_errno(EMFILE) : "it did not connect in time";
+        if (full) fail(absent, describe_errno(EMFILE));
+        if (absent > rank_) cannot_reach(absent, "it did not connect to " + text_of(here_) + " in time");
+        std::string why = "no answer in time";
         for (const Attempt& attempt : attempts)
             if (attempt.peer == absent && !attempt.error.empty()) why = attempt.error;
-        fail(absent, why);
+        cannot_reach(absent, text_of(peers_[absent]) + ": " + why);
     }
     stop_listening();
 }
@@ -151,8 +159,9 @@ void Connector::dial(Attempt& attempt) const {
         attempt.socket = std::move(called);
         return;
     }
+    if (errno == EADDRNOTAVAIL) fail(attempt.peer, describe_errno(EADDRINUSE));
     if (!is_outage(errno) || Clock::now() >= outage_ends_)
-        fail(attempt.peer, describe_errno(errno == EADDRNOTAVAIL ? EADDRINUSE : errno));
+        cannot_reach(attempt.peer, text_of(there) + ": " + describe_errno(errno));
     attempt.error = describe_errno(errno);
     attempt.retry_at = Clock::now() + retry_interval;
 }
@@ -172,10 +181,10 @@ bool Connector::continue_dialing(Attempt& attempt) const {
         socklen_t length = sizeof error;
         getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &length);
         // A listener that accepted one call and refuses the next has failed; the rendezvous will say why.
-        if (is_outage(error) && Clock::now() >= outage_ends_) fail(attempt.peer, describe_errno(error));
-        if (error == ECONNRESET || is_outage(error) || (error != 0 && !attempt.error.empty()))
+        const bool is_over = is_outage(error) && Clock::now() >= outage_ends_;
+        if (!is_over && (error == ECONNRESET || is_outage(error) || (error != 0 && !attempt.error.empty())))
             return retry(describe_errno(error));
-        if (error != 0) fail(attempt.peer, describe_errno(error));
+        if (error != 0) cannot_reach(attempt.peer, text_of(peers_[attempt.peer]) + ": " + describe_errno(error));
         if (!is_on_this_machine(attempt.peer)) set_congestion_control(fd, congestion_control_for(fd, machine_default_));
         const uint32_t words[3] = {hello_magic, static_cast<uint32_t>(rank_), static_cast<uint32_t>(attempt.channel)};
         uint8_t hello[hello_bytes];

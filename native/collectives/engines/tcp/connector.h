@@ -57,7 +57,8 @@ private:
     void dial(Attempt& attempt) const;
     bool continue_dialing(Attempt& attempt) const;
     bool read_hello(Attempt& attempt) const;
-    [[noreturn]] void fail(int peer, const std::string& why) const;
+    [[noreturn]] void fail(int peer, const std::string& why) const;          // what this rank lacks
+    [[noreturn]] void cannot_reach(int peer, const std::string& why) const;  // what the network does
 
     const int rank_, size_;
     const Clock::duration outage_;
