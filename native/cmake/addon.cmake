@@ -24,13 +24,17 @@ add_link_options(${TERSE_EXACT})
 
 set(TERSE_NATIVE_DIR ${CMAKE_CURRENT_LIST_DIR}/..)
 
+# Threads of a library may outlive the plugin, or the Worker, that has loaded it: its code must stay.
+if(NOT APPLE)
+  set(TERSE_STAYS -Wl,-z,nodelete)
+endif()
+
 function(terse_addon name)
   add_library(${name} SHARED ${ARGN} ${TERSE_NATIVE_DIR}/iostreams.cc ${CMAKE_JS_SRC})
   set_target_properties(${name} PROPERTIES PREFIX "" SUFFIX ".node")
   terse_addon_objects(${name})
   target_link_libraries(${name} PRIVATE ${CMAKE_JS_LIB} ${CMAKE_DL_LIBS})
-  # nodelete: threads of an addon may outlive the Worker that has loaded it, so its code must stay.
-  target_link_options(${name} PRIVATE -Wl,-Bsymbolic -Wl,--exclude-libs,ALL -Wl,-z,nodelete)
+  target_link_options(${name} PRIVATE -Wl,-Bsymbolic -Wl,--exclude-libs,ALL ${TERSE_STAYS})
   # Node itself has the functions of Node-API, which an LDFLAGS with -z defs would miss.
   check_linker_flag(CXX -Wl,-z,undefs TERSE_HAS_UNDEFS)
   if(TERSE_HAS_UNDEFS)

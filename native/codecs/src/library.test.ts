@@ -1,5 +1,5 @@
 import { execFileSync, spawnSync } from "node:child_process";
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
@@ -43,6 +43,41 @@ int main(void) {
 }
 `;
 const consumerOutput = "The frame is damaged: its checksum is not that of its bytes.\n";
+
+// Opens and closes a library twice, whose threads have worked in between: argv is the library.
+const unloading = `
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+#include <terse/codecs.h>
+
+int main(int count, char **words) {
+    const size_t n = 1 << 21;
+    float *x = calloc(n, sizeof(float));
+    uint8_t *wire = malloc(n / 8);
+    for (int i = 0; i < 2 && count == 2; i++) {
+        void *library = dlopen(words[1], RTLD_NOW);
+        if (!library) return puts(dlerror()), 1;
+        int (*work)(const float *, size_t, uint8_t *) = (int (*)(const float *, size_t, uint8_t *))dlsym(library, "work");
+        if (!work || work(x, n, wire) != TERSE_CODEC_OK) return 2;
+        dlclose(library);
+        usleep(50000); // so that the threads wait for work
+    }
+    puts("still here");
+}
+`;
+const plugin = `
+#include <terse/codecs.h>
+
+int work(const float *x, size_t n, uint8_t *wire) {
+    const terse_codec *sign;
+    terse_codecs_use_threads(4);
+    terse_codec_options options = TERSE_CODEC_OPTIONS;
+    options.zero = TERSE_ZERO_PLUS;
+    return terse_codec_find(&sign, "sign", NULL) || terse_codec_encode(sign, wire, n / 8, x, n, &options, NULL);
+}
+`;
 
 const strict = ["-Wall", "-Wextra", "-Wpedantic", "-Werror"];
 const has = (command: string): boolean => spawnSync(command, ["--version"]).error === undefined;
@@ -114,6 +149,30 @@ endforeach()
     run("cmake", "--build", "with-cmake");
     for (const program of ["consumer_c_shared", "consumer_c_static", "consumer_cc_shared", "consumer_cc_static"])
       expect(run(`./with-cmake/${program}`), program).toBe(consumerOutput);
+  });
+
+  it("stays in memory after a plugin that has used its threads is unloaded", () => {
+    writeFileSync(join(folder, "unloading.c"), unloading);
+    writeFileSync(join(folder, "plugin.c"), plugin);
+    mkdirSync(join(folder, "plugins"));
+    writeFileSync(
+      join(folder, "plugins/CMakeLists.txt"),
+      `cmake_minimum_required(VERSION 3.18)
+project(plugins C)
+find_package(terse_codecs REQUIRED)
+add_library(shared MODULE ../plugin.c)
+target_link_libraries(shared terse_codecs::terse_codecs)
+add_library(static MODULE ../plugin.c)
+target_link_libraries(static terse_codecs::terse_codecs_static)
+add_executable(unloading ../unloading.c)
+target_include_directories(unloading PRIVATE ${installed}/include)
+target_link_libraries(unloading \${CMAKE_DL_LIBS})
+`,
+    );
+    run("cmake", "-S", "plugins", "-B", "plugins/build", `-DCMAKE_PREFIX_PATH=${installed}`);
+    run("cmake", "--build", "plugins/build");
+    for (const linked of ["shared", "static"])
+      expect(run("./plugins/build/unloading", `plugins/build/lib${linked}.so`), linked).toBe("still here\n");
   });
 
   it.skipIf(noNm)(`exports what the header declares and nothing else, under the name of its ABI${noNm}`, () => {
