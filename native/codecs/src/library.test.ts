@@ -175,6 +175,30 @@ target_link_libraries(unloading \${CMAKE_DL_LIBS})
       expect(run("./plugins/build/unloading", `plugins/build/lib${linked}.so`), linked).toBe("still here\n");
   });
 
+  it("is a part of another CMake project, under the names that find_package gives", () => {
+    mkdirSync(join(folder, "part"));
+    writeFileSync(
+      join(folder, "part/CMakeLists.txt"),
+      `cmake_minimum_required(VERSION 3.18)
+project(whole C)
+add_subdirectory(${root} codecs EXCLUDE_FROM_ALL)
+add_executable(shared ../consumer.c)
+target_link_libraries(shared terse_codecs::terse_codecs)
+add_executable(static ../consumer.c)
+target_link_libraries(static terse_codecs::terse_codecs_static)
+`,
+    );
+    run("cmake", "-S", "part", "-B", "part/build");
+  });
+
+  it.skipIf(noPkgConfig)(`is where whole paths of its folders say${noPkgConfig}`, () => {
+    const whole = join(folder, "whole");
+    const folders = [`-DCMAKE_INSTALL_LIBDIR=${whole}/lib`, `-DCMAKE_INSTALL_INCLUDEDIR=${whole}-dev/include`];
+    run("cmake", "-S", root, "-B", "configured", `-DCMAKE_INSTALL_PREFIX=${whole}`, ...folders);
+    const flags = run("pkg-config", "--cflags", "--libs", "./configured/terse-codecs.pc").trim();
+    expect(flags).toBe(`-I${whole}-dev/include -L${whole}/lib -lterse_codecs`);
+  });
+
   it.skipIf(noNm)(`exports what the header declares and nothing else, under the name of its ABI${noNm}`, () => {
     const shared = join(libraries, `libterse_codecs.so.${abiOfHeader()}`);
     const exported = [...run("nm", "-D", "--defined-only", shared).matchAll(/ [A-Z] (\w+)$/gm)].map(([, name]) => name);
