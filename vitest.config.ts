@@ -45,7 +45,13 @@ export default defineConfig({
     // repository: torch and transformers are then imported in a third of the time.
     // Operators take one thread: there are more processes than cores, and threads that wait for each other there take
     // several times as long.
-    env: { PYTHONDONTWRITEBYTECODE: "", PYTHONPYCACHEPREFIX: join(toolchain, "bytecode"), OMP_NUM_THREADS: "1" },
+    // Tests of SIGHUP also pass under nohup.
+    env: {
+      PYTHONDONTWRITEBYTECODE: "",
+      PYTHONPYCACHEPREFIX: join(toolchain, "bytecode"),
+      OMP_NUM_THREADS: "1",
+      TERSE_IGNORES_HANGUP: "",
+    },
     setupFiles: ["tools/testing/worker-setup.ts"],
   },
 });

@@ -1,6 +1,6 @@
 import { constants } from "node:os";
+import { endSignals } from "../packages/options/src/end-signals.ts";
 
-type Signal = "SIGINT" | "SIGTERM" | "SIGHUP";
 const pending = new Set<() => void>();
 let listening = false;
 
@@ -9,7 +9,7 @@ export function onEnd(cleanUp: () => void): () => void {
   if (!listening) {
     listening = true;
     process.on("exit", runAll);
-    for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] satisfies Signal[]) {
+    for (const signal of endSignals) {
       process.on(signal, () => process.exit(128 + constants.signals[signal]));
     }
   }

@@ -9,10 +9,13 @@ import { which } from "./which.ts";
 
 const version = /^node_version=(\S+)$/m.exec(readFileSync(join(root, "terse"), "utf8"))![1]!;
 
+type Ended = ReturnType<typeof spawnSync> & { stderr: string; stdout: string };
+
 /** An environment with these commands, each a shell script, and the usual small tools. */
 function machine(commands: Record<string, string>): {
   toolchain: string;
-  terse: (...args: string[]) => ReturnType<typeof spawnSync> & { stderr: string; stdout: string };
+  terse: (...args: string[]) => Ended;
+  shell: (script: string) => Ended;
 } {
   const folder = scratchFolder();
   const bin = join(folder, "bin");
@@ -42,8 +45,10 @@ function machine(commands: Record<string, string>): {
   }
   const toolchain = join(folder, "toolchain");
   const env = { PATH: bin, TERSE_TOOLCHAIN: toolchain };
-  const terse = (...args: string[]) => spawnSync(join(root, "terse"), args, { env, cwd: folder, encoding: "utf8" });
-  return { toolchain, terse };
+  const run = (command: string, args: string[]) => spawnSync(command, args, { env, cwd: folder, encoding: "utf8" });
+  const terse = (...args: string[]) => run(join(root, "terse"), args);
+  const shell = (script: string) => run("/bin/sh", ["-c", script]);
+  return { toolchain, terse, shell };
 }
 
 const oldNode = "echo v18.20.4";
@@ -69,6 +74,13 @@ describe("./terse", () => {
     expect(first.stderr).toContain(`✓ node ${version}`);
     expect(readdirSync(toolchain)).toEqual([`node-${version}`]);
     expect(terse("train").stderr).toBe("");
+  });
+
+  it("tells Node that nohup ignores SIGHUP", () => {
+    const node = `${currentNode}; echo "hangup: $TERSE_IGNORES_HANGUP"`;
+    const { terse, shell } = machine({ node });
+    expect(terse("train").stdout).toMatch(/^hangup: $/m);
+    expect(shell(`trap '' HUP; exec ${join(root, "terse")} train`).stdout).toMatch(/^hangup: 1$/m);
   });
 
   it("removes the Node that it fetched for the doctor", () => {

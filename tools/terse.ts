@@ -1,5 +1,6 @@
 import { join } from "node:path";
 // These import no package, so they run before any is installed.
+import { ignoreHangup } from "../packages/options/src/end-signals.ts";
 import { nearest } from "../packages/options/src/nearest.ts";
 import { OptionsError } from "../packages/options/src/options-error.ts";
 import { parseArguments } from "../packages/options/src/parse-arguments.ts";
@@ -11,7 +12,7 @@ import { doctor } from "./commands/doctor.ts";
 import { findForTests, type Part, setUp } from "./commands/set-up.ts";
 import { asksForGpu } from "./dependencies/gpu-kernels.ts";
 import { asShell, type Environment, variables } from "./environment.ts";
-import { argumentsOf, programs, toCompare, toRun } from "./programs.ts";
+import { argumentsOf, nodeFlags, programs, toCompare, toRun } from "./programs.ts";
 import { release, releaseFolder } from "./publish/release.ts";
 import { SetUpFailed, Steps, seconds } from "./steps.ts";
 import { vitestArguments } from "./testing/vitest-arguments.ts";
@@ -25,7 +26,7 @@ const commands: Record<string, () => Promise<void>> = {
   test: async () => {
     const environment = await setUp(steps, everything);
     process.chdir(root);
-    becomeNode(environment, ["node_modules/vitest/vitest.mjs", ...vitestArguments, ...args]);
+    becomeNode(environment, [...nodeFlags, "node_modules/vitest/vitest.mjs", ...vitestArguments, ...args]);
   },
   netlab: async () => {
     await setUp(steps, toRun);
@@ -98,6 +99,7 @@ function becomeNode(environment: Environment, nodeArguments: readonly string[]):
   return process.execve!(process.execPath, [process.execPath, ...nodeArguments], env);
 }
 
+ignoreHangup();
 watchOutput();
 try {
   const program = programs[name];

@@ -61,6 +61,17 @@ describe.concurrent("the launcher", () => {
     expect(out).toMatch(/^SIGHUP: ends after \d+ steps$/m);
   });
 
+  it("goes on after SIGHUP where nohup ignores it", async () => {
+    const act = at(/^step: 4\//, (launcher) => {
+      for (const rank of [0, 1]) signal(launcher, rank, "SIGHUP");
+      process.kill(launcher, "SIGHUP");
+    });
+    const { code, out, err } = await terseIn(folder, train("nohup"), act, { TERSE_IGNORES_HANGUP: "1" });
+    expect(code, err).toBe(0);
+    expect(out).not.toContain("SIGHUP");
+    expect(weights("nohup").equals(weights("undisturbed"))).toBe(true);
+  });
+
   it("kills the ranks at a second signal, with 137", async () => {
     const act = at(/^step: 4\//, async (launcher) => {
       signal(launcher, 1, "SIGSTOP"); // so that the other one waits, and the run is not saved

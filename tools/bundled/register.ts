@@ -4,7 +4,10 @@
  */
 import { registerHooks } from "node:module";
 import { fileURLToPath, pathToFileURL } from "node:url";
+import { ignoreHangup } from "../../packages/options/src/end-signals.ts";
 import { bundleOf } from "./bundle-of.ts";
+
+ignoreHangup();
 
 const hooks = registerHooks({
   resolve(specifier, context, next) {

@@ -1,6 +1,8 @@
+import { ignoreHangup } from "../../packages/options/src/end-signals.ts";
 import { OptionsError } from "../../packages/options/src/options-error.ts";
 import { help, NetlabError, netlab, readLaboratory } from "./netlab.ts";
 
+ignoreHangup();
 try {
   const laboratory = readLaboratory(process.argv.slice(2));
   if (laboratory === "help") process.stdout.write(help);

@@ -18,6 +18,7 @@ import { readFileSync } from "node:fs";
 import { constants, cpus } from "node:os";
 import { setImmediate as immediate } from "node:timers/promises";
 // Files that import no package: netlab runs before any is installed.
+import { endSignals } from "../../packages/options/src/end-signals.ts";
 import { OptionsError } from "../../packages/options/src/options-error.ts";
 import { parseArguments, wholeNumberFrom } from "../../packages/options/src/parse-arguments.ts";
 import { which } from "../which.ts";
@@ -103,8 +104,7 @@ export async function netlab({ hosts, rate, command }: Laboratory): Promise<numb
   // a shell and the kernel both send SIGHUP when a terminal is closed.
   let interrupted = false;
   let before = Number.NEGATIVE_INFINITY;
-  const signals = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
-  const pass = (signal: (typeof signals)[number]) => {
+  const pass = (signal: (typeof endSignals)[number]) => {
     const time = performance.now();
     if (time - before < 100) return;
     before = time;
@@ -112,7 +112,7 @@ export async function netlab({ hosts, rate, command }: Laboratory): Promise<numb
     interrupted = true;
     code ??= 128 + constants.signals[signal];
   };
-  for (const signal of signals) process.on(signal, pass);
+  for (const signal of endSignals) process.on(signal, pass);
 
   try {
     const failure = attempt(() => build(machines, rate, janitor.waitsFor));
@@ -153,7 +153,7 @@ export async function netlab({ hosts, rate, command }: Laboratory): Promise<numb
     return code ?? 0;
   } finally {
     await janitor.end();
-    for (const signal of signals) process.off(signal, pass);
+    for (const signal of endSignals) process.off(signal, pass);
   }
 }
 

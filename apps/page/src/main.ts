@@ -2,7 +2,7 @@
 import { globSync, statSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { mayExist } from "@terse/checkpoint";
-import { linesOfError, OptionsError, print, printText, watchOutput } from "@terse/options";
+import { endSignals, linesOfError, OptionsError, print, printText, watchOutput } from "@terse/options";
 import { tokenVariable } from "./access.ts";
 import { readArguments, usage } from "./arguments.ts";
 import { openRuns } from "./run-folder.ts";
@@ -28,7 +28,7 @@ async function main(): Promise<number> {
   const runs = openRuns(folders);
   for (const { name, problems } of runs) for (const problem of problems) print(`${name}: ${problem}`, process.stderr);
   const ended = new Promise((resolve) => {
-    for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.once(signal, resolve);
+    for (const signal of endSignals) process.once(signal, resolve);
   });
   await using server = await servePage(runs, args.address, process.env[tokenVariable] || undefined);
   print([`${runs.map(({ name }) => name).join(", ")}: ${server.url}`, "Ctrl-C ends it"]);

@@ -1,6 +1,7 @@
 /** SIGINT, SIGTERM, SIGHUP, or an output that nobody reads: the ranks agree after which step they stop and save. */
 import { constants } from "node:os";
 import type { Group } from "@terse/collectives";
+import { endSignals } from "@terse/options";
 
 /** Seconds between the messages in which the ranks agree; where steps take longer, every step has one. */
 const interval = 1;
@@ -28,10 +29,10 @@ export function onSignals(hear: (signal: Signal) => void): Disposable {
     before = time;
     hear(signal);
   };
-  for (const signal of signals) process.on(signal, heard);
+  for (const signal of endSignals) process.on(signal, heard);
   return {
     [Symbol.dispose]() {
-      for (const signal of signals) process.off(signal, heard);
+      for (const signal of endSignals) process.off(signal, heard);
     },
   };
 }

@@ -7,6 +7,7 @@ export { choose } from "./choose.ts";
 export { type Conflict, withoutConflicts } from "./conflicts.ts";
 export { show } from "./describe.ts";
 export { type DroppedOptions, dropUntaken } from "./drop-untaken.ts";
+export { endSignals } from "./end-signals.ts";
 export { type ListedOption, listOptions } from "./list-options.ts";
 export { editDistance, nearest, ownWord } from "./nearest.ts";
 export { lineOf, OptionsError, type Problem } from "./options-error.ts";
