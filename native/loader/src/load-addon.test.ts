@@ -2,7 +2,7 @@ import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "nod
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
-import { afterAll, expect, it } from "vitest";
+import { afterAll, expect, it, vi } from "vitest";
 import { cudaLibrary, loadAddon, NativeMissingError } from "./index.ts";
 
 const scratch = mkdtempSync(join(tmpdir(), "terse-loader-"));
@@ -43,4 +43,28 @@ it.skipIf(process.platform !== "linux")("says that memory is short where an addo
   addon.writeBigUInt64LE(2n ** 50n, last + 40);
   writeFileSync(join(folder, "codecs.node"), addon);
   expect(() => loadAddon("codecs", url)).toThrow(/Memory is out, or this process may not have more: .*ulimit -v/);
+});
+
+it.skipIf(process.platform !== "linux")("names a library of LD_LIBRARY_PATH that is too old for the addon", () => {
+  const url = moduleOf("@terse/native-codecs");
+  const folder = fileURLToPath(new URL("../build/Release", url));
+  mkdirSync(folder, { recursive: true });
+  const addon = readFileSync(new URL("../../codecs/build/Release/codecs.node", import.meta.url), "latin1");
+  // The addon asks for a version that no libstdc++ has.
+  const asks = addon.replace(/(?<=\0GLIBCXX_)[\d.]+(?=\0)/g, (version) => version.replaceAll(/\d/g, "9"));
+  writeFileSync(join(folder, "codecs.node"), asks, "latin1");
+  const message = () => {
+    try {
+      loadAddon("codecs", url);
+    } catch (error) {
+      return (error as Error).message;
+    }
+    return "none";
+  };
+  vi.stubEnv("LD_LIBRARY_PATH", undefined);
+  const [, library] = /: (\S+)\/libstdc\+\+\.so\.6: version `GLIBCXX_9\S+' not found .*\. Rebuild it/.exec(message())!;
+  vi.stubEnv("LD_LIBRARY_PATH", `/usr/nowhere:${library}/`);
+  expect(message()).toMatch(/older than the one that the addon was compiled with: take \S+ out of LD_LIBRARY_PATH/);
+  expect(message()).not.toContain("Rebuild");
+  vi.unstubAllEnvs();
 });

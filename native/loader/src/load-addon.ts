@@ -1,7 +1,7 @@
 import { existsSync, readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { constants } from "node:os";
-import { dirname, join } from "node:path";
+import { basename, dirname, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { NativeMissingError } from "./native-missing-error.ts";
 
@@ -13,13 +13,14 @@ export type Addon = Record<string, unknown>;
  * bundler has put the module into another package, or into CommonJS, which has no `import.meta.url`.
  *
  * RTLD_DEEPBIND: symbols are looked up in the addon and its libraries first. Node exports its own OpenSSL, zlib and
- * libuv, and libtorch must not use these instead of its own. `TERSE_DEEPBIND=0` turns it off, for sanitizers.
+ * libuv, and libtorch must not use these instead of its own. `TERSE_DEEPBIND=0` turns it off, for sanitizers. It is off
+ * too where LD_PRELOAD brings another malloc: the addon would give memory of that one to glibc's free, and crash.
  */
 export function loadAddon(name: string, moduleUrl: string | undefined): Addon {
   refuseBundle(name, moduleUrl);
   const file = addonFile(name, moduleUrl);
-  const deepBind =
-    process.env["TERSE_DEEPBIND"] === "0" ? 0 : ((constants.dlopen as { RTLD_DEEPBIND?: number }).RTLD_DEEPBIND ?? 0);
+  const { RTLD_DEEPBIND = 0 } = constants.dlopen as { RTLD_DEEPBIND?: number };
+  const deepBind = process.env["TERSE_DEEPBIND"] === "0" || preloadsMalloc() ? 0 : RTLD_DEEPBIND;
   const module = { exports: {} as Addon };
   try {
     process.dlopen(module, file, constants.dlopen.RTLD_NOW | deepBind);
@@ -30,6 +31,12 @@ export function loadAddon(name: string, moduleUrl: string | undefined): Addon {
         `The native ${name} addon cannot be opened: ${message}. Memory is out, or this process may not have more: raise its limit (ulimit -v, or that of its container).`,
         { cause: error },
       );
+    const older = /^(\/.*\/[^/]+): version `.*' not found/.exec(message)?.[1];
+    if (older !== undefined && isOnLibraryPath(dirname(older)))
+      throw new NativeMissingError(
+        `The native ${name} addon cannot be opened: ${message}. This library is older than the one that the addon was compiled with: take ${dirname(older)} out of LD_LIBRARY_PATH (conda's folder, for example).`,
+        { cause: error },
+      );
     throw new NativeMissingError(
       `The native ${name} addon cannot be opened: ${message}. Rebuild it with \`./terse setup\`, or \`npx cmake-js rebuild\` in ${packageRoot(moduleUrl)}.`,
       { cause: error },
@@ -37,6 +44,15 @@ export function loadAddon(name: string, moduleUrl: string | undefined): Addon {
   }
   return module.exports;
 }
+
+/** Whether a library is preloaded that replaces malloc, such as libjemalloc, libtcmalloc or libmimalloc. */
+function preloadsMalloc(): boolean {
+  const files = (process.env["LD_PRELOAD"] ?? "").split(/[\s:]+/);
+  return files.some((file) => /malloc|hoard|scudo/i.test(basename(file)));
+}
+
+const isOnLibraryPath = (folder: string): boolean =>
+  (process.env["LD_LIBRARY_PATH"] ?? "").split(/[:;]/).some((each) => each !== "" && resolve(each) === folder);
 
 /**
  * The library with the GPU kernels of the package that contains `moduleUrl`, native/<name> in the repository: the one

@@ -26,6 +26,41 @@ function run(code: string, environment: Record<string, string> = {}) {
   );
 }
 
+/** A malloc that takes no memory back. The one of glibc ends a process that gives it such memory. */
+const otherMalloc = `
+#include <errno.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/mman.h>
+static _Atomic uintptr_t end;
+static void* take(size_t size, size_t alignment) {
+    static _Atomic uintptr_t begin;
+    if (!begin) {
+        uintptr_t none = 0, found = (uintptr_t)mmap(0, 1ull << 36, PROT_READ | PROT_WRITE,
+                                                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        if (__atomic_compare_exchange_n(&begin, &none, found, 0, 5, 5)) end = found;
+        while (!end) {}
+    }
+    if (alignment < 16) alignment = 16;
+    uintptr_t at = __atomic_fetch_add(&end, size + alignment + 16, 5) + 16;
+    at = (at + alignment - 1) / alignment * alignment;
+    ((size_t*)at)[-1] = size;
+    return (void*)at;
+}
+void* malloc(size_t size) { return take(size, 16); }
+void free(void* memory) { (void)memory; }
+void* calloc(size_t count, size_t size) { return take(count * size, 16); }
+void* memalign(size_t alignment, size_t size) { return take(size, alignment); }
+void* aligned_alloc(size_t alignment, size_t size) { return take(size, alignment); }
+size_t malloc_usable_size(void* memory) { return memory ? ((size_t*)memory)[-1] : 0; }
+int posix_memalign(void** memory, size_t alignment, size_t size) { return !(*memory = take(size, alignment)); }
+void* realloc(void* memory, size_t size) {
+    size_t before = malloc_usable_size(memory);
+    void* moved = take(size, 16);
+    return memory ? memcpy(moved, memory, before < size ? before : size) : moved;
+}
+`;
+
 const graph = `
   const call = (name, ...values) => native.call(native.find("aten::" + name), ...values);
   const x = call("randn", [600, 600], "f32");
@@ -149,6 +184,27 @@ describe("libtorch in Node's process", () => {
       expect(stderr).toMatch(
         /addon was built against \S+\/lib\/libc10\.so, but this process has \S+terse-other-\w+\/libc10\.so; set LIBTORCH/,
       );
+    } finally {
+      rmSync(folder, { recursive: true });
+    }
+  });
+
+  it("takes the memory of a malloc that is preloaded, such as jemalloc's", () => {
+    const folder = mkdtempSync(join(tmpdir(), "terse-malloc-"));
+    try {
+      const library = join(folder, "libothermalloc.so");
+      const compiled = spawnSync("cc", ["-shared", "-fPIC", "-O1", "-fno-builtin", "-x", "c", "-", "-o", library], {
+        input: otherMalloc,
+        encoding: "utf8",
+      });
+      expect(compiled.stderr).toBe("");
+      const { status, signal, stdout, stderr } = run(
+        `${graph} await native.backward(loss, undefined, false); console.log(native.shape(native.grad(x)));
+        try { native.call(native.find("aten::ones"), [-1], "f32"); } catch { console.log("caught"); }`,
+        { LD_PRELOAD: library },
+      );
+      expect({ status, signal, stderr }).toEqual({ status: 0, signal: null, stderr: "" });
+      expect(stdout).toBe("[ 600, 600 ]\ncaught\n");
     } finally {
       rmSync(folder, { recursive: true });
     }
