@@ -1,5 +1,5 @@
 /** Checks of one rank's arguments, before anything is sent. */
-import { type BufferLike, checkBuffer, type DType } from "@terse/native-collectives";
+import { type BufferLike, checkBuffer, type DType, elementBytes } from "@terse/native-collectives";
 import type { Reduction } from "./group.ts";
 
 /** Checks the memory of an operation that is under way after the call has returned. Returns its dtype. */
@@ -63,6 +63,62 @@ export function checkParts(parts: readonly BufferLike[], ranks: number, call: st
     );
 }
 
+/** The memory of one part: bytes [begin, end) of a buffer, or of a device. */
+interface Span {
+  readonly name: string;
+  readonly space: unknown;
+  readonly begin: number;
+  readonly end: number;
+  readonly written: boolean;
+}
+
+function spanOf(name: string, x: BufferLike, written: boolean): Span {
+  const [space, begin] = ArrayBuffer.isView(x) ? [x.buffer, x.byteOffset] : [x.device, Number(x.pointer)];
+  const bytes = ArrayBuffer.isView(x) ? x.byteLength : x.length * elementBytes[x.dtype];
+  return { name, space, begin, end: begin + bytes, written };
+}
+
+/**
+ * Refuses memory that an operation writes and that is also another argument's: it would change before it is read, and
+ * the ranks would have other results, without an error.
+ */
+function refuseShared(call: string, spans: readonly Span[]): void {
+  const spaces = Map.groupBy(
+    spans.filter(({ begin, end }) => begin < end),
+    ({ space }) => space,
+  );
+  for (const inSpace of spaces.values()) {
+    let [last, lastWritten]: (Span | undefined)[] = []; // those that end last
+    for (const span of inSpace.sort((a, b) => a.begin - b.begin)) {
+      const other = span.written ? last : lastWritten;
+      if (other && other.end > span.begin)
+        throw new RangeError(`${call}: ${other.name} and ${span.name} share memory; give each its own`);
+      if (!last || span.end > last.end) last = span;
+      if (span.written && (!lastWritten || span.end > lastWritten.end)) lastWritten = span;
+    }
+  }
+}
+
+/** Parts that an operation may write. */
+export function checkApart(parts: readonly BufferLike[], call: string): void {
+  refuseShared(call, spansOf("parts", parts, true));
+}
+
+/** Memory that is read, and memory that is written. What this rank keeps may be in its place already. */
+function checkReadAndWritten(
+  call: string,
+  { read, written, kept }: { read: readonly Span[]; written: readonly Span[]; kept: readonly [from: Span, to: Span] },
+): void {
+  const [from, to] = kept;
+  const inPlace = from.space === to.space && from.begin === to.begin && from.end === to.end;
+  // A copy to its own place changes nothing
+  const all = [...read, ...written].filter((span) => !(inPlace && (span === from || span === to)));
+  refuseShared(call, inPlace ? [{ ...to, written: false }, ...all] : all);
+}
+
+const spansOf = (name: string, list: readonly BufferLike[], written: boolean): Span[] =>
+  list.map((part, r) => spanOf(`${name}[${r}]`, part, written));
+
 export function checkAllToAll(outgoing: readonly BufferLike[], incoming: readonly BufferLike[], rank: number): void {
   const [mine, here] = [outgoing[rank]!, incoming[rank]!];
   const [sent, received] = [checkOperand("allToAll", "outgoing", mine), checkOperand("allToAll", "incoming", here)];
@@ -72,6 +128,8 @@ export function checkAllToAll(outgoing: readonly BufferLike[], incoming: readonl
     throw new RangeError(
       `allToAll: the part that rank ${rank} keeps has ${mine.length} elements in outgoing and ${here.length} in incoming; give both one length`,
     );
+  const [read, written] = [spansOf("outgoing", outgoing, false), spansOf("incoming", incoming, true)];
+  checkReadAndWritten("allToAll", { read, written, kept: [read[rank]!, written[rank]!] });
 }
 
 /** Checks a gather or scatter. The root gives the parts; those of the other ranks are ignored. */
@@ -95,6 +153,10 @@ export function checkRooted(
     throw new RangeError(
       `${call}: the root's memory has ${x.length} elements, and parts[${root}], its own, has ${own.length}; give both one length`,
     );
+  const toRoot = call === "gather";
+  const [mine, all] = [spanOf("the buffer", x, !toRoot), spansOf("parts", parts, toRoot)];
+  if (toRoot) checkReadAndWritten(call, { read: [mine], written: all, kept: [mine, all[root]!] });
+  else checkReadAndWritten(call, { read: all, written: [mine], kept: [all[root]!, mine] });
 }
 
 export function checkNote(note: number): void {

@@ -45,8 +45,9 @@ export interface Collectives {
   /** `parts[rank]` is this rank's, the others are filled. Lengths may differ by rank, and be 0. */
   allGather(parts: readonly BufferLike[], options?: OperationOptions): Promise<void>;
   /**
-   * `outgoing[r]` arrives as `incoming[rank]` of rank r. Lengths may differ, and be 0. The lists must not overlap.
-   * `note`, 0 to 127, is a number that the messages' headers carry to every rank; the result is the note of each rank.
+   * `outgoing[r]` arrives as `incoming[rank]` of rank r. Lengths may differ, and be 0. The lists share no
+   * memory, but for the part that this rank keeps. `note`, 0 to 127, is a number that the messages' headers carry to
+   * every rank; the result is the note of each rank.
    * `even`, the same on all ranks: every part of every rank has one length, so that an engine may use its native
    * all-to-all.
    */
@@ -80,6 +81,7 @@ export interface PointToPoint {
  * it. The operation keeps the memory alive, so a tensor may be disposed and its scope may end meanwhile. An ArrayBuffer
  * may be transferred: the result is then in the new buffer if that has the same length. Memory that cannot be kept is
  * refused: an array in a resizable ArrayBuffer is a TypeError, and resizing a tensor that is in use is a TensorError.
+ * What an operation writes shares no memory with its other arguments, else the call is a RangeError.
  * The memory of an object with a pointer is kept if the object has `retain`; otherwise the caller must keep it.
  *
  * The first error ends the group: everything pending and later rejects with that same error, on every rank, and only

@@ -1,6 +1,7 @@
 import { type BufferLike, type Communicator, guarantees } from "@terse/native-collectives";
 import {
   checkAllToAll,
+  checkApart,
   checkEven,
   checkMemory,
   checkNote,
@@ -81,12 +82,16 @@ export class NativeGroup implements Group, WorldGroup {
   ): Promise<void> {
     await this.#calls.operate({ kind: "reduceScatter", parts, op }, signal, (call) => {
       checkParts(parts, this.size, call);
+      checkApart(parts, call);
       for (const part of parts) checkReduction(part, op, call);
     });
   }
 
   async allGather(parts: readonly BufferLike[], { signal }: OperationOptions = {}): Promise<void> {
-    await this.#calls.operate({ kind: "allGather", parts }, signal, (call) => checkParts(parts, this.size, call));
+    await this.#calls.operate({ kind: "allGather", parts }, signal, (call) => {
+      checkParts(parts, this.size, call);
+      checkApart(parts, call);
+    });
   }
 
   async allToAll(

@@ -51,4 +51,40 @@ export function wrongArguments(world: SharedWorld): void {
       await group.barrier();
     });
   });
+
+  it("refuses memory that it writes and that is given twice, and takes what a rank keeps in its place", async () => {
+    await everywhere(world.groups, async (group, rank) => {
+      const flat = new Int32Array(2 * n);
+      const parts = world.groups.map((_, r) => flat.subarray(2 * r, 2 * r + 2).fill(rank));
+      const others = world.groups.map(() => new Int32Array(2));
+      if (n > 1) {
+        const same = world.groups.map(() => flat.subarray(0, 2));
+        const shifted = world.groups.map((_, r) => flat.subarray(Math.max(2 * r - 1, 0), 2 * r + 2));
+        const refused = async (call: Promise<unknown>, names: RegExp) => {
+          await expect(call).rejects.toThrow(RangeError);
+          await expect(call).rejects.toThrow(names);
+        };
+        await refused(
+          group.allToAll(parts, parts),
+          /^allToAll: (outgoing|incoming)\[\d+\] and .* share memory; give each/,
+        );
+        await refused(group.allToAll(others, same), /^allToAll: incoming\[0\] and incoming\[1\] share memory/);
+        await refused(group.allGather(same), /^allGather: parts\[0\] and parts\[1\] share memory/);
+        await refused(group.reduceScatter(shifted), /^reduceScatter: parts\[\d\] and parts\[\d\] share memory/);
+        if (rank === 0) {
+          await refused(group.gather(parts[0]!, 0, same), /^gather: parts\[0\] and parts\[1\] share memory/);
+          await refused(group.scatter(parts[1]!, 0, parts), /^scatter: .*the buffer.* share memory/);
+        }
+        await group.barrier();
+      }
+      const incoming = parts.map((part, r) => (r === rank ? part : others[r]!));
+      await group.allToAll(parts, incoming);
+      expect(incoming.map(([first]) => first)).toEqual(world.groups.map((_, r) => r));
+      await group.scatter(rank === 0 ? parts[0]! : others[0]!, 0, parts);
+      await group.scatter(new Int32Array(2), 0, Array<Int32Array>(n).fill(parts[0]!)); // one that is only read
+      await group.scatter(rank === 0 ? parts[0]! : others[0]!, 0, Array<Int32Array>(n).fill(parts[0]!));
+      await group.gather(parts[rank]!, 0, parts);
+      expect(parts.map(([first]) => first)).toEqual(world.groups.map((_, r) => (rank === 0 ? r : rank)));
+    });
+  });
 }
