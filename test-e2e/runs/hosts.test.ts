@@ -1,5 +1,5 @@
 /** Runs on hosts with a disk each: network namespaces, which only root can make. */
-import { mkdirSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { netlabObstacle } from "../../tools/netlab/netlab.ts";
@@ -48,6 +48,32 @@ describe.skipIf(obstacle)(`hosts that see different folders${obstacle ? ` (skipp
     const without = await onHosts(["train", "--resume", run, "--steps=8"], { order: "$((1 - RANK))" });
     expect(without.code).not.toBe(0);
     expect(without.err).toMatch(/state-rank-1\.safetensors, which rank 1 wrote on .*: no rank's disk has it/);
+  });
+
+  it("begin no run where another machine's disk has one, whose saves it would remove", async () => {
+    const path = join(folder, "taken");
+    const [first, second] = disksOf(path) as [string, string];
+    await terseIn(folder, train("--steps=1", "--nproc-per-node=1", "--out", second));
+    const before = readdirSync(second);
+    const given = train("--steps=2", "--save.every=1", "--save.keep=1", "--schedule.warmup=0", "--out", path);
+    const begun = await onHosts(given, { path });
+    expect(begun.code).toBe(1);
+    expect(begun.err).toMatch(/taken on \S+ is not empty, and a run needs its own folder on every machine: choose/);
+    expect([readdirSync(first), readdirSync(second)]).toEqual([[], before]);
+
+    // Of a run whose rank 0 had the first disk, which is away now.
+    for (const name of before) rmSync(join(second, name), { recursive: true });
+    mkdirSync(join(second, "step-1"));
+    const goesOn = await onHosts([...given, "--resume=auto"], { path });
+    expect(goesOn.code).toBe(1);
+    expect(goesOn.err).toMatch(/taken on \S+ has step-1, of a run whose rank 0 was on another machine, and no rank's/);
+    expect([readdirSync(first), readdirSync(second)]).toEqual([[], ["step-1"]]);
+
+    // Of this run, which ended while it wrote its first save.
+    writeFileSync(join(first, "recipe.json"), "{}");
+    const anew = await onHosts([...given, "--resume=auto"], { path });
+    expect(anew.code, anew.err).toBe(0);
+    expect(readdirSync(second)).toEqual(["step-2"]);
   });
 
   it("get each other's states where other ranks step together in local steps", async () => {

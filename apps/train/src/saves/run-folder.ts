@@ -1,8 +1,9 @@
 /** The folder of a run: made for a new one, and taken by one start of it on every rank's disk. */
 import { randomBytes } from "node:crypto";
 import { readdirSync, rmdirSync } from "node:fs";
+import { hostname } from "node:os";
 import { join, resolve } from "node:path";
-import { CheckpointError, makeFolder } from "@terse/checkpoint";
+import { CheckpointError, makeFolder, mayExist } from "@terse/checkpoint";
 import type { Group } from "@terse/collectives";
 import { print } from "@terse/options";
 import { defaultRecipe, type Recipe } from "../recipe.ts";
@@ -12,7 +13,7 @@ import { initialFiles } from "./initial-files.ts";
 import { newFolder } from "./new-folder.ts";
 import { onEveryRank } from "./on-every-rank.ts";
 import type { RunArguments } from "./run-arguments.ts";
-import { type SaveManifest, saveFoldersIn } from "./save-folder.ts";
+import { recipeFile, type SaveManifest, saveFoldersIn, stepOfName } from "./save-folder.ts";
 import type { Place } from "./write-save.ts";
 
 /** What a run has written before its first save. */
@@ -30,26 +31,54 @@ function claimFolder(args: RunArguments): string {
   return folder;
 }
 
-function checkEmpty(folder: string, { resume, logDir }: RunArguments): void {
-  const mayBeThere = (name: string) =>
-    name.startsWith(lockFile) ||
-    (resume === "auto" && isBeforeFirstSave(name)) ||
-    (logDir !== undefined && join(folder, name) === resolve(logDir));
-  if (!readdirSync(folder).every(mayBeThere))
+function checkEmpty(folder: string, args: RunArguments): void {
+  if (foundIn(folder, args).length > 0)
     throw new CheckpointError(
       `${folder} is not empty, and a run needs its own folder: choose another --out, or continue the run in it with --resume`,
     );
 }
 
 /**
- * A new folder for this run, entered. It is looked at again once it is locked: another start may have used it while
- * this one waited for its lock.
+ * The same on the disk of another machine than rank 0's. `hasBegun`: the run has been started before, as rank 0's disk
+ * shows. Then it may have ended when the first save had its name here, and not yet on rank 0's disk.
+ */
+function checkEmptyToo(folder: string, args: RunArguments, hasBegun: boolean): void {
+  const isSave = (name: string) => stepOfName(name) !== undefined;
+  const found = foundIn(folder, args).filter((name) => !(hasBegun && isSave(name)));
+  const where = `${folder} on ${hostname()}`;
+  if (args.resume === "auto" && found.some(isSave))
+    throw new CheckpointError(
+      `${where} has ${found.filter(isSave).join(", ")}, of a run whose rank 0 was on another machine, and no rank's disk has its part: start a rank on that machine, or copy its saves; for a new run choose another --out, or remove the folder there`,
+    );
+  if (found.length > 0)
+    throw new CheckpointError(
+      `${where} is not empty, and a run needs its own folder on every machine: choose another --out, or remove that one`,
+    );
+}
+
+/** What is in a folder, and not of this run. */
+function foundIn(folder: string, { resume, logDir }: RunArguments): string[] {
+  const mayBeThere = (name: string) =>
+    name.startsWith(lockFile) ||
+    (resume === "auto" && isBeforeFirstSave(name)) ||
+    (logDir !== undefined && join(folder, name) === resolve(logDir));
+  return readdirSync(folder).filter((name) => !mayBeThere(name));
+}
+
+/**
+ * A new folder for this run, entered. It must be empty on every machine's disk, because a run removes what saves of
+ * others it finds there. Rank 0's is looked at again once it is locked: another start may have used it while this one
+ * waited for its lock.
  */
 export async function enterNewFolder(recipe: Recipe, args: RunArguments, group: Group): Promise<Place> {
   const [folder] = (await onEveryRank(group, () => (group.rank === 0 ? claimFolder(args) : ""))) as [string];
   const place = await enterFolder(folder, recipe, group);
   try {
-    await onEveryRank(group, () => (group.rank === 0 ? checkEmpty(folder, args) : undefined));
+    const [hasBegun] = await onEveryRank(group, () => mayExist(join(folder, recipeFile)));
+    await onEveryRank(group, () => {
+      if (group.rank === 0) checkEmpty(folder, args);
+      else if (place.lock.keeper === group.rank) checkEmptyToo(folder, args, hasBegun!);
+    });
   } catch (error) {
     leaveFolder(place);
     throw error;

@@ -143,7 +143,8 @@ export function saveFoldersIn(run: string): number[] {
   return names.flatMap((name) => stepOfName(name) ?? []).sort((a, b) => a - b);
 }
 
-function stepOfName(name: string): number | undefined {
+/** The step of a save, by the name of its folder. */
+export function stepOfName(name: string): number | undefined {
   const [, digits] = /^step-(\d+)$/.exec(name) ?? [];
   return digits === undefined ? undefined : Number(digits);
 }
