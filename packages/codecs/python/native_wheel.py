@@ -148,10 +148,12 @@ class BuildWithLibraries(build_py):
             shutil.copyfile(os.path.realpath(os.path.join(built, file_of(library))), target)
 
     def libraries(self):
-        return [
-            os.path.join(self.build_lib, each["package"], file_of(each))
-            for each in self.distribution.libraries_of_wheel
-        ]
+        """For `pip install --editable`, which uses the sources where they are, they are beside these."""
+
+        def folder(package):
+            return self.get_package_dir(package) if self.editable_mode else os.path.join(self.build_lib, package)
+
+        return [os.path.join(folder(each["package"]), file_of(each)) for each in self.distribution.libraries_of_wheel]
 
     def get_outputs(self, include_bytecode=True):
         return [*super().get_outputs(include_bytecode), *self.libraries()]
@@ -160,10 +162,10 @@ class BuildWithLibraries(build_py):
 class PlatformWheel(bdist_wheel):
     def get_tag(self):
         platform = super().get_tag()[2]
-        if platform.startswith("linux_") and not self.plat_name_supplied:
-            platform = (
-                manylinux(self.get_finalized_command("build_py").libraries(), platform[len("linux_") :]) or platform
-            )
+        libraries = self.get_finalized_command("build_py").libraries()
+        built = all(map(os.path.exists, libraries))  # an editable install, which never leaves its machine, asks before
+        if built and platform.startswith("linux_") and not self.plat_name_supplied:
+            platform = manylinux(libraries, platform[len("linux_") :]) or platform
         return "py3", "none", platform
 
 

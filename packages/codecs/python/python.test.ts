@@ -1,9 +1,9 @@
-import { globSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { cpSync, globSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { basename, join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { needsPython, python } from "../src/testing/python.ts";
-import { buildWheel, run } from "../src/testing/python-wheel.ts";
+import { buildWheel, pythonThatBuilds, run, well } from "../src/testing/python-wheel.ts";
 
 const here = import.meta.dirname;
 const root = join(here, "../../..");
@@ -84,5 +84,27 @@ describe.skipIf(!python)(`the Python package${needsPython}`, () => {
       expect(stdout).toBe(output);
     }
     expect(globSync("*.dist-info/licenses/LICENSE", { cwd: empty })).toHaveLength(1);
+  }, 600_000);
+
+  it("is installed editably: the sources run where they are, with the library beside them", (context) => {
+    if (!named && !built) context.skip("the native codecs are not built: `./terse setup`");
+    const { pip, env } = pythonThatBuilds(scratch, context.skip);
+    const codecs = join(scratch, "editable/packages/codecs");
+    cpSync(here, join(codecs, "python"), { recursive: true, filter: (path) => !path.endsWith(".so") });
+    cpSync(join(here, "../package.json"), join(codecs, "package.json"));
+    // What CMake compiles has been compiled.
+    const made = `#!/bin/sh\n[ "$1" != --build ] || { mkdir -p "$2" && cp "${named ?? library}" "$2/libterse_codecs.so"; }\n`;
+    writeFileSync(join(scratch, "cmake"), made, { mode: 0o755 });
+    const path = { PATH: `${scratch}:${process.env["PATH"]}` };
+    const wheels = join(scratch, "editable/wheels");
+    mkdirSync(wheels);
+    const build = "import sys, setuptools.build_meta as backend; backend.build_editable(sys.argv[1])";
+    well(pip, ["-c", build, wheels], join(codecs, "python"), { ...env, ...path });
+    const [wheel] = globSync("*.whl", { cwd: wheels });
+    const site = join(scratch, "editable/site");
+    well(pip, ["-m", "zipfile", "-e", join(wheels, wheel!), site], scratch);
+    const ask =
+      "import site, sys; site.addsitedir(sys.argv[1]); import terse_codecs; print(terse_codecs.library_path())";
+    expect(well(pip, ["-c", ask, site], scratch)).toBe(`${join(codecs, "python/terse_codecs/libterse_codecs.so")}\n`);
   }, 600_000);
 });

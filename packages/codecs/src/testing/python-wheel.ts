@@ -26,10 +26,23 @@ export function well(command: string, args: readonly string[], cwd: string, env:
   return stdout;
 }
 
-/** A wheel of packages/codecs/<folder>, built from its source distribution, and how it is installed in a folder. */
-export function buildWheel(folder: string, scratch: string, skip: (why: string) => never) {
+/** A Python with pip, and the environment in which it has a setuptools that builds these packages. */
+export function pythonThatBuilds(scratch: string, skip: (why: string) => never) {
   const pip = [python!, "python3"].find((name) => run(name, ["-m", "pip", "--version"], scratch).done);
   if (!pip) return skip("neither TERSE_PYTHON nor python3 has pip");
+  const backend = join(scratch, "backend");
+  const env = { PYTHONPATH: backend };
+  const modern = "import setuptools; raise SystemExit(int(setuptools.__version__.split('.')[0]) < 77)";
+  if (!run(pip, ["-c", modern], scratch, env).done) {
+    const brought = run(pip, ["-m", "pip", "install", "--target", backend, "setuptools>=77"], scratch);
+    if (!brought.done) skip(`setuptools cannot be had: ${brought.output.trim().split("\n").at(-1)}`);
+  }
+  return { pip, env };
+}
+
+/** A wheel of packages/codecs/<folder>, built from its source distribution, and how it is installed in a folder. */
+export function buildWheel(folder: string, scratch: string, skip: (why: string) => never) {
+  const { pip, env } = pythonThatBuilds(scratch, skip);
   if (!run("cmake", ["--version"], scratch).done) skip("cmake is not on the PATH");
 
   // A copy, because setuptools writes beside what it builds.
@@ -39,14 +52,6 @@ export function buildWheel(folder: string, scratch: string, skip: (why: string) 
     const filter = (path: string) => !/\/(build|dist|node_modules)$/.test(path);
     cpSync(join(root, part), join(repository, part), { recursive: true, dereference: true, filter });
   }
-  const backend = join(scratch, "backend");
-  const modern = "import setuptools; raise SystemExit(int(setuptools.__version__.split('.')[0]) < 77)";
-  if (!run(pip, ["-c", modern], scratch).done) {
-    const brought = run(pip, ["-m", "pip", "install", "--target", backend, "setuptools>=77"], scratch);
-    if (!brought.done) skip(`setuptools cannot be had: ${brought.output.trim().split("\n").at(-1)}`);
-  }
-  const env = { PYTHONPATH: backend };
-
   const sources = join(repository, "packages/codecs", folder);
   const place = `import setuptools
 from distutils.core import run_setup
