@@ -70,6 +70,9 @@ class Codec:
         if self._parameters.get("segments") is not None:
             self._parameters["segments"] = lengths_of(name, self._parameters["segments"])
         self._options, self._segments = options_of(name, self._parameters)
+        for key, value in self._parameters.items():  # plain numbers: a tensor, say, may be changed later
+            if key in COUNTS or key == "clip":
+                self._parameters[key] = float(value) if key == "clip" else operator.index(value)
         if self._takes & c.TAKES_FIELDS and not self._options.width:
             self._choose_width()
         # Parameters that are wrong for every n are refused here, and not only at the first use.
@@ -134,11 +137,18 @@ class Codec:
             f"codec({', '.join([repr(self.name), *(f'{key}={value!r}' for key, value in self._parameters.items())])})"
         )
 
+    def _format(self) -> Tuple[Any, ...]:
+        """What a frame has of a codec: the same, however the parameters were given."""
+        options = self._options
+        numbers = [getattr(options, key) for key in (*COUNTS, *WORDS, "unscaled", "clip") if key != "ranks"]
+        ends = None if self._segments is None else tuple(options.segments[: options.segment_count])
+        return self._name, max(1, options.ranks), *numbers, ends
+
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Codec) and (self.name, self._parameters) == (other.name, other._parameters)
+        return isinstance(other, Codec) and self._format() == other._format()
 
     def __hash__(self) -> int:
-        return hash(repr(self))
+        return hash(self._format())
 
     def __reduce__(self) -> Tuple[Any, ...]:
         return Codec, (self.name, self._parameters)
@@ -305,11 +315,11 @@ class Codec:
         """The options of one call; the memory that they point to is added to `read`."""
         options = c.Options.from_buffer_copy(self._options)
         if encoding and self.takes_zero:
-            if zero not in c.ZERO:
+            if not is_word(zero, c.ZERO):
                 raise ValueError(
                     f'{where}: zero is {zero!r}, and must be "plus" or "minus"; for "alternate" use sign_at(policy, step), for "hold" a mask.'
                 )
-            options.zero = c.ZERO[zero]
+            options.zero = c.ZERO[zero]  # type: ignore[index]
         elif zero is not None:
             raise TypeError(f"{where}: {self.name} has a code for zero; leave `zero` out.")
         if encoding and self.takes_random:
@@ -424,7 +434,7 @@ def options_of(name: str, parameters: Dict[str, Any]) -> Tuple[c.Options, Any]:
     options.unscaled = int(unscaled)
     for key, words in WORDS.items():
         word = parameters.get(key, next(iter(words)))
-        if word not in words:
+        if not is_word(word, words):
             raise ValueError(f"{name}: {key} is {word!r}, and must be {', '.join(map(repr, words))}.")
         setattr(options, key, words[word])
     clip = parameters.get("clip", 0.0)
@@ -460,6 +470,11 @@ def lengths_of(name: str, segments: Any) -> List[int]:
 
 def float_at(floats: Lent, i: int) -> float:
     return ctypes.c_float.from_address(floats.pointer + 4 * i).value
+
+
+def is_word(value: Any, words: Dict[str, int]) -> bool:
+    """Whether it is one of the words; a list, say, cannot be looked up."""
+    return isinstance(value, str) and value in words
 
 
 def is_whole(value: Any, limit: int) -> bool:

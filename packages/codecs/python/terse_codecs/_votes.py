@@ -10,7 +10,7 @@ from typing import Any, List, Optional, Sequence, Tuple
 
 from . import _library as c
 from ._arrays import BYTES, Lent, lend, new_bytes
-from ._codec import is_whole
+from ._codec import is_whole, is_word
 from ._errors import CodecError
 
 MAX_VOTES = c.MAX_RANKS
@@ -22,7 +22,7 @@ def sign_at(policy: str, step: int) -> str:
     that always tie stay where they are in the long run (Lion Cub, section 3.2, which has plus in odd steps). It depends
     on the step alone, so every rank gets the same sign.
     """
-    if policy in c.ZERO:
+    if is_word(policy, c.ZERO):
         return policy
     if policy != "alternate":
         raise ValueError(f'sign_at: policy is {policy!r}, and must be "plus", "minus" or "alternate".')
@@ -37,7 +37,7 @@ def majority(votes: Sequence[Any], n: int, *, tie: str, out: Any = None) -> Any:
     wires of n signs, or the rows of a uint8 matrix. None is the vote of an absent rank, which does not count; not all
     may be absent. `out` may be one of the votes; without it the result is a new array of the votes' family.
     """
-    if tie not in c.ZERO:
+    if not is_word(tie, c.ZERO):
         raise ValueError(
             f'majority: tie is {tie!r}, and must be "plus" or "minus"; for "zero" use majority_or_zero, for "alternate" pass sign_at(policy, step).'
         )

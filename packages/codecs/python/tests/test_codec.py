@@ -41,6 +41,28 @@ class ACodec(unittest.TestCase):
         halves.parameters["segments"][0] = 8
         self.assertEqual((halves.parameters, halves.wire_bytes(3)), ({"segments": [2, 1]}, 9))
 
+    def test_keeps_plain_numbers_of_whatever_stood_for_them(self):
+        class Number:
+            value = 4
+
+            def __index__(self):
+                return self.value
+
+        bits = Number()
+        l1 = codec("l1", bits=bits)
+        bits.value = 5
+        self.assertEqual((repr(l1), pickle.loads(pickle.dumps(l1)).wire_bytes(8)), ("codec('l1', bits=4)", 8))
+
+    def test_equals_a_codec_whose_frames_are_the_same(self):
+        l1 = codec("l1", bits=4, block=8)
+        for same in [codec("l1", block=8, bits=4), codec("l1", bits=4, block=8, ranks=1, unscaled=False)]:
+            self.assertEqual((same, hash(same)), (l1, hash(l1)))
+        linf = codec("linf", bits=4, levels="uniform", ranks=1)
+        wire = linf.encode(floats(1, 2, 3), seed=1, step=0)
+        self.assertEqual(terse_codecs.read_frame(terse_codecs.write_frame(linf, wire, 3)).codec, linf)
+        for other in [codec("l1", bits=4), codec("l1", bits=4, block=9), codec("qsgd", bits=4, block=8)]:
+            self.assertNotEqual(other, l1)
+
     def test_takes_the_narrowest_fields_with_room_for_all_ranks(self):
         # ranks (2^bits - 1) <= 2^width - 1, and count has no fields of one bit.
         for ranks, width in [(1, 2), (3, 2), (4, 4), (15, 4), (16, 8), (255, 8), (256, 16), (65535, 16)]:
@@ -78,6 +100,7 @@ class ACodec(unittest.TestCase):
             (lambda: codec("sign", block=1.5), ValueError, "block is 1.5"),
             (lambda: codec("sign", segments=[3, -1]), ValueError, r"segments\[1\] is -1"),
             (lambda: codec("sign", levels="many"), ValueError, "levels is 'many'"),
+            (lambda: codec("sign", levels=["uniform"]), ValueError, r"levels is .'uniform'., and must be 'uniform', "),
             (lambda: codec("sign", clip=math.nan), ValueError, "clip is nan"),
             (lambda: codec("sign", unscaled="yes"), TypeError, "unscaled is 'yes'"),
             (lambda: sign.wire_bytes(-1), ValueError, "n is -1"),
@@ -91,6 +114,9 @@ class ACodec(unittest.TestCase):
         for wrong, kind, words in [
             (lambda: sign.encode(x, out=wire), ValueError, "zero is None"),
             (lambda: sign.encode(x, out=wire, zero="alternate"), ValueError, "sign_at"),
+            (lambda: sign.encode(x, out=wire, zero=["plus"]), ValueError, r"zero is .'plus'., and must be"),
+            (lambda: terse_codecs.majority([wire], 3, tie=["plus"]), ValueError, r"tie is .'plus'., and must be"),
+            (lambda: terse_codecs.sign_at(["plus"], 0), ValueError, r"policy is .'plus'., and must be"),
             (lambda: sign.encode(x, out=bytearray(2), zero="plus"), ValueError, "out has 2 bytes, and 3 floats take 1"),
             (lambda: sign.encode(x, out=wire, zero="plus", seed=1), TypeError, "draws nothing"),
             (
