@@ -84,9 +84,9 @@ export function lionCubLevels(
       if (single)
         throw new OptionsError([
           {
-            path: `${where}.bits`,
+            path: `${where}.${sumBits === undefined ? "bits" : "sumBits"}`,
             problem: `with one level on each side of 0 the parameter ${single.name} of one element would never move: it is half a level, which is rounded to 0`,
-            remedy: "take bits: 1, or 3 and more, or another algorithm for it (groups)",
+            remedy: `${sumBits === undefined ? "take bits: 1, or 3 and more" : moreLevels(2, ranks)}, or another algorithm for it (groups)`,
           },
         ]);
       return { elements: { m: zerosLike(θ) } };
@@ -124,6 +124,15 @@ const levelsOfBits = (bits: number) => () => ({ bits, side: 2 ** (bits - 1) - 1 
 const largestSum = (sumBits: number) => 2 ** (sumBits - 1) - 1;
 export const sideOfSum = (sumBits: number, ranks: number) => Math.floor(largestSum(sumBits) / ranks);
 
+const mostSumBits = 8;
+
+/** What leaves at least so many levels on each side of 0. */
+function moreLevels(side: number, ranks: number): string {
+  for (let sumBits = 2; sumBits <= mostSumBits; sumBits++)
+    if (sideOfSum(sumBits, ranks) >= side) return `take sumBits: ${sumBits} or more, or leave it out`;
+  return `leave it out, since more than ${mostSumBits} bits are not possible`;
+}
+
 /** As many levels as keep the sum of all ranks in so many bits. */
 const levelsOfSum = (sumBits: number, where: string) => (ranks: number) => {
   const side = sideOfSum(sumBits, ranks);
@@ -133,7 +142,7 @@ const levelsOfSum = (sumBits: number, where: string) => (ranks: number) => {
       {
         path: `${where}.sumBits`,
         problem: `${sumBits} bits hold a sum from ${-most} to ${most}, less than one level of each of ${ranks} ranks`,
-        remedy: "take more bits, or bits: 1",
+        remedy: moreLevels(1, ranks),
       },
     ]);
   return { bits: Math.ceil(Math.log2(2 * side + 1)), side };

@@ -215,7 +215,15 @@ describe("lion-cub", () => {
     });
   });
 
-  it.each([{ bits: 1 }, { bits: 3 }, { bits: 8 }, { zero: "hold" }] as const)(
+  it("names sumBits where it leaves one level, and how many bits leave more", async () => {
+    await onRanks(3, async (group) => {
+      await expect(trajectory(group, lionCub({ sumBits: 3 }), [[1]], { start: [0] })).rejects.toThrow(
+        /^lion-cub\.sumBits: with one level .*; take sumBits: 4 or more, or leave it out, or another algorithm/,
+      );
+    });
+  });
+
+  it.each([{ bits: 1 }, { bits: 3 }, { bits: 8 }, { sumBits: 5 }, { zero: "hold" }] as const)(
     "moves a parameter of one element with %o",
     async (options) => {
       for (const [after] of await onRanks(2, (group) =>
@@ -229,19 +237,16 @@ describe("lion-cub", () => {
     expect(() => lionCub({ bits: 5, sumBits: 8 })).toThrow(
       "lion-cub.sumBits: it chooses the bits, and bits is 5; leave one of them out",
     );
-    const { init } = lionCub({ sumBits: 3 });
-    const vector = {
-      n: 1,
-      offset: 0,
-      segments: [],
-      lengths: [],
-      rank: 0,
-      ranks: 4,
-      owner: 0,
-      mesh: meshOf({ rank: 0, size: 4 }),
+    const among = (ranks: number, sumBits: number) => () => {
+      const mesh = meshOf({ rank: 0, size: ranks });
+      const vector = { n: 1, offset: 0, segments: [], lengths: [], rank: 0, ranks, owner: 0, mesh };
+      lionCub({ sumBits }).init(undefined as never, vector);
     };
-    expect(() => init(undefined as never, vector)).toThrow(
-      "lion-cub.sumBits: 3 bits hold a sum from -3 to 3, less than one level of each of 4 ranks; take more bits, or bits: 1",
+    expect(among(4, 3)).toThrow(
+      "lion-cub.sumBits: 3 bits hold a sum from -3 to 3, less than one level of each of 4 ranks; take sumBits: 4 or more, or leave it out",
+    );
+    expect(among(128, 8)).toThrow(
+      "lion-cub.sumBits: 8 bits hold a sum from -127 to 127, less than one level of each of 128 ranks; leave it out, since more than 8 bits are not possible",
     );
   });
 
