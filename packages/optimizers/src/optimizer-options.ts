@@ -38,8 +38,9 @@ export interface OptimizerOptions {
   /**
    * The least number of elements in a bucket: by default a sixteenth of the model and at least 256 Ki, or the whole
    * model for a single rank. "auto" begins with that, and after a few steps takes the size that leaves the least to
-   * wait for, from the time of backward and the cost of the network (`bucketing` tells it). Votes do not depend on it.
-   * Means of three ranks and more are added in another order, which shows in their last bits.
+   * wait for, from the time of backward and the cost of the network (`bucketing` tells it). Votes do not depend on it,
+   * but for those with logarithmic levels. Means of three ranks and more are added in another order, which shows in
+   * their last bits; those in int8 are rounded otherwise, because blocks begin with a bucket.
    */
   bucket?: number | "auto";
   /** The result of `measureLink` on the group, for `bucket: "auto"`, which otherwise measures for itself. */

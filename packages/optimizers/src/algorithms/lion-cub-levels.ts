@@ -41,7 +41,10 @@ interface LevelsState extends State {
   };
 }
 
-/** Each layer has its scale; buckets are cut between layers, so they change nothing. */
+/**
+ * Each layer has its scale; buckets are cut between layers, so they change nothing. One exception: the owner of a chunk
+ * writes a sum of logarithmic levels anew, with a scale and draws of its own, and buckets change the chunks.
+ */
 export function lionCubLevels(
   {
     beta1,
