@@ -94,6 +94,8 @@ export const methods: Readonly<Record<string, LocalMethod>> = {
       ]),
     ),
   ),
+  "muon-3-1-bit": muon(3, "1-bit", { search: "muon-5-1-bit" }),
+  "muon-4-1-bit": muon(4, "1-bit", { search: "muon-5-1-bit" }),
   "muon-5-2-bits-of-means-delay-2-rebase": delayed(5, "2-bits-of-means", 2, { rebase: true }),
   "muon-10-4-bits-delay-4": delayed(10, "4-bits", 4),
   "muon-10-4-bits-delay-4-rebase": delayed(10, "4-bits", 4, { rebase: true }),

@@ -33,7 +33,7 @@ const beside = [
   "lion-cub-beta-0.95",
   "signum",
 ];
-const [runs, stepsOfOthers, roundsTimed] = [2, 8, 3];
+const [runs, stepsOfOthers, leastRounds, leastSteps] = [2, 8, 3, 60];
 
 /** Steps of each kind on links of a rate, and what follows for the losses that are recorded. */
 export async function* seconds(rate: RateName): AsyncGenerator<Measurement> {
@@ -60,7 +60,8 @@ async function* stepsOn(rate: RateName): AsyncGenerator<Measurement> {
     if (!isTimed(name, method)) continue;
     const overrides = [...overridesFor(method, beginOf(method), []), "seed=1"];
     // Ranks wait for each other only in rounds: the times of one rank add up to those of all.
-    const take = roundsTimed * method.syncEvery! + 1;
+    const { syncEvery } = method as Required<LocalMethod>;
+    const take = Math.max(leastRounds, Math.ceil(leastSteps / syncEvery)) * syncEvery + 1;
     yield* times(`${name}, ${rate}`, link, overrides, { take }, ([first]) => first!);
   }
 }
