@@ -76,6 +76,27 @@ describe("./terse", () => {
     expect(terse("train").stderr).toBe("");
   });
 
+  it("names NODE_OPTIONS where Node or npm do not start with them", () => {
+    const refuses = '[ -z "$NODE_OPTIONS" ] || { echo "node: --old is not allowed in NODE_OPTIONS" >&2; exit 9; }';
+    const asks = '[ "$1" != --version ] || exit 0';
+    const fetched = `${asks}\n${workingNpm.replace('echo "brought', `${refuses}\\necho "brought`)}`;
+    for (const [program, commands] of [
+      ["node", { node: `${refuses}\n${currentNode}` }],
+      ["node", { node: oldNode, npm: fetched }],
+      ["npm", { node: oldNode, npm: `${refuses}\n${workingNpm}` }],
+    ] as const) {
+      const { shell } = machine(commands);
+      const { status, stderr } = shell(`NODE_OPTIONS=--old exec ${join(root, "terse")} train`);
+      expect([status, stderr.trimEnd().split("\n").at(-1)]).toEqual([
+        1,
+        expect.stringMatching(
+          `^terse: \\S*${program} does not start with NODE_OPTIONS=--old \\(node: --old is not allowed in NODE_OPTIONS\\): correct this variable, or start without it`,
+        ),
+      ]);
+      expect(shell(`NODE_OPTIONS= exec ${join(root, "terse")} train`).status).toBe(0);
+    }
+  });
+
   it("tells Node that nohup ignores SIGHUP", () => {
     const node = `${currentNode}; echo "hangup: $TERSE_IGNORES_HANGUP"`;
     const { terse, shell } = machine({ node });
