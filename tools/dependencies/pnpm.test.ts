@@ -12,10 +12,13 @@ const why = npm === undefined ? " (skipped: there is no npm on the path)" : "";
 
 const settings = {
   "bin-links": "false",
+  cpu: "s390x",
   "dry-run": "true",
   "install-links": "true", // folders are installed as packages of the registry are
+  libc: "musl",
   location: "global",
   omit: "optional",
+  os: "win32",
   "package-lock-only": "true",
   workspaces: "true",
 };
@@ -26,7 +29,7 @@ it.skipIf(why)(`npm installs commands and optional parts, whatever else is set${
     mkdirSync(join(folder, name));
     writeFileSync(join(folder, name, "package.json"), JSON.stringify({ name, version: "1.0.0", ...more }));
   };
-  write("part", {});
+  write("part", { os: ["linux"], cpu: [process.arch], libc: ["glibc"] });
   write("probe", { bin: "./probe.js", optionalDependencies: { part: `file:${join(folder, "part")}` } });
   writeFileSync(join(folder, "probe", "probe.js"), "#!/usr/bin/env node\n");
   writeFileSync(
@@ -37,6 +40,7 @@ it.skipIf(why)(`npm installs commands and optional parts, whatever else is set${
   );
   vi.stubEnv("NPM_CONFIG_USERCONFIG", join(folder, "npmrc"));
   vi.stubEnv("NPM_CONFIG_PREFIX", join(folder, "global"));
+  vi.stubEnv("npm_config_workspace", "elsewhere");
   try {
     const target = join(folder, "target");
     mkdirSync(target);

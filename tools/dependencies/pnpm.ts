@@ -4,6 +4,7 @@ import { StepFailed } from "../remedy.ts";
 import type { Progress } from "../steps.ts";
 import { installFolder, requireComplete, root, toolchain } from "../toolchain.ts";
 import { which } from "../which.ts";
+import { thisPlatform } from "./platform-packages.ts";
 
 /** The version that package.json names: "pnpm@12.21.0" → "12.21.0". */
 export const pnpmVersion = (
@@ -33,7 +34,9 @@ export async function installPnpm(progress: Progress): Promise<string> {
 
 /** Installs a package with its optional parts and commands into a folder's node_modules, whatever is set for npm. */
 export async function npmInstall(progress: Progress, npm: string, folder: string, what: string): Promise<void> {
+  const platform = Object.entries(thisPlatform()).map(([name, value]) => `--${name}=${value}`);
   const options = [
+    ...platform,
     "--no-audit",
     "--no-fund",
     "--no-update-notifier",
@@ -51,5 +54,6 @@ export async function npmInstall(progress: Progress, npm: string, folder: string
     "--package-lock-only=false",
     "--workspaces=false",
   ];
-  await progress.run(npm, ["install", "--prefix", folder, ...options, what], { cwd: folder });
+  const env = { npm_config_workspace: undefined }; // no option undoes it
+  await progress.run(npm, ["install", "--prefix", folder, ...options, what], { cwd: folder, env });
 }
