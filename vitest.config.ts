@@ -45,12 +45,14 @@ export default defineConfig({
     // repository: torch and transformers are then imported in a third of the time.
     // Operators take one thread: there are more processes than cores, and threads that wait for each other there take
     // several times as long.
-    // Tests of SIGHUP also pass under nohup.
+    // Tests of SIGHUP also pass under nohup, and those of terminals on any.
     env: {
       PYTHONDONTWRITEBYTECODE: "",
       PYTHONPYCACHEPREFIX: join(toolchain, "bytecode"),
       OMP_NUM_THREADS: "1",
       TERSE_IGNORES_HANGUP: "",
+      TERM: "xterm",
+      NO_COLOR: "",
     },
     setupFiles: ["tools/testing/worker-setup.ts"],
   },

@@ -7,10 +7,10 @@ import { SetUpFailed, Steps, seconds } from "./steps.ts";
 import { scratchFolder } from "./testing/scratch-folder.ts";
 import { root } from "./toolchain.ts";
 
-function stage(isTTY: boolean): { folder: string; steps: Steps; shown: () => string } {
+function stage(isTTY: boolean, columns = 60): { folder: string; steps: Steps; shown: () => string } {
   const folder = scratchFolder();
   let text = "";
-  const stream = { isTTY, columns: 60, write: (more: string) => (text += more) };
+  const stream = { isTTY, columns, write: (more: string) => (text += more) };
   return { folder, steps: new Steps({ stream, folder, checkout: root }), shown: () => text };
 }
 
@@ -30,6 +30,16 @@ describe("Steps", () => {
     const frames = shown().split("\r\x1b[K");
     expect(frames.some((frame) => frame.includes("long long"))).toBe(true);
     for (const frame of frames) expect(stripVTControlCharacters(frame).trimEnd().length).toBeLessThan(60);
+  });
+
+  it.each([
+    [20, "⠋ ARM compiler and…"],
+    [30, "⠋ ARM compiler and QEMU, for…"],
+    [0, "⠋ ARM compiler and QEMU, for tests 0 s  about 60 MB to fetch"],
+  ])("shows a line that does not wrap on a terminal of %i columns", async (columns, line) => {
+    const { steps, shown } = stage(true, columns);
+    await steps.run("ARM compiler and QEMU, for tests", "about 60 MB to fetch", async () => {});
+    expect(stripVTControlCharacters(shown().split("\r\x1b[K")[1]!)).toBe(line);
   });
 
   it("shows the end of a failed tool's output, the remedy, and the log", async () => {

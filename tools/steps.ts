@@ -1,6 +1,7 @@
 import { closeSync, mkdirSync, openSync, rmSync, writeSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { stripVTControlCharacters, styleText } from "node:util";
+import { columnsOf, fitted, hasStyles, isTerminal } from "../packages/options/src/terminal-line.ts";
 import { onEnd } from "./on-end.ts";
 import { remedyFor, StepFailed } from "./remedy.ts";
 import { CommandFailed, type RunOptions, run } from "./run.ts";
@@ -154,7 +155,7 @@ class Lines {
   begin(name: string, about: string): Line {
     const line = { name, start: Date.now(), words: about };
     this.#running.push(line);
-    if (!this.#stream.isTTY) this.#stream.write(`… ${name}${about === "" ? "" : `: ${about}`}\n`);
+    if (!isTerminal(this.#stream)) this.#stream.write(`… ${name}${about === "" ? "" : `: ${about}`}\n`);
     else if (this.#running.length === 1) {
       this.#stream.write("\x1b[?25l");
       this.#cancel = onEnd(() => this.#stream.write("\r\x1b[K\x1b[?25h"));
@@ -170,13 +171,13 @@ class Lines {
     this.print(`${mark} ${line.name} ${time}\n`);
     if (this.#running.length > 0) return;
     clearInterval(this.#timer);
-    if (this.#stream.isTTY) this.#stream.write("\x1b[?25h");
+    if (isTerminal(this.#stream)) this.#stream.write("\x1b[?25h");
     this.#cancel();
   }
 
   /** Prints whole lines, in place of the one that is shown. */
   print(lines: string): void {
-    this.#stream.write(this.#stream.isTTY ? `\r\x1b[K${lines}` : lines);
+    this.#stream.write(isTerminal(this.#stream) ? `\r\x1b[K${lines}` : lines);
   }
 
   #draw(): void {
@@ -184,10 +185,11 @@ class Lines {
     const frame = frames[this.#frame++ % frames.length];
     const beside = others.length > 0 ? `, and ${others.length} more` : "";
     const time = `${Math.floor((Date.now() - start) / 1000)} s${beside}`;
-    const room = (this.#stream.columns ?? 80) - name.length - time.length - 6;
-    const shown = words.length > room ? `${words.slice(0, Math.max(0, room - 1))}…` : words;
+    const room = columnsOf(this.#stream) - 3; // a line that fills the last column may wrap
+    const shown = fitted(name, room);
+    const rest = fitted(` ${time}  ${words}`, room - shown.length);
     this.#stream.write(
-      `\r\x1b[K${paint(this.#stream, "cyan", String(frame))} ${name} ${paint(this.#stream, "dim", `${time}  ${shown}`)}`,
+      `\r\x1b[K${paint(this.#stream, "cyan", String(frame))} ${shown}${paint(this.#stream, "dim", rest)}`,
     );
   }
 }
@@ -236,7 +238,7 @@ export function paint(
   style: Parameters<typeof styleText>[0],
   text: string,
 ): string {
-  return stream.isTTY && !process.env["NO_COLOR"] ? styleText(style, text, { validateStream: false }) : text;
+  return isTerminal(stream) && hasStyles() ? styleText(style, text, { validateStream: false }) : text;
 }
 
 /** 850 ms → "0.9 s", 75000 → "1 min 15 s". */

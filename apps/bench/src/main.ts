@@ -3,7 +3,7 @@
  * writes them as JSON lines.
  */
 import { closeSync, rmSync, statSync, writeFileSync } from "node:fs";
-import { linesOfError, printText, watchOutput } from "@terse/options";
+import { columnsOf, linesOfError, printText, watchOutput } from "@terse/options";
 import { recipeKeys } from "@terse/train/recipe-schema";
 import { readArguments, usageOf } from "./arguments.ts";
 import { convergenceReport } from "./convergence/report.ts";
@@ -54,7 +54,7 @@ async function main(argv: readonly string[]): Promise<void> {
   const all: RecordedLine[] = [];
   const machine = machineText();
   if (!given) terminal.write(`${machine}\n`);
-  const cases = new CaseWriter((text) => terminal.write(text), Math.min(terminal.columns ?? 80, 120));
+  const cases = new CaseWriter((text) => terminal.write(text), Math.min(columnsOf(terminal), 120));
   for (const setting of settings) {
     const recorded = `${new Date().toISOString().slice(0, 16)}Z`;
     const lines: RecordedLine[] = [];

@@ -1,3 +1,5 @@
+import { isTerminal } from "@terse/options";
+
 /** Lines, and on a terminal one below them that changes. Takes texts as they are: the caller makes them printable. */
 export class MovingLine {
   readonly #out: NodeJS.WriteStream;
@@ -16,7 +18,7 @@ export class MovingLine {
 
   /** Replaces the line below; "" removes it. It must fit in one line of the terminal. */
   show(text: string): void {
-    if (!this.#out.isTTY || text === this.#shown) return;
+    if (!isTerminal(this.#out) || text === this.#shown) return;
     this.#out.write(`${this.#shown === "" ? "" : "\r\x1b[2K"}${text}`);
     this.#shown = text;
   }

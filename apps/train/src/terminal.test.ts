@@ -1,4 +1,4 @@
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 import { openTerminal, type Terminal } from "./terminal.ts";
 
 /** The lines that a user sees in the end: "\r\x1b[2K" clears the last one. */
@@ -57,6 +57,31 @@ describe("on a terminal", () => {
       for (const line of lines) expect(line.length).toBeLessThanOrEqual(columns);
     },
   );
+
+  it.each([30, 20, 6])("never wraps the line that moves, in %i columns", (columns) => {
+    const lines = seen(true, columns, (terminal) => terminal.moved(10_000, 100_000, "1:06:40"));
+    for (const line of lines) expect(line.length).toBeLessThan(columns);
+  });
+
+  it("is plain where NO_COLOR or a dumb terminal ask for it", () => {
+    let text = "";
+    const out = { isTTY: true, columns: 80, write: (more: string) => (text += more) } as unknown as NodeJS.WriteStream;
+    const use = () => {
+      const terminal = openTerminal(out);
+      terminal.line("model gpt");
+      terminal.moved(1, 2, "0:01");
+      terminal.summary({ time: "0:02" });
+    };
+    vi.stubEnv("NO_COLOR", "1");
+    use();
+    expect(text.replaceAll("\r\x1b[2K", "")).not.toContain("\x1b");
+    vi.unstubAllEnvs();
+    vi.stubEnv("TERM", "dumb");
+    text = "";
+    use();
+    expect(text).toBe("model gpt\ntime: 0:02\n");
+    vi.unstubAllEnvs();
+  });
 
   it("shows every value where the terminal is wide", () => {
     const [line] = seen(true, 160, (terminal) => terminal.logged(1, 500, values));

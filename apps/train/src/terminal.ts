@@ -1,7 +1,7 @@
 /**
  * Progress on a terminal: one line a logged step, and below them one line that moves. Elsewhere: `key: value` lines.
  */
-import { printable, printableLine } from "@terse/options";
+import { columnsOf, fitted, hasStyles, isTerminal, printable, printableLine } from "@terse/options";
 import { MovingLine } from "./moving-line.ts";
 
 export interface Terminal {
@@ -17,7 +17,7 @@ export interface Terminal {
 
 /** Texts of others come with the values, so all of them are made printable here, before colours are added. */
 export function openTerminal(out: NodeJS.WriteStream): Terminal {
-  const terminal = out.isTTY ? live(out) : plain(out);
+  const terminal = isTerminal(out) ? live(out) : plain(out);
   return {
     ...terminal,
     line: (text) => terminal.line(printableLine(text)),
@@ -38,9 +38,9 @@ const mapped = (values: Record<string, string | number>, change: (value: string,
   );
 
 function live(out: NodeJS.WriteStream): Terminal {
-  const dim = (text: string) => `\x1b[2m${text}\x1b[22m`;
-  const bold = (text: string) => `\x1b[1m${text}\x1b[22m`;
-  const columns = () => out.columns || 80;
+  const styled = (style: number) => (text: string) => (hasStyles() ? `\x1b[${style}m${text}\x1b[22m` : text);
+  const [bold, dim] = [styled(1), styled(2)];
+  const columns = () => columnsOf(out);
   const moving = new MovingLine(out);
   const count = (done: number, of: number) => `${String(done).padStart(String(of).length)}/${of}`;
   const close = () => moving.show("");
@@ -56,8 +56,10 @@ function live(out: NodeJS.WriteStream): Terminal {
       moving.say(text);
     },
     moved(done, of, left) {
-      const text = `${count(done, of)}  ${dim("left")} ${left}`;
-      const width = Math.min(40, columns() - visible(text) - 2); // a line that fills the last column may wrap
+      const room = columns() - 1; // a line that fills the last column may wrap
+      const whole = `${count(done, of)}  ${dim("left")} ${left}`;
+      const text = visible(whole) <= room ? whole : fitted(count(done, of), room);
+      const width = Math.min(40, room - visible(text) - 1);
       const filled = Math.round((width * done) / of);
       moving.show(width < 4 ? text : `${"━".repeat(filled)}${dim("─".repeat(width - filled))} ${text}`);
     },

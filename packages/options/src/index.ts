@@ -38,6 +38,7 @@ export {
   unitInterval,
   unitIntervalFloat,
 } from "./schemas.ts";
+export { columnsOf, fitted, hasStyles, isTerminal } from "./terminal-line.ts";
 export { watchOutput } from "./watch-output.ts";
 export { parseYaml, parseYamlValue } from "./yaml.ts";
 

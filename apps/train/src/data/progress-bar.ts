@@ -1,12 +1,13 @@
 /** How much of some work is done: a bar that moves on a terminal, else a line for each tenth. */
 import type { Writable } from "node:stream";
-import { printableLine } from "@terse/options";
+import { columnsOf, fitted, isTerminal, printableLine } from "@terse/options";
 
 interface Output extends Writable {
   readonly isTTY?: boolean;
+  readonly columns?: number;
 }
 
-const width = 30; // of the bar
+const widest = 30; // the bar
 
 export class ProgressBar implements Disposable {
   readonly #what: string;
@@ -22,11 +23,15 @@ export class ProgressBar implements Disposable {
 
   at(done: number, total: number | undefined): void {
     const share = total === undefined || total === 0 ? undefined : Math.min(1, done / total);
-    if (this.#output.isTTY) {
+    if (isTerminal(this.#output)) {
+      const room = columnsOf(this.#output) - 1; // a line that fills the last column may wrap
+      const numbers = share === undefined ? "" : ` ${Math.floor(100 * share)}%`;
+      const after = `${numbers} ${this.#amount(done)}`;
+      const what = fitted(this.#what, room - after.length);
+      const width = Math.min(widest, room - what.length - after.length - 3);
       const filled = Math.round((share ?? 0) * width);
-      const bar =
-        share === undefined ? "" : ` [${"█".repeat(filled)}${" ".repeat(width - filled)}] ${Math.floor(100 * share)}%`;
-      this.#show(`${this.#what}${bar} ${this.#amount(done)}`, (text) => `\r${text}\u001b[K`);
+      const bar = share === undefined || width < 4 ? "" : ` [${"█".repeat(filled)}${" ".repeat(width - filled)}]`;
+      this.#show(fitted(`${what}${bar}${after}`, room), (text) => `\r${text}\u001b[K`);
     } else if (share !== undefined)
       this.#show(`${this.#what}: ${10 * Math.floor(10 * share)} %`, (text) => `${text}\n`);
   }
@@ -39,6 +44,6 @@ export class ProgressBar implements Disposable {
   }
 
   [Symbol.dispose](): void {
-    if (this.#output.isTTY && this.#shown !== "") this.#output.write("\r\u001b[K");
+    if (isTerminal(this.#output) && this.#shown !== "") this.#output.write("\r\u001b[K");
   }
 }

@@ -2,7 +2,7 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { printable, printableLine } from "@terse/options";
+import { columnsOf, fitted, printable, printableLine } from "@terse/options";
 import { AppendedFile } from "../appended-file.ts";
 import { durationText } from "../format.ts";
 import { exitCodeOf, onSignals, type Signal } from "../interruption.ts";
@@ -61,7 +61,7 @@ export async function runSweep(
   process.stdout.on("error", closed);
   const timer = setInterval(() => {
     const text = printableLine(`${count()}, ${running.size} under way${left()}`);
-    line.show(text.slice(0, (out.columns || 80) - 1));
+    line.show(fitted(text, columnsOf(out) - 1));
   }, 1000);
 
   /** A run whose sweep was killed saves and ends by itself, which takes a moment. */
