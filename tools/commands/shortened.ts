@@ -1,7 +1,7 @@
-import { homedir } from "node:os";
+import { homeFolder } from "../home-folder.ts";
 
 /** "~/terse" for a path in the home folder. */
 export function shortened(path: string): string {
-  const home = homedir();
-  return path.startsWith(`${home}/`) ? `~${path.slice(home.length)}` : path;
+  const home = homeFolder();
+  return home !== undefined && path.startsWith(`${home}/`) ? `~${path.slice(home.length)}` : path;
 }

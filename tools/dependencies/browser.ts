@@ -9,10 +9,10 @@ import {
   rmSync,
   writeFileSync,
 } from "node:fs";
-import { homedir } from "node:os";
 import { join } from "node:path";
 import { pipeline } from "node:stream/promises";
 import { createBrotliDecompress } from "node:zlib";
+import { homeFolder } from "../home-folder.ts";
 import { requireSpace, StepFailed } from "../remedy.ts";
 import { CommandFailed } from "../run.ts";
 import type { Progress } from "../steps.ts";
@@ -42,12 +42,9 @@ export function findBrowser(): string | undefined {
 
 /** Without any font a Chromium ends as soon as a page draws text; the one in the toolchain folder brings its own. */
 function fontsAreHere(): boolean {
-  const folders = [
-    "/usr/share/fonts",
-    "/usr/local/share/fonts",
-    join(homedir(), ".fonts"),
-    join(homedir(), ".local/share/fonts"),
-  ];
+  const home = homeFolder();
+  const own = home === undefined ? [] : [join(home, ".fonts"), join(home, ".local/share/fonts")];
+  const folders = ["/usr/share/fonts", "/usr/local/share/fonts", ...own];
   return folders.some((path) => globSync("**/*.{ttf,otf,ttc,pfb}", { cwd: path }).length > 0);
 }
 
