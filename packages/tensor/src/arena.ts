@@ -2,7 +2,8 @@ import { native } from "@terse/native-tensor";
 import { zeros } from "./factories.ts";
 import { GradientHooks } from "./gradient-hooks.ts";
 import { handleOf, scope } from "./lifetime.ts";
-import type { Module, Role } from "./nn/index.ts";
+import type { Role } from "./nn/index.ts";
+import { Module } from "./nn/module.ts";
 import type { Parameter } from "./nn/parameter.ts";
 import { noGrad } from "./no-grad.ts";
 import type { Tensor } from "./tensor.ts";
@@ -37,6 +38,8 @@ export class Arena implements Disposable {
   readonly #hooks: GradientHooks;
 
   constructor(module: Module) {
+    if (!(module instanceof Module))
+      throw new TypeError("Arena: expected a Module, whose parameters it takes; give the model itself");
     const named = module.namedParameters().filter(([, parameter]) => parameter.requiresGrad);
     if (named.length === 0)
       throw new Error("Arena: the module has no parameter that requires a gradient; call requiresGrad_() on it first");

@@ -7,6 +7,11 @@ export class ModuleList<M extends Module> extends Module implements Iterable<M> 
   constructor(modules: Iterable<M>) {
     super();
     this.modules = [...modules];
+    const wrong = this.modules.findIndex((module) => !(module instanceof Module));
+    if (wrong >= 0)
+      throw new TypeError(
+        `${this.constructor.name}: element ${wrong} is ${Array.isArray(this.modules[wrong]) ? "an array" : `no Module`}; give modules, as in new Sequential(a, b) and new ModuleList([a, b])`,
+      );
   }
 
   get length(): number {

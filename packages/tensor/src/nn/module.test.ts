@@ -163,3 +163,56 @@ describe("snakeCase", () => {
     ["already_snake", "already_snake"],
   ])("%s → %s", (camel, snake) => expect(snakeCase(camel)).toBe(snake));
 });
+
+describe("modules and parameters that would be left out", () => {
+  class InList extends Module {
+    readonly layers: unknown;
+    constructor(layers: unknown) {
+      super();
+      this.layers = layers;
+    }
+  }
+
+  it.each([
+    ["an array of modules", () => [new Linear(1, 1)], "layers is a list with a Linear"],
+    ["a map of modules", () => new Map([["a", new Linear(1, 1)]]), "layers is a list with a Linear"],
+    ["an object of modules", () => ({ a: new Linear(1, 1) }), "layers is a list with a Linear"],
+    [
+      "an array of parameters",
+      () => [new Parameter(ones([1]), { role: "vector" })],
+      "layers is a list with a Parameter",
+    ],
+  ])("are named: %s", (_, make, message) => {
+    const model = new Sequential(new InList(make()) as never);
+    const all = `InList: 0.${message}, which would not be trained or saved; make it a ModuleList, or a field of its own`;
+    expect(() => model.namedParameters()).toThrow(all);
+    expect(() => new Arena(model)).toThrow(all);
+    expect(() => model.stateDict()).toThrow(all);
+  });
+
+  it("are none where a list has what fields have too, or a list of modules is one", () => {
+    const layer = new Linear(1, 1);
+    class Both extends InList {
+      readonly first = layer;
+      readonly list = new ModuleList([layer]);
+    }
+    expect(new Both([layer, layer.weight]).namedParameters().map(([name]) => name)).toEqual([
+      "first.weight",
+      "first.bias",
+    ]);
+  });
+
+  it("are refused in lists of modules: an array in place of several, and what is no module", () => {
+    expect(() => new Sequential([new Linear(1, 1)] as never)).toThrow(
+      "Sequential: element 0 is an array; give modules, as in new Sequential(a, b) and new ModuleList([a, b])",
+    );
+    expect(() => new ModuleList([new Linear(1, 1), "gelu" as never])).toThrow("ModuleList: element 1 is no Module");
+  });
+
+  it("are not asked for from what is no module and no state", () => {
+    expect(() => new Arena([ones([1])] as never)).toThrow("Arena: expected a Module");
+    expect(() => new Linear(1, 1).loadStateDict({ weight: ones([1, 1]) } as never)).toThrow(
+      "loadStateDict: a state is pairs of a name and a tensor",
+    );
+  });
+});

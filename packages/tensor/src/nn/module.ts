@@ -51,6 +51,10 @@ export abstract class Module {
     state: Iterable<readonly [name: string, tensor: Tensor]>,
     { strict = true }: { strict?: boolean } = {},
   ): { missingKeys: string[]; unexpectedKeys: string[] } {
+    if (typeof state !== "object" || state === null || !(Symbol.iterator in state))
+      throw new TypeError(
+        "loadStateDict: a state is pairs of a name and a tensor; give stateDict() of another module, a Map, or Object.entries({ name: tensor })",
+      );
     const [own, given] = [new Map(this.stateDict()), new Map(state)];
     const missingKeys = [...own.keys()].filter((name) => !given.has(name));
     const unexpectedKeys = [...given.keys()].filter((name) => !own.has(name));
@@ -62,10 +66,10 @@ export abstract class Module {
         .filter(({ to, from }) => to.shape.join() !== from.shape.join())
         .map(({ name, to, from }) => `${name} is [${from.shape.join(", ")}] there and [${to.shape.join(", ")}] here`),
     ];
-    const more = problems.length - listed;
+    const more = problems.length - mostProblems;
     if (problems.length > 0)
       throw new Error(
-        `loadStateDict: the state does not fit ${this.constructor.name}: ${problems.slice(0, listed).join("; ")}${more > 0 ? `; and ${more} more` : ""}`,
+        `loadStateDict: the state does not fit ${this.constructor.name}: ${problems.slice(0, mostProblems).join("; ")}${more > 0 ? `; and ${more} more` : ""}`,
       );
     noGrad(() => {
       for (const { to, from } of both) to.copy_(from);
@@ -74,17 +78,28 @@ export abstract class Module {
   }
 
   #named<T extends Tensor>(wanted: (value: unknown) => value is T): [name: string, tensor: T][] {
-    const seen = new Set<T>();
+    const seen = new Set<unknown>();
     const found: [string, T][] = [];
+    const inLists: { name: string; of: Module; element: unknown }[] = [];
     const walk = (module: Module, prefix: string) => {
       for (const [field, value] of Object.entries(module)) {
+        const name = prefix + snakeCase(field);
+        for (const element of listed(value)) inLists.push({ name, of: module, element });
         if (!wanted(value) || seen.has(value)) continue;
         seen.add(value);
-        found.push([prefix + snakeCase(field), value]);
+        found.push([name, value]);
       }
-      for (const [name, child] of module.children()) walk(child, `${prefix}${name}.`);
+      for (const [name, child] of module.children()) {
+        seen.add(child);
+        walk(child, `${prefix}${name}.`);
+      }
     };
     walk(this, "");
+    const lost = inLists.find(({ element }) => (element instanceof Module || wanted(element)) && !seen.has(element));
+    if (lost)
+      throw new Error(
+        `${lost.of.constructor.name}: ${lost.name} is a list with a ${(lost.element as object).constructor.name}, which would not be trained or saved; make it a ModuleList, or a field of its own`,
+      );
     return found;
   }
 
@@ -138,8 +153,16 @@ export abstract class Module {
   }
 }
 
-const listed = 10; // problems in a message
+const mostProblems = 10; // in a message
 const floating: readonly DType[] = ["f16", "bf16", "f32", "f64"];
+
+/** The elements of a field that is an array, a map, a set or a plain object. */
+function listed(value: unknown): Iterable<unknown> {
+  if (Array.isArray(value) || value instanceof Set) return value;
+  if (value instanceof Map) return value.values();
+  const isPlain = typeof value === "object" && value !== null && Object.getPrototypeOf(value) === Object.prototype;
+  return isPlain ? Object.values(value) : [];
+}
 
 /** attentionNorm → attention_norm, fc1 → fc1, RMSNorm → rms_norm */
 export function snakeCase(name: string): string {
