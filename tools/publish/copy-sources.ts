@@ -66,7 +66,7 @@ async function portableAddon(build: string): Promise<string | undefined> {
   } catch (error) {
     if (!(error instanceof CommandFailed)) throw error;
     process.stderr.write(
-      `${error.output}${error.message}\nThe package is packed without an addon: \`npx cmake-js build\` in its folder builds it where it is installed.\n`,
+      `${error.output}${error.message}\nThe package is packed without an addon: \`npx cmake-js rebuild\` in its folder builds it where it is installed.\n`,
     );
     return undefined;
   }

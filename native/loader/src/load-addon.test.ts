@@ -1,3 +1,4 @@
+import { execFileSync } from "node:child_process";
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -28,7 +29,7 @@ it.each([
 });
 
 it("says how to build an addon that is missing in its own package", () => {
-  expect(() => loadAddon("codecs", moduleOf("@terse/native-codecs"))).toThrow(/is not built: .*npx cmake-js build/);
+  expect(() => loadAddon("codecs", moduleOf("@terse/native-codecs"))).toThrow(/is not built: .*npx cmake-js rebuild/);
 });
 
 it.skipIf(process.platform !== "linux")("says that memory is short where an addon does not fit into it", () => {
@@ -68,3 +69,17 @@ it.skipIf(process.platform !== "linux")("names a library of LD_LIBRARY_PATH that
   expect(message()).not.toContain("Rebuild");
   vi.unstubAllEnvs();
 });
+
+it.each([["--permission", "--allow-fs-read=*"], ["--no-addons"]])(
+  "names the flag that keeps addons away: %s",
+  (...flags) => {
+    const program = `
+    import { loadAddon } from ${JSON.stringify(new URL("load-addon.ts", import.meta.url).href)};
+    try { loadAddon("codecs", ${JSON.stringify(new URL("../../codecs/src/index.ts", import.meta.url).href)}); }
+    catch (error) { console.log(error.name, error.message, error.cause.code); }`;
+    const node = [...flags, "--conditions=@terse/source", "--input-type=module", "--eval", program];
+    expect(execFileSync(process.execPath, node, { encoding: "utf8" }).trim()).toBe(
+      "NativeMissingError The native codecs addon may not be opened: this Node runs with --permission or --no-addons. Start it with --permission --allow-addons, or without these flags. ERR_DLOPEN_DISABLED",
+    );
+  },
+);

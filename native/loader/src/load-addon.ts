@@ -25,7 +25,12 @@ export function loadAddon(name: string, moduleUrl: string | undefined): Addon {
   try {
     process.dlopen(module, file, constants.dlopen.RTLD_NOW | deepBind);
   } catch (error) {
-    const { message } = error as Error;
+    const { message, code } = error as NodeJS.ErrnoException;
+    if (code === "ERR_DLOPEN_DISABLED")
+      throw new NativeMissingError(
+        `The native ${name} addon may not be opened: this Node runs with --permission or --no-addons. Start it with --permission --allow-addons, or without these flags.`,
+        { cause: error },
+      );
     if (/cannot allocate memory|failed to map segment/i.test(message))
       throw new NativeMissingError(
         `The native ${name} addon cannot be opened: ${message}. Memory is out, or this process may not have more: raise its limit (ulimit -v, or that of its container).`,
@@ -76,7 +81,7 @@ function addonFile(name: string, moduleUrl: string): string {
   const file = [built, prebuilt].find(existsSync);
   if (file !== undefined) return createRequire(moduleUrl).resolve(file);
   throw new NativeMissingError(
-    `The native ${name} addon is not built: ${built} is missing. Build it with \`./terse setup\` in the repository, or \`npx cmake-js build\` in ${root}.`,
+    `The native ${name} addon is not built: ${built} is missing. Build it with \`./terse setup\` in the repository, or \`npx cmake-js rebuild\` in ${root}.`,
   );
 }
 
