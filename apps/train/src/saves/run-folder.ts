@@ -13,7 +13,7 @@ import { initialFiles } from "./initial-files.ts";
 import { newFolder } from "./new-folder.ts";
 import { onEveryRank } from "./on-every-rank.ts";
 import type { RunArguments } from "./run-arguments.ts";
-import { recipeFile, type SaveManifest, saveFoldersIn, stepOfName } from "./save-folder.ts";
+import { partOfSaves, recipeFile, type SaveManifest, saveFoldersIn, stepOfName } from "./save-folder.ts";
 import type { Place } from "./write-save.ts";
 
 /** What a run has written before its first save. */
@@ -43,17 +43,14 @@ function checkEmpty(folder: string, args: RunArguments): void {
  * shows. Then it may have ended when the first save had its name here, and not yet on rank 0's disk.
  */
 function checkEmptyToo(folder: string, args: RunArguments, hasBegun: boolean): void {
-  const isSave = (name: string) => stepOfName(name) !== undefined;
-  const found = foundIn(folder, args).filter((name) => !(hasBegun && isSave(name)));
-  const where = `${folder} on ${hostname()}`;
-  if (args.resume === "auto" && found.some(isSave))
-    throw new CheckpointError(
-      `${where} has ${found.filter(isSave).join(", ")}, of a run whose rank 0 was on another machine, and no rank's disk has its part: start a rank on that machine, or copy its saves; for a new run choose another --out, or remove the folder there`,
-    );
-  if (found.length > 0)
-    throw new CheckpointError(
-      `${where} is not empty, and a run needs its own folder on every machine: choose another --out, or remove that one`,
-    );
+  const found = foundIn(folder, args).filter((name) => !(hasBegun && stepOfName(name) !== undefined));
+  if (found.length === 0) return;
+  const part = args.resume === "auto" ? partOfSaves(folder) : undefined;
+  throw new CheckpointError(
+    part === undefined
+      ? `${folder} on ${hostname()} is not empty, and a run needs its own folder on every machine: choose another --out, or remove that one`
+      : `${part}; for a new run choose another --out, or remove that folder`,
+  );
 }
 
 /** What is in a folder, and not of this run. */

@@ -14,6 +14,7 @@
  */
 import { readdirSync, rmSync, statSync } from "node:fs";
 import { rm } from "node:fs/promises";
+import { hostname } from "node:os";
 import { basename, dirname, join, resolve } from "node:path";
 import {
   CheckpointError,
@@ -199,10 +200,23 @@ export const noSave = (path: string) =>
       `${path} has no saved run (no step-N/${manifestFile}); name the folder of a run that has been saved`,
   );
 
-/** A sentence where the path is a folder of several runs, such as a sweep, or a save that its run does not have. */
+/** A sentence where this disk has what its ranks wrote of saves, and what rank 0 wrote is on another machine. */
+export function partOfSaves(run: string): string | undefined {
+  const steps = saveFoldersIn(run);
+  const isPart = (folder: string) => statSync(folder).isDirectory() && readdirSync(folder).some(isStateFile);
+  if (savesIn(run).length > 0 || !steps.some((step) => isPart(saveFolder(run, step)))) return undefined;
+  return `${run} on ${hostname()} has only what this machine's ranks wrote of ${steps.map((step) => `step-${step}`).join(", ")}: weights and manifest are on the machine where rank 0 was; take part on that machine, or copy them`;
+}
+
+/**
+ * A sentence where the path is a folder of several runs, such as a sweep, a save that its run does not have, or a part
+ * of a run on several machines.
+ */
 export function namedInstead(path: string): string | undefined {
   const { run, save } = namedBy(path);
   const saves = savesIn(run);
+  const part = partOfSaves(run);
+  if (part !== undefined) return part;
   if (typeof save === "number" && saves.length > 0)
     return `${path} is no save: ${run} has ${saves.map((step) => `step-${step}`).join(", ")}; name one of these`;
   if (save !== undefined || !statSync(run, { throwIfNoEntry: false })?.isDirectory()) return undefined;
