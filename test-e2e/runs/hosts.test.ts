@@ -18,9 +18,9 @@ describe.skipIf(obstacle)(`hosts that see different folders${obstacle ? ` (skipp
   /** Each host mounts its own disk at the run's path; `order` gives a host the disk of another one. */
   const onHosts = (args: readonly string[], { order = "$RANK", path = run } = {}) => {
     for (const folder of [path, ...disksOf(path)]) mkdirSync(folder, { recursive: true });
-    const script = `mount --bind ${path}-of-host-${order} ${path}; exec "$@"`;
+    const script = `hostname host-$RANK; mount --bind ${path}-of-host-${order} ${path}; exec "$@"`;
     const netlab = join(import.meta.dirname, "../../tools/netlab/main.ts");
-    const command = ["sh", "-ec", script, "sh", process.execPath, ...nodeFlags, main, ...args];
+    const command = ["unshare", "--uts", "sh", "-ec", script, "sh", process.execPath, ...nodeFlags, main, ...args];
     return outcomeOf([process.execPath, netlab, "--hosts", "2", "--rate", "1gbit", "--", ...command], folder);
   };
   const files = (host: number, step: number) => readdirSync(join(disks[host]!, `step-${step}`)).sort();
@@ -47,7 +47,9 @@ describe.skipIf(obstacle)(`hosts that see different folders${obstacle ? ` (skipp
     rmSync(join(disks[0]!, "step-6"), { recursive: true });
     const without = await onHosts(["train", "--resume", run, "--steps=8"], { order: "$((1 - RANK))" });
     expect(without.code).not.toBe(0);
-    expect(without.err).toMatch(/state-rank-1\.safetensors, which rank 1 wrote on .*: no rank's disk has it/);
+    expect(without.err).toMatch(
+      /^error: \S+state-rank-1\.safetensors, which rank 1 wrote on host-1: no rank's disk has it/m,
+    );
   });
 
   it("begin no run where another machine's disk has one, whose saves it would remove", async () => {
@@ -58,7 +60,9 @@ describe.skipIf(obstacle)(`hosts that see different folders${obstacle ? ` (skipp
     const given = train("--steps=2", "--save.every=1", "--save.keep=1", "--schedule.warmup=0", "--out", path);
     const begun = await onHosts(given, { path });
     expect(begun.code).toBe(1);
-    expect(begun.err).toMatch(/taken on \S+ is not empty, and a run needs its own folder on every machine: choose/);
+    expect(begun.err).toMatch(
+      /^error: on host-1: \S+taken is not empty, and a run needs its own folder on every machine: choose/m,
+    );
     expect([readdirSync(first), readdirSync(second)]).toEqual([[], before]);
 
     // Of a run whose rank 0 had the first disk, which is away now.
@@ -68,7 +72,7 @@ describe.skipIf(obstacle)(`hosts that see different folders${obstacle ? ` (skipp
     const goesOn = await onHosts([...given, "--resume=auto"], { path });
     expect(goesOn.code).toBe(1);
     const part =
-      /taken on \S+ has only what this machine's ranks wrote of step-1: weights and manifest are on the machine where rank 0 was; take part on that machine, or copy them/;
+      /^error: on host-1: \S+taken has only what this machine's ranks wrote of step-1: weights and manifest are on the machine where rank 0 was; take part on that machine, or copy them/m;
     expect(goesOn.err).toMatch(part);
     expect((await onHosts(["train", "--resume", path], { path })).err).toMatch(part);
     expect([readdirSync(first), readdirSync(second)]).toEqual([[], ["step-1"]]);

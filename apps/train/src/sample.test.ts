@@ -1,5 +1,5 @@
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { hostname, tmpdir } from "node:os";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { saveModel } from "@terse/checkpoint";
 import { Gpt2 } from "@terse/models";
@@ -57,7 +57,7 @@ it("says of a folder without a model what can be named", async () => {
   writeFileSync(join(part, "step-4", "state-rank-1.safetensors"), "");
   for (const path of [part, join(part, "step-4")])
     await expect(sample({ ...args, run: path })).rejects.toThrow(
-      `${part} on ${hostname()} has only what this machine's ranks wrote of step-4: weights and manifest are on the machine where rank 0 was; take part on that machine, or copy them`,
+      `${part} has only what this machine's ranks wrote of step-4: weights and manifest are on the machine where rank 0 was; take part on that machine, or copy them`,
     );
   const run = join(folder, "sweep", "seed-0");
   mkdirSync(join(run, "step-2"), { recursive: true });

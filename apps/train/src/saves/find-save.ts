@@ -51,11 +51,6 @@ export async function folderOf(out: string, group: Group): Promise<string> {
   return (await onEveryRank(group, () => resolve(out)))[0]!;
 }
 
-/** The sentence of a disk with a part of the run's saves, where no disk has rank 0's. */
-async function partOnAnyDisk(run: string, group: Group): Promise<string | undefined> {
-  return (await onEveryRank(group, () => partOfSaves(run) ?? null)).find((each) => each !== null) ?? undefined;
-}
-
 /** The steps of the saves of a run on any rank's disk, the newest first. */
 export async function savedSteps(run: string, group: Group): Promise<number[]> {
   const steps = (await onEveryRank(group, () => savesIn(run))).flat();
@@ -80,7 +75,13 @@ export async function findSave(path: string, group: Group): Promise<FoundSave> {
   const newest = Math.max(-1, ...held.flat());
   const read = async (step: number) => {
     const from = held.findIndex((steps) => steps.includes(step)); // rank 0, unless its disk has no such save
-    if (from < 0) throw new CheckpointError((await partOnAnyDisk(run, group)) ?? noSave(path).message);
+    if (from < 0) {
+      await onEveryRank(group, () => {
+        const part = partOfSaves(run);
+        if (part !== undefined) throw new CheckpointError(part);
+      });
+      throw noSave(path);
+    }
     const texts = await onEveryRank(group, () =>
       group.rank === from ? [readManifestText(saveFolder(run, step))!, readRecipeText(run) ?? null] : null,
     );

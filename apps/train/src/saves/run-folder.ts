@@ -1,7 +1,6 @@
 /** The folder of a run: made for a new one, and taken by one start of it on every rank's disk. */
 import { randomBytes } from "node:crypto";
 import { readdirSync, rmdirSync } from "node:fs";
-import { hostname } from "node:os";
 import { join, resolve } from "node:path";
 import { CheckpointError, makeFolder, mayExist } from "@terse/checkpoint";
 import type { Group } from "@terse/collectives";
@@ -48,7 +47,7 @@ function checkEmptyToo(folder: string, args: RunArguments, hasBegun: boolean): v
   const part = args.resume === "auto" ? partOfSaves(folder) : undefined;
   throw new CheckpointError(
     part === undefined
-      ? `${folder} on ${hostname()} is not empty, and a run needs its own folder on every machine: choose another --out, or remove that one`
+      ? `${folder} is not empty, and a run needs its own folder on every machine: choose another --out, or remove that one`
       : `${part}; for a new run choose another --out, or remove that folder`,
   );
 }

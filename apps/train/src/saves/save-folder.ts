@@ -14,7 +14,6 @@
  */
 import { readdirSync, rmSync, statSync } from "node:fs";
 import { rm } from "node:fs/promises";
-import { hostname } from "node:os";
 import { basename, dirname, join, resolve } from "node:path";
 import {
   CheckpointError,
@@ -205,7 +204,7 @@ export function partOfSaves(run: string): string | undefined {
   const steps = saveFoldersIn(run);
   const isPart = (folder: string) => statSync(folder).isDirectory() && readdirSync(folder).some(isStateFile);
   if (savesIn(run).length > 0 || !steps.some((step) => isPart(saveFolder(run, step)))) return undefined;
-  return `${run} on ${hostname()} has only what this machine's ranks wrote of ${steps.map((step) => `step-${step}`).join(", ")}: weights and manifest are on the machine where rank 0 was; take part on that machine, or copy them`;
+  return `${run} has only what this machine's ranks wrote of ${steps.map((step) => `step-${step}`).join(", ")}: weights and manifest are on the machine where rank 0 was; take part on that machine, or copy them`;
 }
 
 /**
