@@ -31,10 +31,15 @@ function claimFolder(args: RunArguments): string {
 }
 
 function checkEmpty(folder: string, args: RunArguments): void {
-  if (foundIn(folder, args).length > 0)
-    throw new CheckpointError(
-      `${folder} is not empty, and a run needs its own folder: choose another --out, or continue the run in it with --resume`,
-    );
+  const found = foundIn(folder, args);
+  if (found.length === 0) return;
+  const isUnsaved = found.includes(recipeFile) && foundIn(folder, { ...args, resume: "auto" }).length === 0;
+  const other = isUnsaved
+    ? ", or begin the run in it anew with --resume auto: it has no save yet"
+    : saveFoldersIn(folder).length > 0
+      ? ", or continue the run in it with --resume"
+      : "";
+  throw new CheckpointError(`${folder} is not empty, and a run needs its own folder: choose another --out${other}`);
 }
 
 /**

@@ -61,7 +61,22 @@ it("does not begin in a folder that another start has used while this one waited
   writeFileSync(join(out, "lock.json"), JSON.stringify({ ...thisProcess(), start: "other", rank: 0, pid, since }));
   setTimeout(() => writeFileSync(join(out, "metrics.jsonl"), "its own"), 300);
   const [group] = loopback(1);
-  await expect(openRun(recipe, group!, { overrides: [], out })).rejects.toThrow(/twice is not empty/);
+  await expect(openRun(recipe, group!, { overrides: [], out })).rejects.toThrow(/twice is not empty.* another --out$/);
   expect(readFileSync(join(out, "metrics.jsonl"), "utf8")).toBe("its own");
   await group!.close();
+});
+
+it("says of a folder that is not empty what can be done with the run in it", async () => {
+  const out = join(folder, "ended");
+  const begin = async () => {
+    const [group] = loopback(1);
+    await openRun(recipe, group!, { overrides: [], out }).finally(() => group!.close());
+  };
+  mkdirSync(out);
+  for (const name of ["recipe.json", "metrics.jsonl"]) writeFileSync(join(out, name), "");
+  await expect(begin()).rejects.toThrow(
+    `${out} is not empty, and a run needs its own folder: choose another --out, or begin the run in it anew with --resume auto: it has no save yet`,
+  );
+  mkdirSync(join(out, "step-2"));
+  await expect(begin()).rejects.toThrow(/choose another --out, or continue the run in it with --resume$/);
 });
