@@ -107,6 +107,15 @@ class HookState:
         """
         self._messages.close()
 
+    def __deepcopy__(self, _: Any) -> "CopiedState":
+        """A model is copied with its hook, for averaged weights, say. DDP calls no hook of a copy."""
+        return CopiedState()
+
+    def __reduce__(self) -> Any:
+        raise TypeError(
+            f"{self._where}: it has connections, which no file holds: save its state_dict(), and that of model.module."
+        )
+
     def _mean(self, gradient: torch.Tensor, names: List[str], last: bool) -> torch.Tensor:
         """
         In place of the mean over ranks of the gradients of one bucket, on the CPU in float32; it may be `gradient`,
@@ -123,6 +132,10 @@ class HookState:
     def state_dict(self) -> Dict[str, Any]:
         """A copy of what this rank has: save it beside the model, a file for each rank."""
         return {"hook": self._where, "step": self.step, "rank": self._messages.rank, "ranks": self._messages.ranks}
+
+
+class CopiedState:
+    """What a copy of a model has in place of the state of its hook."""
 
 
 def refuse_overflow(step: int, names: List[str], buffer: torch.Tensor, means: Any) -> None:

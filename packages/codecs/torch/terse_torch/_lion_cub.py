@@ -94,6 +94,11 @@ class LionCub(torch.optim.Optimizer):
         StepRefusedError on all ranks where a gradient is not finite: then go on from a save, because momenta have
         changed.
         """
+        if not hasattr(self, "_messages"):
+            raise RuntimeError(
+                "LionCub: this is a copy, which has no connections to other ranks: make one on every rank, and give it "
+                "the state_dict() of the copy."
+            )
         loss = None
         if closure is not None:
             with self._messages.ending_all(), torch.enable_grad():

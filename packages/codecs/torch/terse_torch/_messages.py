@@ -32,9 +32,11 @@ FAILURE = "failure"  # the place of its sentence in the store
 
 def own_group(of: Any, on_cpu: bool) -> Any:
     """A process group of the same ranks, which may end without that of the caller. Wires lie in the CPU's memory."""
+    # Such as "cpu:gloo,cuda:nccl", also where nobody has named a backend.
+    backends = dict(each.split(":") for each in str(dist.get_backend_config(of)).split(","))
     group = dist.new_group(
         dist.get_process_group_ranks(of),
-        backend=dist.get_backend(of) if on_cpu else "gloo",
+        backend=backends.get("cpu", "gloo") if on_cpu else "gloo",
         use_local_synchronization=of is not dist.group.WORLD,
     )
     dist.barrier(group)  # a rank that fails at once would close connections that others are still making
@@ -83,7 +85,8 @@ class Messages:
         """Closes the connections, where all ranks have come to the end."""
         groups, self._groups = self._groups, []
         for group in groups:
-            dist.destroy_process_group(group)
+            with contextlib.suppress(ValueError):  # the program has closed all groups before
+                dist.destroy_process_group(group)
 
     def _failure_of_others(self) -> str:
         with contextlib.suppress(RuntimeError):

@@ -1,7 +1,10 @@
 """What hooks need of all ranks, and CompensatedMean with every codec, type and unused parameter."""
 
+import copy
+import io
 import json
 import os
+import tempfile
 import unittest
 
 import numpy as np
@@ -92,11 +95,61 @@ def made_often(rank, ranks):
     return descriptors, raised(optimizer.step)
 
 
+def copied(rank, ranks):
+    import terse_torch
+    import torch
+
+    model, state = registered(terse_torch.CompensatedMean)
+    stepped(model, rank, 0)
+    average = torch.optim.swa_utils.AveragedModel(model)
+    same = all(torch.equal(*each) for each in zip(average.module.parameters(), model.parameters()))
+    optimizer = terse_torch.LionCub([torch.nn.Parameter(torch.ones(3))])
+    said = [
+        raised(lambda: torch.save({"hook": state}, io.BytesIO())),
+        raised(lambda: terse_torch.hook(copy.deepcopy(state), None)),
+        raised(copy.deepcopy(optimizer).step),
+    ]
+    stepped(model, rank, 1)
+    return same, said
+
+
+def with_backends(rank, ranks, folder):
+    """Groups whose backend is not simply gloo; then all of them are closed, and the state's own are among them."""
+    import terse_torch
+    import torch.distributed as dist
+
+    def begin(backend, store):
+        dist.destroy_process_group()
+        dist.init_process_group(backend, init_method=f"file://{folder}/{store}", rank=rank, world_size=ranks)
+
+    found = []
+    for backend in (None, "cpu:gloo"):
+        begin(backend, str(backend))
+        model, state = registered(terse_torch.CompensatedMean)
+        stepped(model, rank, 0)
+        found.append(len(state._messages._groups))
+    begin("gloo", "last")
+    state.close()
+    return found
+
+
 class CompensatedMeans(unittest.TestCase):
     def test_and_lion_cub_close_their_connections(self):
         for descriptors, later in on_ranks(2, made_often):
             self.assertEqual(descriptors[1:], descriptors[1:2] * 3)
             self.assertIn("StepRefusedError: it is closed, or an earlier step has failed", later)
+
+    def test_go_up_and_come_back_over_groups_of_their_own_with_every_name_of_gloo(self):
+        with tempfile.TemporaryDirectory() as folder:
+            for groups in on_ranks(2, with_backends, folder):
+                self.assertEqual(groups, [2, 2])
+
+    def test_are_copied_with_their_model_and_not_saved_as_a_whole(self):
+        for same, (saved, copy_of_state, copy_of_optimizer) in on_ranks(2, copied):
+            self.assertTrue(same)
+            self.assertIn("TypeError: CompensatedMean: it has connections, which no file holds: save its", saved)
+            self.assertIn("TypeError: terse_torch.hook: its state is a CopiedState, and must be", copy_of_state)
+            self.assertIn("RuntimeError: LionCub: this is a copy, which has no connections", copy_of_optimizer)
 
     def test_add_up_to_the_gradients_with_every_codec_and_type(self):
         results = on_ranks(2, with_codecs_and_types)
