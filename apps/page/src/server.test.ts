@@ -209,6 +209,7 @@ describe("the stream of a run", () => {
     await using stream = await follow(server);
     expect(JSON.parse((await stream.next("run")).data)).toEqual({
       run: 0,
+      of: 1,
       name: "a-run",
       recipe: { steps: 7 },
       problems: [],

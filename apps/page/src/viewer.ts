@@ -1,7 +1,7 @@
 /**
  * One browser that follows the runs, by server-sent events:
  *
- *   run      {"run": 0, "name": …, "recipe": …, "problems": […]}       for each run, first
+ *   run      {"run": 0, "of": 1, "name": …, "recipe": …, "problems": […]}       for each run, first
  *   lines    the number of a run, then lines of its metrics.jsonl as they are
  *   anew     the number of a run whose metrics.jsonl begins again: the lines before do not count
  *   state    {"run": 0, "running": true, "age": 1.2, "cut": false}
@@ -33,7 +33,7 @@ export class Viewer {
     });
     response.write("retry: 2000\n\n");
     runs.forEach(({ name, recipe, problems }, run) => {
-      this.#write(`event: run\ndata: ${JSON.stringify({ run, name, recipe, problems })}\n\n`);
+      this.#write(`event: run\ndata: ${JSON.stringify({ run, of: runs.length, name, recipe, problems })}\n\n`);
     });
   }
 

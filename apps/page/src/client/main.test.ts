@@ -134,6 +134,34 @@ describe.skipIf(!browserPath)(`in a headless Chromium${whyNoBrowser}`, () => {
     expect(errors).toEqual([]);
   });
 
+  it("shows other runs where their page listens at the address of an earlier one", async () => {
+    using first = temporaryRun("first");
+    using second = temporaryRun("second");
+    first.add(trainingLine(0), trainingLine(9));
+    second.add(trainingLine(0), trainingLine(49));
+    const { page } = await newPage();
+    const running = () => true; // so that the browser tries again when the page ends
+    const server = await servePage(openRuns([first.folder], running), here);
+    const port = Number(new URL(server.url).port);
+    await opened(server.url, page);
+    await server[Symbol.asyncDispose]();
+    await using other = await servePage(openRuns([first.folder, second.folder], running), { ...here, port });
+    expect(other.url).toBe(server.url);
+    // As the cards say it: a page that loads again has no window to ask.
+    const shown = (card: RegExp) => page.locator(".run").filter({ hasText: card }).waitFor();
+    await shown(/^second.*50 of 100/);
+    await shown(/^first.*10 of 100/);
+    await other[Symbol.asyncDispose]();
+    await using last = await servePage(openRuns([second.folder], running), { ...here, port });
+    expect(last.url).toBe(server.url);
+    await page
+      .locator(".run")
+      .filter({ hasText: /^first/ })
+      .waitFor({ state: "detached" });
+    await shown(/^second.*50 of 100/);
+    expect(await page.locator(".run").count()).toBe(1);
+  });
+
   it("shows the rounds of local steps, beside a run without them", async () => {
     using local = temporaryRun("local", { steps: 20, local: { syncEvery: 10 } });
     using other = temporaryRun("other", { steps: 20 });

@@ -8,6 +8,7 @@ export interface Stream {
 /** `changed` is called after each change of the runs, `said` with what the reader should know of the connection. */
 export async function follow(changed: () => void, said: (text: string) => void): Promise<Stream> {
   const runs: RunData[] = [];
+  const known: string[] = []; // what the server has said of each run
   const refusal = await enter();
   if (refusal !== undefined) {
     said(refusal);
@@ -20,8 +21,11 @@ export async function follow(changed: () => void, said: (text: string) => void):
       changed();
     });
   on("run", (data) => {
-    const { run, ...about } = JSON.parse(data);
-    runs[run] ??= new RunData(about); // after a broken connection it is known
+    const { run, of: _, ...about } = JSON.parse(data);
+    // After a broken connection another page may listen at the same address: that of other runs, or of another recipe.
+    if (known[run] !== undefined && known[run] !== data) location.reload();
+    known[run] = data;
+    runs[run] ??= new RunData(about);
   });
   on("lines", (data) => {
     const [run, ...lines] = data.split("\n");
