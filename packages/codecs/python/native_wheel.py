@@ -130,6 +130,7 @@ class BuildElsewhere(build):
 class BuildWithLibraries(build_py):
     def run(self):
         super().run()
+        name = self.distribution.get_name()
         temporary = os.path.abspath(self.get_finalized_command("build").build_temp)
         for library, target in zip(self.distribution.libraries_of_wheel, self.libraries()):
             built = os.path.join(temporary, library["target"])
@@ -140,9 +141,13 @@ class BuildWithLibraries(build_py):
                 )
                 subprocess.check_call(["cmake", "--build", built, "--target", library["target"], "--parallel"])
             except FileNotFoundError:
-                name = self.distribution.get_name()
                 sys.exit(
                     f"{name} is built with CMake, which is not on the PATH: `python3 -m pip install cmake`, and a C compiler."
+                )
+            except subprocess.CalledProcessError:
+                sys.exit(
+                    f"{name}: CMake has not built {file_of(library)}, and says above why. It needs a C compiler, such as "
+                    "gcc, and make or ninja."
                 )
             # The name alone: a wheel has no links, and nobody else loads this copy.
             shutil.copyfile(os.path.realpath(os.path.join(built, file_of(library))), target)

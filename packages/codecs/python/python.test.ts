@@ -86,6 +86,23 @@ describe.skipIf(!python)(`the Python package${needsPython}`, () => {
     expect(globSync("*.dist-info/licenses/LICENSE", { cwd: empty })).toHaveLength(1);
   }, 600_000);
 
+  it("says what a build needs where CMake fails", (context) => {
+    const { pip, env } = pythonThatBuilds(scratch, context.skip);
+    const codecs = join(scratch, "failing/packages/codecs");
+    cpSync(here, join(codecs, "python"), { recursive: true });
+    cpSync(join(here, "../package.json"), join(codecs, "package.json"));
+    writeFileSync(join(codecs, "cmake"), "#!/bin/sh\necho No CMAKE_C_COMPILER could be found. >&2\nexit 1\n", {
+      mode: 0o755,
+    });
+    const build = "import sys, setuptools.build_meta as backend; backend.build_wheel(sys.argv[1])";
+    const path = { PATH: `${codecs}:${process.env["PATH"]}` };
+    const { done, output } = run(pip, ["-c", build, codecs], join(codecs, "python"), { ...env, ...path });
+    expect(done).toBe(false);
+    expect(output).toContain("No CMAKE_C_COMPILER could be found.");
+    expect(output).toMatch(/terse-codecs: CMake has not built libterse_codecs\.\w+, and says above why. It needs a C/);
+    expect(output).not.toContain("Traceback");
+  }, 600_000);
+
   it("is installed editably: the sources run where they are, with the library beside them", (context) => {
     if (!named && !built) context.skip("the native codecs are not built: `./terse setup`");
     const { pip, env } = pythonThatBuilds(scratch, context.skip);
