@@ -238,6 +238,13 @@ describe("commands", () => {
   });
 });
 
+const git = spawnSync("git", ["check-attr", "text", "terse"], { cwd: root, encoding: "utf8" });
+const noGit = git.status === 0 ? "" : " (skipped: this is no checkout of git)";
+
+it.skipIf(noGit)(`starts in a clone whose git converts line endings, as in WSL${noGit}`, () => {
+  expect(git.stdout).toBe("terse: text: unset\n");
+});
+
 it("says in one sentence that the working folder was removed", () => {
   const gone = join(scratchFolder(), "gone");
   const script = 'mkdir "$1" && cd "$1" && rmdir "$1" && exec "$2" config explain seed';
