@@ -201,8 +201,8 @@ describe("the messages of a step are those of its awaits, for 6 matrices and for
     check(() => muon({ nsType: "f32" }), [[6, "toOwners", "mean", "fromOwners"]], 1));
 
   it("dion over a mesh of 2 × 2 ranks", async () => {
-    // Algorithm 2, P − 1 = 3: mean_weight(G)⁽ⁱ⁾ and all X⁽ⁱ⁾ one way; orth(…) and the means of R⁽ⁱ⁾ and of c² to the
-    // owners and back.
+    // Algorithm 2, P − 1 = 3: mean_weight(G)⁽ⁱ⁾, the norms of R⁽ⁱ⁾ and all X⁽ⁱ⁾ one way; orth(…) and the mean of R⁽ⁱ⁾
+    // to the owners and back.
     for (const matrices of [6, 18]) {
       const shapes = Array.from({ length: matrices }, () => [8, 8] as const);
       const options = { steps: 2, parallel: { data: 2, weight: 2 } };
@@ -213,7 +213,7 @@ describe("the messages of a step are those of its awaits, for 6 matrices and for
         (...seed) => noise(64, ...seed),
         options,
       );
-      for (const { messages } of ranks.flat()) expect(messages).toBe(2 * 3 + 3 * 6);
+      for (const { messages } of ranks.flat()) expect(messages).toBe(3 * 3 + 2 * 6);
     }
   });
 });

@@ -208,7 +208,7 @@ const rows: readonly Row[] = [
     given: [groups, "parallel.weight=2"],
     forms: [
       {
-        text: "for W = 2, D = P/W: 2 (W − 1)/W · 4 (m n + r) + 2 (D − 1)/D · 4 n r/W + 2 (P − 1)/P · 4 m r; AdamW's as above",
+        text: "for W = 2, D = P/W: 2 (W − 1)/W · 4 m n + (W − 1) · 4 r + 2 (D − 1)/D · 4 n r/W + 2 (P − 1)/P · 4 m r; AdamW's as above",
         bytes: (layers) => {
           const [W, D] = [2, P / 2];
           return (

@@ -16,9 +16,11 @@
  * are averaged first. Options as in dion.ts; where `orientation` transposes X, shards are slices of its m rows in place
  * of its n columns.
  *
+ * The ranks tell each other their shards' norms, and not the squares, which f32 cannot hold of very small columns.
+ *
  * Shapes, for W weight-parallel ranks: X, G (m, n)   M̂, Ĝ, B̂, X⁽ⁱ⁾ (m, n/W)   P (m, r)   Q, R (n/W, r)   c (r)
  * Sent per step: 5 messages for all matrices of a bucket; in bytes, if the ranks own equally much:
- *   along the weight axis              2 (W − 1)/W · 4 (m n + r)
+ *   along the weight axis              2 (W − 1)/W · 4 m n + (W − 1) · 4 r
  *   along the data axis of D ranks     2 (D − 1)/D · 4 r n/W
  *   among all P ranks                  2 (P − 1)/P · 4 m r
  */
@@ -85,11 +87,11 @@ export function shardedDion(given: DionSettings): Pick<Algorithm<ShardedDionStat
       multiply(Bᵀ, P, R);
       if (mesh.data.length > 1) await alongData.mean(R);
 
-      // c² ← Σ_i ‖columns of R⁽ⁱ⁾‖²: W times the mean
+      // c ← √ Σ_i ‖columns of R⁽ⁱ⁾‖²
       const columns = new Float32Array(width * r);
       copy(columns, R);
-      const squares = squaresOf(columns, r);
-      await alongWeight.mean(squares);
+      const norms = new Float32Array(count * r);
+      await alongWeight.gather(normsOf(columns, r), norms);
 
       // M̂⁽ⁱ⁾ ← B̂⁽ⁱ⁾ − (1 − μ) P R⁽ⁱ⁾ᵀ
       const subtract = { rank: r, keep: 1, scale: μ - 1 };
@@ -103,12 +105,7 @@ export function shardedDion(given: DionSettings): Pick<Algorithm<ShardedDionStat
       // Q⁽ⁱ⁾ ← R⁽ⁱ⁾ / c;  X⁽ⁱ⁾ ← (1 − η λ) X⁽ⁱ⁾ − η √(m/n) P Q⁽ⁱ⁾ᵀ
       const basis = new Float32Array(width * r);
       copy(basis, Q);
-      normalize(
-        basis,
-        columns,
-        squares.map((square) => Math.sqrt(count * square)),
-        eps,
-      );
+      normalize(basis, columns, normsOf(norms, r), eps);
       copy(Q, basis);
       copy(R, columns);
       using updated = resultOf(() => slicesOf(X, count, transposed));
@@ -129,7 +126,7 @@ export function shardedDion(given: DionSettings): Pick<Algorithm<ShardedDionStat
         { kind: "reduce among", n, members: mesh.weight },
         { kind: "computedMean", n: rows * r, owner },
         ...(mesh.data.length > 1 ? [alongData] : []),
-        { kind: "mean among", n: r, members: mesh.weight },
+        { kind: "gather among", n: r * mesh.weight.length, members: mesh.weight },
         { kind: "gather among", n, members: mesh.weight },
       ];
     },
@@ -179,11 +176,11 @@ function wholeOf(slices: Tensor, [m, n]: readonly [number, number], ofRows: bool
   return ofRows ? slices.view(m, n) : slices.permute(1, 0, 2).reshape(m, n);
 }
 
-/** ‖column‖² of (n, r), row by row: added in fp64 in the order of rows. */
-function squaresOf(columns: Float32Array, r: number): Float32Array {
+/** ‖column‖ of (n, r), row by row: squares are added in fp64 in the order of rows. */
+function normsOf(columns: Float32Array, r: number): Float32Array {
   const sums = new Float64Array(r);
   for (let i = 0; i < columns.length; i++) sums[i % r]! += columns[i]! * columns[i]!;
-  return Float32Array.from(sums);
+  return Float32Array.from(sums, Math.sqrt);
 }
 
 /** As `normalizeColumns`, with norms that are known. */
