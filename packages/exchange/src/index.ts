@@ -35,7 +35,7 @@ export type { DenseType } from "./means/dense-scheme.ts";
 export { meanCost } from "./means/f32-mean.ts";
 export { bytesOfRound, type Message, memoryOfRound } from "./messages.ts";
 export { type Encode, PackedBits, Tally, Ternary } from "./packed-bits.ts";
-export { noteOf, type RefusalReason, reasonOf, reasonOfNote, StepRefusedError } from "./refusal.ts";
+export { noteOf, ofMean, type RefusalReason, reasonOf, reasonOfNote, StepRefusedError } from "./refusal.ts";
 export { standardSchemes } from "./schemes.ts";
 export { allToAll } from "./votes/all-to-all.ts";
 export type { AutoVoteScheme } from "./votes/auto.ts";

@@ -12,6 +12,7 @@ const reasons = [
   "the loss is not finite",
   "the gradient is not finite",
   "a value is beyond what its codec can write",
+  "the norm of the gradient is 2^63 or more, which is too large to work with",
 ] as const;
 
 /** Why a rank does not take a step. */
@@ -23,6 +24,9 @@ export function noteOf(reason: RefusalReason | undefined): number {
 
 /** The reason of a note that `noteOf` has given. */
 export const reasonOfNote = (note: number): RefusalReason | undefined => reasons[note];
+
+/** The same of the mean gradient, which no single rank has caused. */
+export const ofMean = (reason: RefusalReason): string => reason.replace("the gradient", "the mean gradient");
 
 /** Throws a StepRefusedError if any rank refused. `notes[r]` is the note of rank r. */
 export function checkNotes(notes: readonly number[]): void {
@@ -39,7 +43,7 @@ export async function throwRefusal(group: Pick<Group, "rank" | "size" | "allGath
   notes[group.rank]![0] = note;
   await group.allGather(notes);
   checkNotes(notes.map(([code]) => code!));
-  throw new StepRefusedError(undefined, "the mean gradient is not finite");
+  throw new StepRefusedError(undefined, ofMean("the gradient is not finite"));
 }
 
 /** Thrown on every rank in the same step. No parameter was changed, but those that `unchanged` leaves out. */
@@ -60,7 +64,7 @@ export class StepRefusedError extends Error {
 
 /** Why a rank that was alone in a refused step refuses the next step that it takes with others. */
 export function reasonOf({ reason }: StepRefusedError): RefusalReason {
-  return reasons.find((each) => each === reason) ?? "the gradient is not finite"; // of which it was the mean
+  return reasons.find((each) => each && [each, ofMean(each)].includes(reason)) ?? "the gradient is not finite";
 }
 
 /** The reason if a codec cannot write a vector; undefined if it has written it. */

@@ -91,6 +91,21 @@ describe("algorithms side by side on one model", () => {
     }
   });
 
+  it.each([
+    ["rank 1 refuses the step: the norm of the gradient is 2^63 or more", mixed(groups)],
+    ["the step is refused: the norm of the mean gradient is 2^63 or more", { algorithm: adamw() }],
+  ])("say that a gradient is too large, and not that it is not finite: %s", async (message, options) => {
+    const outcomes = await onRanks(3, options, async (arena, optimizer, group) => {
+      setGradient(arena, (name, i) => (group.rank === 1 && name === "c" && i === 7 ? 1e30 : i - 20));
+      const error = await optimizer.step({ lr: 0.1 }).catch((error: unknown) => error);
+      return { error, θ: await floats(arena.parameters) };
+    });
+    for (const { error, θ } of outcomes) {
+      expect((error as Error).message).toContain(message);
+      expect(θ.every((x) => x === 1 || x === 0)).toBe(true); // pads are 0
+    }
+  });
+
   it.each([1, 2, 3, 4])("send the bytes of the joint closed form on %i ranks", async (ranks) => {
     const sent = await onRanks(ranks, mixed(groups), async (arena, optimizer, group) => {
       setGradient(arena, (_, i) => i - 20);

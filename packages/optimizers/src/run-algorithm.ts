@@ -3,7 +3,7 @@ import type { StepExchange } from "@terse/exchange";
 import type { OptimizerExchange } from "./algorithms/algorithm.ts";
 import type { Bucket } from "./bucket.ts";
 import type { Clipping } from "./clipping/clipping.ts";
-import { type GradientNorms, isUsable, normOf } from "./clipping/gradient-norms.ts";
+import { acceptNorm, type GradientNorms, normOf } from "./clipping/gradient-norms.ts";
 import type { Span } from "./parameter-groups.ts";
 import { type RoundCounts, roundCounts } from "./rounds.ts";
 
@@ -55,7 +55,7 @@ export function runAlgorithm(
   };
   const seen: OptimizerExchange = {
     ...requests,
-    mean: (x) => requests.mean(x, { accept: () => isUsable(normOf([x])) }),
+    mean: (x) => requests.mean(x, { accept: () => acceptNorm(normOf([x])) }),
     async meanGradient(g) {
       await requests.mean(g, { accept: () => norms.acceptMean(bucket, g) });
       return factorOf(clipping.meansNeedAll);

@@ -200,8 +200,8 @@ export class Step {
       entersByCaller: true,
       watch: watch?.bucket(place),
     });
-    const usable = this.norms.acceptOwn(bucket);
-    const refusal = given ?? refusalOf(loss, usable);
+    const ofGradients = this.norms.refusalOfOwn(bucket);
+    const refusal = given ?? (Number.isFinite(loss) ? ofGradients : "the loss is not finite");
     if (refusal) {
       // The other ranks wait for this rank's messages, so it still sends them; momenta shall not become NaN.
       exchange.refuse(refusal);
@@ -232,12 +232,6 @@ export class Step {
       applied,
     };
   }
-}
-
-/** Why this rank will not take the step. */
-function refusalOf(loss: number, usable: boolean): RefusalReason | undefined {
-  if (!Number.isFinite(loss)) return "the loss is not finite";
-  return usable ? undefined : "the gradient is not finite";
 }
 
 /** How long a promise takes. */

@@ -1,6 +1,6 @@
 /** The norms of one step's gradients: they refuse what is not finite, and clip what is too large. */
 import type { Collectives } from "@terse/collectives";
-import { StepRefusedError } from "@terse/exchange";
+import { ofMean, type RefusalReason, StepRefusedError } from "@terse/exchange";
 import { type BufferLike, sumOfSquares } from "@terse/native-optimizers";
 import type { Tensor } from "@terse/tensor";
 import { averagesAtOwner, averagesGradients, compressesGradients } from "../algorithms/algorithm.ts";
@@ -20,7 +20,7 @@ export class GradientNorms implements BucketNorms {
   readonly #means = new Map<Bucket, number[]>(); // sums of squares of the mean gradients that have come
   readonly #atOwners = new Map<Bucket, number>(); // the same of those that have come to this rank alone, together
   #wholeOwn: number | undefined;
-  #refused = false;
+  #refusal: RefusalReason | undefined; // of a compressed mean
 
   /** The spans leave in these buckets. `known`: the norm of this rank's gradients, where the caller knows it. */
   constructor(clipping: Clipping, spans: readonly Span[], buckets: readonly Bucket[], step: number, known?: number) {
@@ -38,26 +38,32 @@ export class GradientNorms implements BucketNorms {
   }
 
   /**
-   * Takes the norm of a bucket's own gradients before it leaves. Returns whether this rank's gradients can be used. It
+   * Takes the norm of a bucket's own gradients before it leaves. Returns why they cannot be used, or undefined. It
    * looks at all gradients of the bucket where some are the rank's own, are compressed (errors would keep what is not
    * finite), or come to one rank. Of dense means all ranks see by themselves whether they are finite.
    */
-  acceptOwn(bucket: Bucket): boolean {
-    if (this.#known !== undefined) return isUsable(this.#known);
+  refusalOfOwn(bucket: Bucket): RefusalReason | undefined {
+    if (this.#known !== undefined) return refusalOfNorm(this.#known);
     const own = this.#ownOf(bucket.spans);
-    if (own.length === 0 && !bucket.spans.some((span) => this.#compresses(span) || this.#atOwner(span))) return true;
+    if (own.length === 0 && !bucket.spans.some((span) => this.#compresses(span) || this.#atOwner(span)))
+      return undefined;
     const norm = normOf(own);
     if (own.length > 0) this.#own.set(bucket, norm);
-    return isUsable(own.length === bucket.spans.length ? norm : normOf(bucket.spans.map(({ g }) => g)));
+    return refusalOfNorm(own.length === bucket.spans.length ? norm : normOf(bucket.spans.map(({ g }) => g)));
   }
 
   /**
-   * Takes the norm of a mean gradient that has come. Returns whether its elements and their squares are finite in f32.
+   * Takes the norm of a mean gradient that has come. Returns whether its elements are finite. Throws a
+   * StepRefusedError, on every rank alike, where they are too large to work with.
    */
   acceptMean(bucket: Bucket, g: Tensor): boolean {
+    return acceptNorm(this.#takeMean(bucket, g));
+  }
+
+  #takeMean(bucket: Bucket, g: Tensor): number {
     const squares = sumOfSquares(g);
     this.#means.set(bucket, [...(this.#means.get(bucket) ?? []), squares]);
-    return isUsable(Math.sqrt(squares));
+    return Math.sqrt(squares);
   }
 
   /**
@@ -65,7 +71,7 @@ export class GradientNorms implements BucketNorms {
    * finite. Where nobody asks for the norm it is not taken: the mean of gradients that can be used is finite.
    */
   acceptCompressed(bucket: Bucket, g: Tensor): void {
-    if (this.#known === undefined && !this.acceptMean(bucket, g)) this.#refused = true;
+    if (this.#known === undefined) this.#refusal ??= refusalOfNorm(this.#takeMean(bucket, g));
   }
 
   /**
@@ -78,11 +84,11 @@ export class GradientNorms implements BucketNorms {
 
   /**
    * Called when all mean gradients have come. Owners tell all ranks the norms that only they know; without any, or
-   * without a limit, nothing is sent. Throws a StepRefusedError, on every rank alike, where a compressed mean is not
-   * finite.
+   * without a limit, nothing is sent. Throws a StepRefusedError, on every rank alike, where a compressed mean cannot be
+   * used.
    */
   async agree(group: Pick<Collectives, "allReduce">): Promise<void> {
-    if (this.#refused) throw new StepRefusedError(undefined, "the mean gradient is not finite");
+    if (this.#refusal) throw new StepRefusedError(undefined, ofMean(this.#refusal));
     const owned = this.#buckets.filter(({ spans }) => spans.some((span) => this.#atOwner(span)));
     if (this.#clipping.limit === 0 || owned.length === 0) return;
     const squares = Float64Array.from(owned, (bucket) => this.#atOwners.get(bucket) ?? 0);
@@ -173,9 +179,22 @@ export function normOf(vectors: readonly BufferLike[]): number {
   return Math.sqrt(vectors.reduce((sum, g) => sum + sumOfSquares(g), 0));
 }
 
-/** Whether every element and its square are finite in f32: an optimizer can work with nothing beyond that. */
-export function isUsable(norm: number): boolean {
-  return norm < 2 ** 63; // false for NaN
+/** Why gradients of this norm cannot be used: an optimizer squares elements, and f32 must hold the squares. */
+export function refusalOfNorm(norm: number): RefusalReason | undefined {
+  if (norm < 2 ** 63) return undefined;
+  return Number.isFinite(norm)
+    ? "the norm of the gradient is 2^63 or more, which is too large to work with"
+    : "the gradient is not finite";
+}
+
+/**
+ * Whether a mean of this norm, the same on every rank, is finite. Throws a StepRefusedError, on every rank alike, where
+ * it is too large to work with.
+ */
+export function acceptNorm(norm: number): boolean {
+  const refusal = refusalOfNorm(norm);
+  if (refusal && Number.isFinite(norm)) throw new StepRefusedError(undefined, ofMean(refusal));
+  return refusal === undefined;
 }
 
 /** The norm of the whole from the norms of the parts, in this order: always the same bits. */
