@@ -30,6 +30,7 @@ export type LionCubOptions = v.InferOutput<typeof lionCubOptions>;
 /** Whether a vote is levels, and not signs. */
 const hasLevels = ({ bits, sumBits }: LionCubOptions) => bits !== 1 || sumBits !== undefined;
 const levels = ({ bits, sumBits }: LionCubOptions) => (sumBits === undefined ? `bits: ${bits}` : `sumBits: ${sumBits}`);
+const oneBit = ({ sumBits }: LionCubOptions) => (sumBits === undefined ? "take one bit" : "leave sumBits out");
 const holds = (options: LionCubOptions) => !hasLevels(options) && options.zero === "hold";
 const drawsAtRandom = (options: LionCubOptions) => hasLevels(options) && (options.quantizer ?? "l1").startsWith("linf");
 
@@ -45,7 +46,7 @@ export const lionCubConflicts: readonly Conflict<LionCubOptions>[] = [
     when: (options: LionCubOptions) => hasLevels(options) && options[option] !== undefined,
     because: (options: LionCubOptions) =>
       `with ${levels(options)} levels can be 0, which does not move, and ${option} is ${options[option]}`,
-    remedy: `leave ${option} out, or take one bit`,
+    remedy: (options: LionCubOptions) => `leave ${option} out, or ${oneBit(options)}`,
   })),
   ...(["quantizer", "sum"] as const).map((option) => ({
     option,
@@ -63,7 +64,7 @@ export const lionCubConflicts: readonly Conflict<LionCubOptions>[] = [
     option: "maskEvery",
     when: (options) => hasLevels(options) && options.maskEvery > 0,
     because: (options) => `with ${levels(options)} a level can be 0, which does not move`,
-    remedy: "leave maskEvery out, or take one bit",
+    remedy: (options) => `leave maskEvery out, or ${oneBit(options)}`,
   },
   {
     option: "tie",
@@ -81,7 +82,7 @@ export const lionCubConflicts: readonly Conflict<LionCubOptions>[] = [
     option: "quantizer",
     when: ({ bits, sumBits, quantizer = "l1" }) => quantizer !== "l1" && (bits === "auto" || sumBits !== undefined),
     because: (options) => `${levels(options)} chooses the levels of l1, and quantizer is ${options.quantizer}`,
-    remedy: "give bits as a number",
+    remedy: ({ sumBits }) => `${sumBits === undefined ? "" : "leave sumBits out, and "}give bits as a number`,
   },
   {
     option: "sum",

@@ -201,10 +201,20 @@ describe("lion-cub", () => {
     expect(() => lionCub({ zero: "hold", maskEvery: 3 })).toThrow(
       "lion-cub.maskEvery: with zero: hold elements without a gradient do not move; leave maskEvery out, or take another zero",
     );
-    for (const options of [{ bits: 2 }, { bits: "auto" }, { sumBits: 8 }] as const)
+    for (const options of [{ bits: 2 }, { bits: "auto" }] as const)
       expect(() => lionCub({ ...options, zero: "hold" })).toThrow(
         /^lion-cub\.zero: .*; leave zero out, or take one bit$/,
       );
+  });
+
+  it("asks to leave sumBits out where one bit is meant, which bits already is", () => {
+    for (const [option, value] of Object.entries({ zero: "hold", tie: "plus", maskEvery: 3 }))
+      expect(() => lionCub({ sumBits: 8, [option]: value })).toThrow(
+        new RegExp(`^lion-cub\\.${option}: with sumBits: 8 .*; leave ${option} out, or leave sumBits out$`),
+      );
+    expect(() => lionCub({ sumBits: 8, quantizer: "linf" })).toThrow(
+      /^lion-cub\.quantizer: sumBits: 8 .*; leave sumBits out, and give bits as a number$/,
+    );
   });
 
   it("refuses a parameter of one element with two bits, whose level is always 0", async () => {
