@@ -89,7 +89,7 @@ export async function continueText(
   model: TextModel,
   tokenizer: Tokenizer,
   prompt: string,
-  { seed, ...options }: SampleOptions,
+  { seed, length, ends, temperature, topK, topP }: SampleOptions,
 ): Promise<string> {
   const { vocabulary, endOfText } = tokenizer;
   let ids = [...(await tokenizer.encode(prompt === "" ? "\n" : prompt))];
@@ -98,7 +98,8 @@ export async function continueText(
       throw new OptionsError([`the prompt ${JSON.stringify(prompt)} has no tokens; name one with a word in it`]);
     ids = [endOfText];
   }
-  const written = await generate(model, ids, { ...options, vocabulary, random: (i) => uniform(seed, i) });
+  const drawn = { temperature, topK, topP, random: (i: number) => uniform(seed, i) };
+  const written = await generate(model, ids, { length, ends, vocabulary, ...drawn });
   return behind(await tokenizer.decode(ids), await tokenizer.decode([...ids, ...written]));
 }
 

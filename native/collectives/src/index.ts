@@ -4,6 +4,7 @@ import { type BufferLike, loadAddon, type TypedArray } from "@terse/native-loade
 export {
   type BufferLike,
   checkBuffer,
+  checkOptions,
   type DType,
   elementBytes,
   type NativeBuffer,

@@ -6,6 +6,7 @@ import { TensorDisposedError, TensorError } from "./errors.ts";
 import type { Native, OperatorId } from "./native.ts";
 
 export type { BufferLike, DType, NativeBuffer, RetainedBuffer, TypedArray } from "@terse/native-loader";
+export { checkOptions } from "@terse/native-loader";
 export { type BuildInfo, checkBuild, readBuildInfo } from "./check-build.ts";
 export { TensorDisposedError, TensorError } from "./errors.ts";
 export type { Handle, Native, OperatorId, OperatorResult } from "./native.ts";

@@ -4,6 +4,7 @@ import { Worker } from "node:worker_threads";
 import { collectives } from "@terse/native-collectives";
 import { describe, expect, it } from "vitest";
 import { engineNames, engines } from "./engines/engines.ts";
+import { loopback } from "./engines/loopback.ts";
 import { CollectiveError, RendezvousError } from "./errors.ts";
 import { joinWorld } from "./join-world.ts";
 import { serveRendezvous } from "./rendezvous/server.ts";
@@ -47,6 +48,13 @@ describe("joining a world", () => {
     await expect(joinWorld({ env: mpirun })).rejects.toThrow(
       "a world of 2 ranks needs a rendezvous: set MASTER_ADDR and MASTER_PORT, or TERSE_RENDEZVOUS, or start it with the launcher; mpirun passes them on with -genvlist MASTER_ADDR,MASTER_PORT",
     );
+    await expect(joinWorld({ env: {}, engin: "gloo" } as never)).rejects.toThrow(
+      "joinWorld: there is no option engin (known: engine, nccl, env",
+    );
+    await expect(serveRendezvous({ size: 2, host: "0.0.0.0" } as never)).rejects.toThrow(
+      "serveRendezvous: token must be a string",
+    );
+    expect(() => loopback(2, { timeout: 5 } as never)).toThrow("loopback: there is no option timeout (known");
     await expect(joinWorld({ env: {}, engine: "smoke signals" as "gloo" })).rejects.toThrow(
       "no engine is called smoke signals; there are tcp, gloo, mpi and nccl",
     );

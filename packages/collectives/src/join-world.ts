@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import { collectives } from "@terse/native-collectives";
+import { checkOptions, collectives } from "@terse/native-collectives";
 import { chooseAddress } from "./address.ts";
 import { checkEmulatesLinks, checkEngine, defaultEngine, type EngineName, engines } from "./engines/engines.ts";
 import { loopback } from "./engines/loopback.ts";
@@ -44,6 +44,18 @@ export interface JoinOptions {
   config?: string;
 }
 
+const optionNames = [
+  "engine",
+  "nccl",
+  "env",
+  "deadlineSeconds",
+  "timeoutSeconds",
+  "outageSeconds",
+  "address",
+  "emulateLink",
+  "config",
+] as const satisfies (keyof JoinOptions)[];
+
 /**
  * Joins the world that the environment describes: RANK, WORLD_SIZE and TERSE_RENDEZVOUS (host:port of the launcher's
  * server), or MASTER_ADDR and MASTER_PORT, where rank 0 then runs the rendezvous server; or the variables of torchrun,
@@ -51,6 +63,7 @@ export interface JoinOptions {
  * a world of one rank. Throws RendezvousError when the ranks cannot join.
  */
 export async function joinWorld(options: JoinOptions = {}): Promise<Group> {
+  checkOptions("joinWorld", options, optionNames);
   const found = readWorldEnvironment(options.env);
   const environment = { ...found, outageSeconds: options.outageSeconds ?? found.outageSeconds };
   if (environment.outageSeconds !== undefined) checkOutage(environment.outageSeconds);

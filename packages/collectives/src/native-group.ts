@@ -1,4 +1,4 @@
-import { type BufferLike, type Communicator, guarantees } from "@terse/native-collectives";
+import { type BufferLike, type Communicator, checkOptions, guarantees } from "@terse/native-collectives";
 import {
   checkAllToAll,
   checkApart,
@@ -17,6 +17,11 @@ import { GroupCalls } from "./group-calls.ts";
 import type { Link } from "./link.ts";
 import { checkValues } from "./rendezvous/check-value.ts";
 import type { World, WorldGroup } from "./world.ts";
+
+function signalOf(call: string, options: OperationOptions): AbortSignal | undefined {
+  checkOptions(call, options, ["signal"]);
+  return options.signal;
+}
 
 /** A `Group` whose operations run on native wire threads. */
 export class NativeGroup implements Group, WorldGroup {
@@ -65,8 +70,10 @@ export class NativeGroup implements Group, WorldGroup {
   async allReduce(
     x: BufferLike,
     op: Reduction = "sum",
-    { packed = false, signal }: OperationOptions & { packed?: boolean } = {},
+    options: OperationOptions & { packed?: boolean } = {},
   ): Promise<void> {
+    checkOptions("allReduce", options, ["signal", "packed"]);
+    const { packed = false, signal } = options;
     const given = packed ? guarantees.packed : 0;
     await this.#calls.operate({ kind: "allReduce", parts: [x], op, guarantees: given }, signal, (call) => {
       checkMemory(x, call);
@@ -78,8 +85,9 @@ export class NativeGroup implements Group, WorldGroup {
   async reduceScatter(
     parts: readonly BufferLike[],
     op: Reduction = "sum",
-    { signal }: OperationOptions = {},
+    options: OperationOptions = {},
   ): Promise<void> {
+    const signal = signalOf("reduceScatter", options);
     await this.#calls.operate({ kind: "reduceScatter", parts, op }, signal, (call) => {
       checkParts(parts, this.size, call);
       checkApart(parts, call);
@@ -87,7 +95,8 @@ export class NativeGroup implements Group, WorldGroup {
     });
   }
 
-  async allGather(parts: readonly BufferLike[], { signal }: OperationOptions = {}): Promise<void> {
+  async allGather(parts: readonly BufferLike[], options: OperationOptions = {}): Promise<void> {
+    const signal = signalOf("allGather", options);
     await this.#calls.operate({ kind: "allGather", parts }, signal, (call) => {
       checkParts(parts, this.size, call);
       checkApart(parts, call);
@@ -97,8 +106,10 @@ export class NativeGroup implements Group, WorldGroup {
   async allToAll(
     outgoing: readonly BufferLike[],
     incoming: readonly BufferLike[],
-    { note = 0, even = false, signal }: OperationOptions & { note?: number; even?: boolean } = {},
+    options: OperationOptions & { note?: number; even?: boolean } = {},
   ): Promise<number[]> {
+    checkOptions("allToAll", options, ["signal", "note", "even"]);
+    const { note = 0, even = false, signal } = options;
     const given = even ? guarantees.even : 0;
     const operation = { kind: "allToAll", parts: outgoing, incoming, note, guarantees: given } as const;
     const notes = await this.#calls.operate(operation, signal, (call) => {
@@ -111,7 +122,8 @@ export class NativeGroup implements Group, WorldGroup {
     return notes!;
   }
 
-  async broadcast(x: BufferLike, root: number, { signal }: OperationOptions = {}): Promise<void> {
+  async broadcast(x: BufferLike, root: number, options: OperationOptions = {}): Promise<void> {
+    const signal = signalOf("broadcast", options);
     await this.#calls.operate({ kind: "broadcast", parts: [x], peer: root }, signal, (call) => {
       checkMemory(x, call);
       checkRank(root, this.size, call);
@@ -122,8 +134,9 @@ export class NativeGroup implements Group, WorldGroup {
     x: BufferLike,
     root: number,
     parts?: readonly BufferLike[],
-    { signal }: OperationOptions = {},
+    options: OperationOptions = {},
   ): Promise<void> {
+    const signal = signalOf("gather", options);
     const incoming = root === this.rank ? (parts ?? []) : [];
     await this.#calls.operate({ kind: "gather", parts: [x], incoming, peer: root }, signal, (call) =>
       checkRooted(x, root, parts, this, call),
@@ -134,8 +147,9 @@ export class NativeGroup implements Group, WorldGroup {
     x: BufferLike,
     root: number,
     parts?: readonly BufferLike[],
-    { signal }: OperationOptions = {},
+    options: OperationOptions = {},
   ): Promise<void> {
+    const signal = signalOf("scatter", options);
     const outgoing = root === this.rank ? (parts ?? []) : [];
     await this.#calls.operate({ kind: "scatter", parts: outgoing, incoming: [x], peer: root }, signal, (call) =>
       checkRooted(x, root, parts, this, call),
@@ -150,14 +164,16 @@ export class NativeGroup implements Group, WorldGroup {
     return this.#exchange("recv", x, from, options);
   }
 
-  async #exchange(kind: "send" | "recv", x: BufferLike, peer: number, { signal }: OperationOptions): Promise<void> {
+  async #exchange(kind: "send" | "recv", x: BufferLike, peer: number, options: OperationOptions): Promise<void> {
+    const signal = signalOf(kind, options);
     await this.#calls.operate({ kind, parts: [x], peer }, signal, (call) => {
       checkMemory(x, call);
       checkRank(peer, this.size, call, this.rank);
     });
   }
 
-  async barrier({ signal }: OperationOptions = {}): Promise<void> {
+  async barrier(options: OperationOptions = {}): Promise<void> {
+    const signal = signalOf("barrier", options);
     await this.#calls.operate({ kind: "barrier", parts: [] }, signal);
   }
 

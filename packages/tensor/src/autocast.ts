@@ -1,4 +1,4 @@
-import { type DType, native } from "@terse/native-tensor";
+import { checkOptions, type DType, native } from "@terse/native-tensor";
 import { synchronous } from "./synchronous.ts";
 
 /** Options of `autocast`. */
@@ -18,10 +18,9 @@ export interface AutocastOptions {
  *
  * `body` must be synchronous, because autocast is a setting of the thread. Throws TypeError if it is async.
  */
-export function autocast<T>(
-  { deviceType, dtype = "bf16", enabled = true }: AutocastOptions,
-  body: () => T extends Promise<unknown> ? never : T,
-): T {
+export function autocast<T>(options: AutocastOptions, body: () => T extends Promise<unknown> ? never : T): T {
+  checkOptions("autocast", options, ["deviceType", "dtype", "enabled"]);
+  const { deviceType, dtype = "bf16", enabled = true } = options;
   const before: DType | null = native.enterAutocast(deviceType, enabled ? dtype : null);
   let result: T;
   try {

@@ -1,5 +1,5 @@
 /** Functions that create tensors. The defaults are f32 (arange, randint and randperm: i64) on the CPU. */
-import { type DType, type Handle, native, type TypedArray } from "@terse/native-tensor";
+import { checkOptions, type DType, type Handle, native, type TypedArray } from "@terse/native-tensor";
 import { dtypeOf } from "./dtype.ts";
 import { handleOf } from "./lifetime.ts";
 import { Tensor } from "./tensor.ts";
@@ -9,6 +9,11 @@ export interface TensorOptions {
   dtype?: DType;
   device?: string; // "cpu", "cuda:0"
   requiresGrad?: boolean;
+}
+
+function checked(options: TensorOptions): TensorOptions {
+  checkOptions("a new tensor", options, ["dtype", "device", "requiresGrad"] satisfies (keyof TensorOptions)[]);
+  return options;
 }
 
 /** The sizes of a tensor's dimensions. */
@@ -50,17 +55,15 @@ export function withDevice<T>(device: string, work: () => T): T {
   }
 }
 
-function make(
-  operator: number,
-  values: unknown[],
-  { dtype = "f32", device = standardDevice, requiresGrad = false }: TensorOptions,
-): Tensor {
+function make(operator: number, values: unknown[], options: TensorOptions): Tensor {
+  const { dtype = "f32", device = standardDevice, requiresGrad = false } = checked(options);
   const tensor = new Tensor(native.call(operator, ...values, dtype, undefined, device) as Handle);
   if (requiresGrad) tensor.requiresGrad = true;
   return tensor;
 }
 
-function makeLike(operator: number, tensor: Tensor, { dtype, device, requiresGrad = false }: TensorOptions): Tensor {
+function makeLike(operator: number, tensor: Tensor, options: TensorOptions): Tensor {
+  const { dtype, device, requiresGrad = false } = checked(options);
   const converted = new Tensor(native.call(operator, handleOf(tensor), dtype, undefined, device) as Handle);
   if (requiresGrad) converted.requiresGrad = true;
   return converted;
@@ -78,10 +81,10 @@ export const randn = (shape: Shape, options: TensorOptions = {}): Tensor => make
 export const rand = (shape: Shape, options: TensorOptions = {}): Tensor => make(id.rand, [shape], options);
 /** Random integers in [low, high), i64 by default. */
 export const randint = (low: number, high: number, shape: Shape, options: TensorOptions = {}): Tensor =>
-  make(id.randint, [low, high, shape], { dtype: "i64", ...options });
+  make(id.randint, [low, high, shape], { dtype: "i64", ...checked(options) });
 /** A random permutation of 0 … n − 1, i64 by default. */
 export const randperm = (n: number, options: TensorOptions = {}): Tensor =>
-  make(id.randperm, [n], { dtype: "i64", ...options });
+  make(id.randperm, [n], { dtype: "i64", ...checked(options) });
 /** n values from start to end, inclusive. */
 export const linspace = (start: number, end: number, n: number, options: TensorOptions = {}): Tensor =>
   make(id.linspace, [start, end, n], options);
@@ -94,7 +97,7 @@ export function arange(start: number, end: number, step?: number, options?: Tens
 export function arange(a: number, b?: number | TensorOptions, step = 1, more: TensorOptions = {}): Tensor {
   const [start, end, options] = typeof b === "number" ? [a, b, more] : [0, a, b ?? {}];
   const dtype = [start, end, step].every(Number.isInteger) ? "i64" : "f32";
-  return make(id.arange, [start, end, step], { dtype, ...options });
+  return make(id.arange, [start, end, step], { dtype, ...checked(options) });
 }
 
 export const zerosLike = (tensor: Tensor, options: TensorOptions = {}): Tensor =>
@@ -107,11 +110,8 @@ export const emptyLike = (tensor: Tensor, options: TensorOptions = {}): Tensor =
  * A tensor with a copy of the array's elements, in this shape (default: one dimension), converted if `dtype` is not the
  * array's own. A Uint16Array has the bits of bf16 or f16 and needs `dtype`. A Uint8Array may have bools.
  */
-export function fromTypedArray(
-  array: TypedArray,
-  shape?: Shape,
-  { dtype, device, requiresGrad = false }: TensorOptions = {},
-): Tensor {
+export function fromTypedArray(array: TypedArray, shape?: Shape, options: TensorOptions = {}): Tensor {
+  const { dtype, device, requiresGrad = false } = checked(options);
   const own = dtypeOf(array, dtype);
   let handle = native.fromBytes(array, own);
   const replace = (next: Handle) => {
@@ -139,7 +139,8 @@ export type NestedValues = number | bigint | boolean | readonly NestedValues[];
  * fractions, as in PyTorch. Throws RangeError for ragged arrays, and TypeError for a value that is no number, or that
  * does not fit an integer dtype.
  */
-export function tensor(values: NestedValues, { dtype = "f32", ...options }: TensorOptions = {}): Tensor {
+export function tensor(values: NestedValues, given: TensorOptions = {}): Tensor {
+  const { dtype = "f32", ...options } = checked(given);
   const shape: number[] = [];
   for (let level: NestedValues = values; isList(level); level = level[0]!) {
     shape.push(level.length);
@@ -167,7 +168,7 @@ export function tensor(values: NestedValues, { dtype = "f32", ...options }: Tens
 }
 
 const isList = (level: NestedValues): level is readonly NestedValues[] =>
-  Array.isArray(level) || ArrayBuffer.isView(level);
+  Array.isArray(level) || (ArrayBuffer.isView(level) && Symbol.iterator in level); // not a DataView
 
 const integerBits: Partial<Record<DType, [bits: number, signed: boolean]>> = {
   u8: [8, false],

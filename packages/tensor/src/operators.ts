@@ -193,6 +193,41 @@ const dims = (dim: Dim | undefined): readonly number[] | undefined => (typeof di
 const sizes = (shape: Sizes): readonly number[] =>
   (shape.length === 1 && typeof shape[0] === "object" ? shape[0] : shape) as readonly number[];
 
+/** The options of the methods that have some, and which argument they are. */
+export const optionsOf: { readonly [Name in keyof Methods]?: readonly [argument: number, ...names: string[]] } = {
+  add: [1, "alpha"],
+  sub: [1, "alpha"],
+  div: [1, "rounding"],
+  addcmul: [2, "value"],
+  addcdiv: [2, "value"],
+  clamp: [0, "min", "max"],
+  gelu: [0, "approximate"],
+  allclose: [1, "rtol", "atol"],
+  sum: [1, "keepDim"],
+  mean: [1, "keepDim"],
+  var: [1, "correction", "keepDim"],
+  std: [1, "correction", "keepDim"],
+  norm: [1, "ord", "keepDim"],
+  max: [1, "keepDim"],
+  min: [1, "keepDim"],
+  amax: [1, "keepDim"],
+  amin: [1, "keepDim"],
+  argmax: [1, "keepDim"],
+  argmin: [1, "keepDim"],
+  logsumexp: [1, "keepDim"],
+  addmm: [2, "beta", "alpha"],
+  topk: [2, "largest", "sorted"],
+  sort: [1, "descending"],
+  multinomial: [1, "replacement"],
+  add_: [1, "alpha"],
+  sub_: [1, "alpha"],
+  addmm_: [2, "beta", "alpha"],
+  addcmul_: [2, "value"],
+  addcdiv_: [2, "value"],
+  clamp_: [0, "min", "max"],
+  normal_: [0, "mean", "std"],
+};
+
 /** What each method calls. */
 export const operators: { readonly [Name in keyof Methods]: (...args: Parameters<Methods[Name]>) => Call } = {
   add: (other, { alpha } = {}) => [overload("add", other), operand(other), alpha],
@@ -209,7 +244,7 @@ export const operators: { readonly [Name in keyof Methods]: (...args: Parameters
   addcmul: (a, b, { value } = {}) => ["addcmul", handleOf(a), handleOf(b), value],
   addcdiv: (a, b, { value } = {}) => ["addcdiv", handleOf(a), handleOf(b), value],
   lerp: (end, weight) => ["lerp.Scalar", handleOf(end), weight],
-  clamp: ({ min, max }) => ["clamp", min, max],
+  clamp: ({ min, max } = {}) => ["clamp", min, max],
   neg: () => ["neg"],
   abs: () => ["abs"],
   sign: () => ["sign"],
@@ -315,7 +350,7 @@ export const operators: { readonly [Name in keyof Methods]: (...args: Parameters
   neg_: () => ["neg_"],
   sqrt_: () => ["sqrt_"],
   relu_: () => ["relu_"],
-  clamp_: ({ min, max }) => ["clamp_", min, max],
+  clamp_: ({ min, max } = {}) => ["clamp_", min, max],
   maskedFill_: (mask, value) => ["masked_fill_.Scalar", handleOf(mask), value],
   normal_: ({ mean, std } = {}) => ["normal_", mean, std],
   uniform_: (from, to) => ["uniform_", from, to],

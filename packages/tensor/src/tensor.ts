@@ -1,6 +1,7 @@
 /** Tensors of libtorch: their memory, their gradients, and, as methods, the operators of operators.ts. */
 import { inspect } from "node:util";
 import {
+  checkOptions,
   type DType,
   type Handle,
   type NativeBuffer,
@@ -12,7 +13,7 @@ import {
 } from "@terse/native-tensor";
 import { typedArrayFor } from "./dtype.ts";
 import { dispose, handleOf, keep, Resource } from "./lifetime.ts";
-import { type Operators, operators } from "./operators.ts";
+import { type Operators, operators, optionsOf } from "./operators.ts";
 
 /** The other operand of an operator: a tensor of a shape that broadcasts, or a number. */
 export type Operand = Tensor | number;
@@ -79,7 +80,10 @@ export class Tensor extends Resource implements Disposable, NativeBuffer {
    * shape. Runs on another thread; several calls run in order. Do not use the leaves and their gradients until the
    * promise settles. Rejects with TensorError.
    */
-  backward({ gradient, retainGraph = false }: { gradient?: Tensor; retainGraph?: boolean } = {}): Promise<void> {
+  backward(options: { gradient?: Tensor; retainGraph?: boolean } = {}): Promise<void> {
+    if (options instanceof Tensor) throw new TypeError("backward: give the gradient as { gradient }");
+    checkOptions("backward", options, ["gradient", "retainGraph"]);
+    const { gradient, retainGraph = false } = options;
     return native.backward(handleOf(this), gradient === undefined ? undefined : handleOf(gradient), retainGraph);
   }
 
@@ -132,7 +136,10 @@ export class Tensor extends Resource implements Disposable, NativeBuffer {
 
   /** Converts to another dtype, another device, or both. Shares the memory if nothing changes. */
   to(target: { dtype?: DType; device?: string } | DType): Tensor {
-    const { dtype, device } = typeof target === "string" ? { dtype: target, device: undefined } : target;
+    const options = typeof target === "string" ? { dtype: target } : target;
+    if (options === undefined) throw new TypeError('to: give a dtype, as in to("f64"), or { dtype, device }');
+    checkOptions("to", options, ["dtype", "device"]);
+    const { dtype, device } = options;
     return invoke("to.dtype_layout", [handleOf(this), dtype, undefined, device]);
   }
   /** The transpose of a tensor with at most two dimensions. */
@@ -183,9 +190,11 @@ function fromNative(result: OperatorResult, raw: unknown, given: readonly unknow
 }
 
 for (const [name, callOf] of Object.entries(operators)) {
+  const [argument = 0, ...options] = optionsOf[name as keyof typeof optionsOf] ?? [];
   const { [name]: value } = {
     [name](this: Tensor, ...args: never[]): unknown {
       const self = handleOf(this);
+      if (options.length > 0) checkOptions(name, args[argument], options);
       const [operator, ...values] = (callOf as (...args: never[]) => readonly [string, ...unknown[]])(...args);
       const result = invoke(operator, [self, ...values], [this]);
       const isPair = Array.isArray(result) && operatorNamed(operator).results.length === 2;

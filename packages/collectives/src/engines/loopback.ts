@@ -1,5 +1,6 @@
 import {
   type Communicator,
+  checkOptions,
   collectives,
   faultKinds,
   type NativeFault,
@@ -36,6 +37,7 @@ export type Fault =
 export function loopback(size: number, options: LoopbackOptions = {}): Group[] {
   if (!Number.isInteger(size) || size < 1)
     throw new RangeError(`loopback: the size must be a whole number from 1 on, and is ${size}`);
+  checkOptions("loopback", options, ["timeoutSeconds", "faults", "emulateLink"] satisfies (keyof LoopbackOptions)[]);
   const { timeoutSeconds = 1800, faults = [], emulateLink } = options;
   checkSeconds({ timeoutSeconds });
   const link = emulateLink === undefined ? undefined : linkOf(emulateLink);

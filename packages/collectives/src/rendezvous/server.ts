@@ -1,4 +1,5 @@
 import { createServer, isIP } from "node:net";
+import { checkOptions } from "@terse/native-collectives";
 import { RendezvousError } from "../errors.ts";
 import { checkOutage } from "./outage.ts";
 import { ServedWorld } from "./served-world.ts";
@@ -6,14 +7,31 @@ import type { RendezvousOptions, RendezvousServer } from "./server-options.ts";
 
 const isLoopback = (host: string) => host === "localhost" || host === "::1" || /^127\./.test(host);
 
+const optionNames = [
+  "size",
+  "host",
+  "port",
+  "token",
+  "deadlineSeconds",
+  "outageSeconds",
+  "epoch",
+  "holder",
+  "answers",
+] as const satisfies (keyof RendezvousOptions)[];
+
 /**
  * Starts the rendezvous server: a key-value store that watches the ranks' heartbeats and tells all ranks when one is
  * lost.
  */
 export async function serveRendezvous(options: RendezvousOptions): Promise<RendezvousServer> {
-  const { size, host = "127.0.0.1", port = 0, token } = options;
+  checkOptions("serveRendezvous", options, optionNames);
+  const { size, host = "127.0.0.1", port = 0, token } = options ?? {};
   if (!Number.isInteger(size) || size < 1)
     throw new RangeError(`rendezvous: the size must be 1 or more, and is ${size}`);
+  if (typeof token !== "string")
+    throw new TypeError(
+      'serveRendezvous: token must be a string, the secret of the ranks; "" on a loopback address alone',
+    );
   if (options.outageSeconds !== undefined) checkOutage(options.outageSeconds);
   if (token === "" && !isLoopback(host))
     throw new RendezvousError(

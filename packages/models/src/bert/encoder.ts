@@ -112,7 +112,7 @@ class Attention extends Module {
 
   constructor(shape: BertShape) {
     super();
-    this.ln = new LayerNorm(shape.width, shape);
+    this.ln = new LayerNorm(shape.width, { eps: shape.eps });
     this.self = new SelfAttention(shape);
     this.output = new Dense(shape.width, shape.width);
   }
@@ -132,7 +132,7 @@ class Layer extends Module {
   constructor(shape: BertShape) {
     super();
     this.attention = new Attention(shape);
-    this.ln = new LayerNorm(shape.width, shape);
+    this.ln = new LayerNorm(shape.width, { eps: shape.eps });
     this.intermediate = new Dense(shape.width, shape.hidden);
     this.output = new Dense(shape.hidden, shape.width);
     this.p = shape.dropout;
@@ -153,7 +153,7 @@ class Layers extends Module {
   constructor(shape: BertShape) {
     super();
     this.layer = new ModuleList(Array.from({ length: shape.layers }, () => new Layer(shape)));
-    this.ln = new LayerNorm(shape.width, shape);
+    this.ln = new LayerNorm(shape.width, { eps: shape.eps });
   }
 
   forward(x: Tensor, mask: Tensor): Tensor {

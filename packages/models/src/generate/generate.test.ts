@@ -85,4 +85,21 @@ describe.each(families)("generate, of %s", (_, create) => {
     expect(Math.max(...written)).toBeLessThan(7);
     await expect(generate(model, [], { length: 1, random })).rejects.toThrow(/the prompt is empty/);
   });
+
+  it.each<[string, unknown, RegExp]>([
+    [
+      "transformers' name of an option",
+      { length: 1, random, top_k: 4 },
+      /generate\.top_k: unknown option; did you mean topK\?/,
+    ],
+    ["no options", undefined, /generate\.length: /],
+    ["no random numbers", { length: 1 }, /generate\.random: missing/],
+    [
+      "a temperature below 0",
+      { length: 1, random, temperature: -1 },
+      /generate\.temperature: expected a number ≥ 0, got -1/,
+    ],
+  ])("refuses %s", async (_, options, message) => {
+    await expect(generate(create(), [1], options as never)).rejects.toThrow(message);
+  });
 });

@@ -1,3 +1,4 @@
+import { flag, nonNegative, nonNegativeInteger, parseOptions, positiveInteger, v } from "@terse/options";
 import { fromTypedArray, type KeyValueCache, noGrad, scope } from "@terse/tensor";
 import type { TextModel } from "../model.ts";
 import { pickToken, type Sampling } from "./pick-token.ts";
@@ -15,6 +16,17 @@ export interface GenerateOptions extends Sampling {
   readonly cached?: boolean;
 }
 
+const generateOptions = v.object({
+  length: nonNegativeInteger,
+  random: v.function("expected a function that gives numbers in [0, 1), such as Math.random"),
+  ends: v.optional(v.array(v.array(v.number())), []),
+  vocabulary: v.optional(positiveInteger),
+  cached: v.optional(flag, true),
+  temperature: v.optional(nonNegative, 1),
+  topK: v.optional(nonNegativeInteger, 0),
+  topP: v.optional(v.pipe(nonNegative, v.maxValue(1)), 1),
+});
+
 /**
  * The tokens that a model writes after `prompt`, one by one, without dropout. Where the text is longer than the model's
  * context, its last `context` tokens count. Their positions then change with each token, so nothing can be cached from
@@ -23,8 +35,10 @@ export interface GenerateOptions extends Sampling {
 export async function generate(
   model: TextModel,
   prompt: readonly number[],
-  { length, random, ends = [], vocabulary, cached = true, ...sampling }: GenerateOptions,
+  options: GenerateOptions,
 ): Promise<number[]> {
+  const { length, ends, vocabulary, cached, ...sampling } = parseOptions(generateOptions, options, "generate");
+  const { random } = options;
   if (prompt.length === 0) throw new RangeError("generate: the prompt is empty; give at least one token");
   const { training, context } = model;
   const ids = [...prompt];

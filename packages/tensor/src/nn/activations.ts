@@ -1,4 +1,5 @@
 /** Activations as modules, for `Sequential`. */
+import { checkOptions } from "@terse/native-tensor";
 import type { Tensor } from "../tensor.ts";
 import { Module } from "./module.ts";
 
@@ -16,9 +17,10 @@ export class ReLU extends Module {
 export class GELU extends Module {
   readonly approximate: "none" | "tanh";
 
-  constructor({ approximate = "none" }: { approximate?: "none" | "tanh" } = {}) {
+  constructor(options: { approximate?: "none" | "tanh" } = {}) {
     super();
-    this.approximate = approximate;
+    checkOptions("GELU", options, ["approximate"]);
+    this.approximate = options.approximate ?? "none";
   }
 
   forward(x: Tensor): Tensor {

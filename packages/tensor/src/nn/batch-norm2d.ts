@@ -1,4 +1,4 @@
-import { type Handle, native } from "@terse/native-tensor";
+import { checkOptions, type Handle, native } from "@terse/native-tensor";
 import { ones, zeros } from "../factories.ts";
 import { handleOf, scope } from "../lifetime.ts";
 import { noGrad } from "../no-grad.ts";
@@ -70,11 +70,10 @@ export class BatchNorm2d extends Module {
   /** The running statistics are used in training too, and stay as they are. */
   frozen = false;
 
-  constructor(
-    channels: number,
-    { eps = 1e-5, momentum = 0.1, affine = true, trackRunningStats = true }: BatchNormOptions = {},
-  ) {
+  constructor(channels: number, options: BatchNormOptions = {}) {
     super();
+    checkOptions("BatchNorm2d", options, ["eps", "momentum", "affine", "trackRunningStats"]);
+    const { eps = 1e-5, momentum = 0.1, affine = true, trackRunningStats = true } = options;
     this.weight = affine ? createParameter([channels], "norm", (γ) => γ.fill_(1)) : null;
     this.bias = affine ? createParameter([channels], "norm", (β) => β.zero_()) : null;
     const buffer = (make: () => Tensor) => (trackRunningStats ? scope(() => new Buffer(make())) : null);

@@ -1,3 +1,4 @@
+import { checkOptions } from "@terse/native-tensor";
 import type { Tensor } from "../tensor.ts";
 import { causalAttention, type KeyValueCache } from "./causal-attention.ts";
 import { joinHeads, splitHeads } from "./heads.ts";
@@ -18,8 +19,10 @@ export class CausalSelfAttention extends Module {
   readonly heads: number;
   readonly dropout: number;
 
-  constructor(width: number, heads: number, { bias = false, dropout = 0 }: { bias?: boolean; dropout?: number } = {}) {
+  constructor(width: number, heads: number, options: { bias?: boolean; dropout?: number } = {}) {
     super();
+    checkOptions("CausalSelfAttention", options, ["bias", "dropout"]);
+    const { bias = false, dropout = 0 } = options;
     if (!(Number.isInteger(heads) && heads > 0 && width % heads === 0))
       throw new RangeError(
         `CausalSelfAttention: width ${width} does not divide into ${heads} heads; make width a multiple of heads`,

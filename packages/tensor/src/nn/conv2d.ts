@@ -1,4 +1,4 @@
-import { type Handle, native } from "@terse/native-tensor";
+import { checkOptions, type Handle, native } from "@terse/native-tensor";
 import { handleOf } from "../lifetime.ts";
 import { Tensor } from "../tensor.ts";
 import { AdaptableLayer } from "./adaptable-layer.ts";
@@ -15,6 +15,8 @@ const id = {
 
 const paddingModes = ["zeros", "reflect", "replicate", "circular"] as const;
 
+const optionNames = ["stride", "padding", "dilation", "groups"] as const satisfies (keyof ConvolutionOptions)[];
+
 export interface ConvolutionOptions {
   stride?: Pair;
   padding?: Pair | "same" | "valid"; // around the image; same: so much that its size stays, valid: none
@@ -26,12 +28,9 @@ export interface ConvolutionOptions {
  * Cross-correlation:  x (B, in, H, W)   weight (out, in/groups, kh, kw)   bias (out)   → (B, out, H′, W′)
  * H′ = ⌊(H + 2 padding − dilation (kh − 1) − 1) / stride⌋ + 1
  */
-export function conv2d(
-  x: Tensor,
-  weight: Tensor,
-  bias?: Tensor | null,
-  { stride = 1, padding = 0, dilation = 1, groups = 1 }: ConvolutionOptions = {},
-): Tensor {
+export function conv2d(x: Tensor, weight: Tensor, bias?: Tensor | null, options: ConvolutionOptions = {}): Tensor {
+  checkOptions("conv2d", options, optionNames);
+  const { stride = 1, padding = 0, dilation = 1, groups = 1 } = options;
   const named = typeof padding === "string";
   return new Tensor(
     native.call(
@@ -62,13 +61,10 @@ export class Conv2d extends AdaptableLayer {
   readonly options: ConvolutionOptions;
   readonly paddingMode: (typeof paddingModes)[number];
 
-  constructor(
-    inputs: number,
-    outputs: number,
-    kernelSize: Pair,
-    { bias = true, role = "matrix", paddingMode = "zeros", ...options }: ConvolutionLayerOptions = {},
-  ) {
+  constructor(inputs: number, outputs: number, kernelSize: Pair, given: ConvolutionLayerOptions = {}) {
     super();
+    checkOptions("Conv2d", given, [...optionNames, "bias", "role", "paddingMode"]);
+    const { bias = true, role = "matrix", paddingMode = "zeros", ...options } = given;
     if (!paddingModes.includes(paddingMode))
       throw new RangeError(`Conv2d: paddingMode is ${paddingMode}; give one of ${paddingModes.join(", ")}`);
     const { groups = 1 } = options;

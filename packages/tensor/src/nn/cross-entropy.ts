@@ -1,4 +1,4 @@
-import { type Handle, native } from "@terse/native-tensor";
+import { checkOptions, type Handle, native } from "@terse/native-tensor";
 import { handleOf } from "../lifetime.ts";
 import { Tensor } from "../tensor.ts";
 
@@ -21,11 +21,11 @@ export interface CrossEntropyOptions {
  * The classes are the last dimension; PyTorch has them second. reduction "none" gives one loss per target, in one
  * dimension.
  */
-export function crossEntropy(
-  logits: Tensor,
-  target: Tensor,
-  { reduction = "mean", ignoreIndex = -100, labelSmoothing = 0 }: CrossEntropyOptions = {},
-): Tensor {
+export function crossEntropy(logits: Tensor, target: Tensor, options: CrossEntropyOptions = {}): Tensor {
+  checkOptions("crossEntropy", options, ["reduction", "ignoreIndex", "labelSmoothing"]);
+  const { reduction = "mean", ignoreIndex = -100, labelSmoothing = 0 } = options;
+  if (!Object.hasOwn(reductions, reduction))
+    throw new TypeError(`crossEntropy: reduction is ${String(reduction)}, and must be mean, sum or none`);
   const classes = logits.shape.at(-1) ?? 1;
   const rows = logits.reshape(-1, classes);
   const targets = target.dtype === "i64" ? target.reshape(-1) : target.reshape(-1, classes);

@@ -1,4 +1,4 @@
-import { type Handle, native } from "@terse/native-tensor";
+import { checkOptions, type Handle, native } from "@terse/native-tensor";
 import { handleOf, scope } from "../lifetime.ts";
 import { Tensor } from "../tensor.ts";
 import { createParameter } from "./create-parameter.ts";
@@ -33,12 +33,10 @@ export class Embedding extends Module {
   readonly weight: Parameter;
   readonly paddingIdx: number | null;
 
-  constructor(
-    rows: number,
-    width: number,
-    { role = "embedding", paddingIdx = null }: EmbeddingOptions & { role?: Role } = {},
-  ) {
+  constructor(rows: number, width: number, options: EmbeddingOptions & { role?: Role } = {}) {
     super();
+    checkOptions("Embedding", options, ["paddingIdx", "role"]);
+    const { role = "embedding", paddingIdx = null } = options;
     this.paddingIdx = paddingIdx === null ? null : rowOf(paddingIdx, rows);
     this.weight = createParameter([rows, width], role, (w) => w.normal_());
     if (this.paddingIdx !== null) scope(() => this.weight.detach().select(0, this.paddingIdx!).zero_());

@@ -1,4 +1,4 @@
-import { type Handle, native } from "@terse/native-tensor";
+import { checkOptions, type Handle, native } from "@terse/native-tensor";
 import { handleOf } from "../lifetime.ts";
 import { Tensor } from "../tensor.ts";
 import { createParameter } from "./create-parameter.ts";
@@ -39,12 +39,10 @@ export class GroupNorm extends Module {
   readonly groups: number;
   readonly eps: number;
 
-  constructor(
-    groups: number,
-    channels: number,
-    { eps = 1e-5, affine = true }: { eps?: number; affine?: boolean } = {},
-  ) {
+  constructor(groups: number, channels: number, options: { eps?: number; affine?: boolean } = {}) {
     super();
+    checkOptions("GroupNorm", options, ["eps", "affine"]);
+    const { eps = 1e-5, affine = true } = options;
     if (channels % groups !== 0)
       throw new RangeError(
         `GroupNorm: ${channels} channels do not divide into ${groups} groups; make channels a multiple of groups`,

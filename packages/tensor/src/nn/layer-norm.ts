@@ -1,4 +1,4 @@
-import { type Handle, native } from "@terse/native-tensor";
+import { checkOptions, type Handle, native } from "@terse/native-tensor";
 import { handleOf } from "../lifetime.ts";
 import { Tensor } from "../tensor.ts";
 import { createParameter } from "./create-parameter.ts";
@@ -33,8 +33,10 @@ export class LayerNorm extends Module {
   readonly bias: Parameter | null;
   readonly eps: number;
 
-  constructor(width: number, { bias = true, eps = 1e-5 }: { bias?: boolean; eps?: number } = {}) {
+  constructor(width: number, options: { bias?: boolean; eps?: number } = {}) {
     super();
+    checkOptions("LayerNorm", options, ["bias", "eps"]);
+    const { bias = true, eps = 1e-5 } = options;
     this.weight = createParameter([width], "norm", (γ) => γ.fill_(1));
     this.bias = bias ? createParameter([width], "norm", (β) => β.zero_()) : null;
     this.eps = eps;

@@ -1,4 +1,4 @@
-import { type Handle, native } from "@terse/native-tensor";
+import { checkOptions, type Handle, native } from "@terse/native-tensor";
 import { handleOf } from "../lifetime.ts";
 import { Tensor } from "../tensor.ts";
 import { AdaptableLayer } from "./adaptable-layer.ts";
@@ -20,8 +20,10 @@ export class Linear extends AdaptableLayer {
   readonly weight: Parameter;
   readonly bias: Parameter | null;
 
-  constructor(inputs: number, outputs: number, { bias = true, role = "matrix" }: { bias?: boolean; role?: Role } = {}) {
+  constructor(inputs: number, outputs: number, options: { bias?: boolean; role?: Role } = {}) {
     super();
+    checkOptions("Linear", options, ["bias", "role"]);
+    const { bias = true, role = "matrix" } = options;
     const bound = inputs > 0 ? 1 / Math.sqrt(inputs) : 0;
     this.weight = createParameter([outputs, inputs], role, (w) => w.uniform_(-bound, bound));
     this.bias = bias ? createParameter([outputs], "vector", (b) => b.uniform_(-bound, bound)) : null;

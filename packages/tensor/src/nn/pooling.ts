@@ -1,5 +1,5 @@
 /** Pooling of images: x (B, C, H, W) → (B, C′, H′, W′). As in PyTorch, the stride is the window's size by default. */
-import { type Handle, native } from "@terse/native-tensor";
+import { checkOptions, type Handle, native } from "@terse/native-tensor";
 import { handleOf } from "../lifetime.ts";
 import { Tensor } from "../tensor.ts";
 import { Module } from "./module.ts";
@@ -26,28 +26,29 @@ export interface AvgPoolingOptions extends PoolingOptions {
   divisorOverride?: number | null; // divides the sum of a window, whatever its size
 }
 
+const checkMax = (where: string, options: MaxPoolingOptions) =>
+  checkOptions(where, options, ["stride", "padding", "ceilMode", "dilation"]);
+const checkAverage = (where: string, options: AvgPoolingOptions) =>
+  checkOptions(where, options, ["stride", "padding", "ceilMode", "countIncludePad", "divisorOverride"]);
+
 /** The maximum of each window. */
-export function maxPool2d(
-  x: Tensor,
-  kernelSize: Pair,
-  { stride = kernelSize, padding = 0, dilation = 1, ceilMode = false }: MaxPoolingOptions = {},
-): Tensor {
+export function maxPool2d(x: Tensor, kernelSize: Pair, options: MaxPoolingOptions = {}): Tensor {
+  checkMax("maxPool2d", options);
+  const { stride = kernelSize, padding = 0, dilation = 1, ceilMode = false } = options;
   const window = [kernelSize, stride, padding, dilation].map(pair);
   return new Tensor(native.call(id.max, handleOf(x), ...window, ceilMode) as Handle);
 }
 
 /** The mean of each window. */
-export function avgPool2d(
-  x: Tensor,
-  kernelSize: Pair,
-  {
+export function avgPool2d(x: Tensor, kernelSize: Pair, options: AvgPoolingOptions = {}): Tensor {
+  checkAverage("avgPool2d", options);
+  const {
     stride = kernelSize,
     padding = 0,
     ceilMode = false,
     countIncludePad = true,
     divisorOverride = null,
-  }: AvgPoolingOptions = {},
-): Tensor {
+  } = options;
   const window = [kernelSize, stride, padding].map(pair);
   const how = [ceilMode, countIncludePad, divisorOverride];
   return new Tensor(native.call(id.average, handleOf(x), ...window, ...how) as Handle);
@@ -64,6 +65,7 @@ export class MaxPool2d extends Module {
 
   constructor(kernelSize: Pair, options: MaxPoolingOptions = {}) {
     super();
+    checkMax("MaxPool2d", options);
     this.kernelSize = kernelSize;
     this.options = options;
   }
@@ -79,6 +81,7 @@ export class AvgPool2d extends Module {
 
   constructor(kernelSize: Pair, options: AvgPoolingOptions = {}) {
     super();
+    checkAverage("AvgPool2d", options);
     this.kernelSize = kernelSize;
     this.options = options;
   }

@@ -1,4 +1,4 @@
-import { type Handle, native } from "@terse/native-tensor";
+import { checkOptions, type Handle, native } from "@terse/native-tensor";
 import { handleOf } from "../lifetime.ts";
 import { Tensor } from "../tensor.ts";
 import { createParameter } from "./create-parameter.ts";
@@ -17,8 +17,10 @@ export class RMSNorm extends Module {
   readonly weight: Parameter;
   readonly eps: number | undefined;
 
-  constructor(width: number, { eps }: { eps?: number } = {}) {
+  constructor(width: number, options: { eps?: number } = {}) {
     super();
+    checkOptions("RMSNorm", options, ["eps"]);
+    const { eps } = options;
     this.weight = createParameter([width], "norm", (γ) => γ.fill_(1));
     this.eps = eps;
   }

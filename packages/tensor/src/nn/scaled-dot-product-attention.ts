@@ -1,4 +1,4 @@
-import { type Handle, native } from "@terse/native-tensor";
+import { checkOptions, type Handle, native } from "@terse/native-tensor";
 import { handleOf } from "../lifetime.ts";
 import { Tensor } from "../tensor.ts";
 
@@ -16,12 +16,9 @@ export interface AttentionOptions {
  * With fewer heads of k and v, each serves h/g neighbouring heads of q: grouped-query attention, Ainslie et al. 2023,
  * https://arxiv.org/abs/2305.13245
  */
-export function scaledDotProductAttention(
-  q: Tensor,
-  k: Tensor,
-  v: Tensor,
-  { causal = false, mask, dropout = 0, scale }: AttentionOptions = {},
-): Tensor {
+export function scaledDotProductAttention(q: Tensor, k: Tensor, v: Tensor, options: AttentionOptions = {}): Tensor {
+  checkOptions("scaledDotProductAttention", options, ["causal", "mask", "dropout", "scale"]);
+  const { causal = false, mask, dropout = 0, scale } = options;
   return new Tensor(
     native.call(
       id,

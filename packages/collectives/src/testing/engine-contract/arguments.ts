@@ -39,6 +39,15 @@ export function wrongArguments(world: SharedWorld): void {
         group.barrier({ signal: controller }),
       ])
         await expect(wrong).rejects.toThrow(/^(allReduce|barrier): signal must be an AbortSignal/);
+      for (const wrong of [
+        group.allReduce(untouched, "sum", { sginal: controller } as never),
+        group.allGather([], AbortSignal.abort() as never),
+        group.send(untouched, (rank + 1) % n, { tag: 1 } as never),
+        group.barrier(5 as never),
+      ])
+        await expect(wrong).rejects.toThrow(
+          /^(allReduce: there is no option sginal|allGather: there is no option \w+ \(known: signal\)|send: there is no option tag|barrier: options are an object)/,
+        );
       expect(untouched[0]).toBe(rank);
       await expect(group.allReduce(new Uint32Array(1), "max")).rejects.toThrow("max of a Uint32Array is not supported");
       await expect(group.allReduce(part, "median" as never)).rejects.toThrow("no reduction is called median");
