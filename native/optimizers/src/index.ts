@@ -40,7 +40,13 @@ import {
   type SgdOptions,
 } from "./kernels.ts";
 
-export { type BufferLike, type NativeBuffer, NativeMissingError, NotFiniteError } from "@terse/native-loader";
+export {
+  type BufferLike,
+  checkOptions,
+  type NativeBuffer,
+  NativeMissingError,
+  NotFiniteError,
+} from "@terse/native-loader";
 export type {
   AdamUpdate,
   AdamWOptions,

@@ -45,12 +45,32 @@ describe("the options of an optimizer", () => {
   it("are checked for both steps of local steps", () => {
     const arena = new Arena(new Linear(4, 4));
     const options = { outerLr: 0.7, syncEvery: 2, inner: { algorithm: adamw() } };
+    const group = loopback(1)[0]!;
+    expect(() => new LocalSteps(arena, group, { ...options, inner: adamw(), outer: sgd() } as never)).toThrow(
+      /^LocalSteps\.inner: expected the options of an Optimizer, such as \{ algorithm: adamw\(\) \}$/,
+    );
+    expect(
+      () => new LocalSteps(arena, group, { ...options, outer: { algorithm: sgd() }, rebas: true } as never),
+    ).toThrow("LocalSteps: there is no option rebas (known: inner");
     const outer = { algorithm: sgd(), clip: Number.NaN };
     expect(() => new LocalSteps(arena, loopback(1)[0]!, { ...options, outer })).toThrow("clip: expected a number ≥ 0");
   });
 });
 
 describe("the calls of an optimizer", () => {
+  it("refuse an unknown option and none, and what are no saves", async () => {
+    const { optimizer } = make({ algorithm: sgd() });
+    await expect(optimizer.step({ lr: 1, los: 2 } as never)).rejects.toThrow("step: there is no option los (known: lr");
+    await expect(optimizer.begin({ lr: 1, los: 2 } as never)).rejects.toThrow("begin: there is no option los");
+    await expect(optimizer.step(undefined as never)).rejects.toThrow("lr: expected a number ≥ 0");
+    const restored = (...saves: unknown[]) => expect(optimizer.restore(...(saves as [number, []]))).rejects;
+    await restored().toThrow("restore: expected the number of steps that the saves were made after, got undefined");
+    for (const none of [undefined, {}, []]) await restored(1, none).toThrow("restore: there are no saves; give a list");
+    await restored(1, [{}]).toThrow("restore: the save of rank 0 is no state");
+    const { tensors } = await make({ algorithm: adamw() }).optimizer.state();
+    await restored(1, [{ tensors: new Map(tensors), scalars: {} }]).toThrow("in the save of rank 0, is no typed array");
+  });
+
   it.each(["0.1", null, undefined, [0.1]])("refuse a learning rate that is no number: %j", async (lr) => {
     const { optimizer } = make({ algorithm: sgd() });
     await expect(optimizer.begin({ lr: lr as never })).rejects.toThrow("lr: expected a number ≥ 0 as a 32-bit float");

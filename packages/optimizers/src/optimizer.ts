@@ -1,7 +1,7 @@
 /** Applies one algorithm, or several by parameter group, to flat parameters together with the other ranks. */
 import type { Group } from "@terse/collectives";
 import { type ChosenSchemes, headerBytes, meanCost, type RefusalReason, standardSchemes } from "@terse/exchange";
-import { useTeam, useThreads } from "@terse/native-optimizers";
+import { checkOptions, useTeam, useThreads } from "@terse/native-optimizers";
 import { show } from "@terse/options";
 import { noGrad, numThreads, type Segment, type Tensor, threadTeam } from "@terse/tensor";
 import {
@@ -28,7 +28,7 @@ import { meshOf } from "./mesh.ts";
 import { type MomentumSync, momentumSyncsOf } from "./momentum-sync.ts";
 import { checkArguments, type OptimizerOptions } from "./optimizer-options.ts";
 import { disposeSlice, padsOf, type Span, spansOf } from "./parameter-groups.ts";
-import { restoreSpans, type SavedState, type StoredState, savedStateOf } from "./saved-state.ts";
+import { checkSaves, restoreSpans, type SavedState, type StoredState, savedStateOf } from "./saved-state.ts";
 import { Step, type StepWatch } from "./step.ts";
 import type { StepReport, TrainingOptimizer } from "./training-optimizer.ts";
 
@@ -127,7 +127,9 @@ export class Optimizer implements TrainingOptimizer {
    * on the others. `lr` and `loss` as in `step`. Sends nothing where overlap is off or not possible (`obstacle`); the
    * result is the same bit for bit.
    */
-  async begin({ lr, loss = 0 }: { lr: number; loss?: number }): Promise<void> {
+  async begin(given: { lr: number; loss?: number }): Promise<void> {
+    checkOptions("begin", given, ["lr", "loss"]);
+    const { lr, loss = 0 } = given ?? {};
     if (this.#begun) throw new Error("the step before has not ended: call step after each begin");
     this.#check(lr);
     this.#begun = { lr, loss };
@@ -150,7 +152,9 @@ export class Optimizer implements TrainingOptimizer {
    * `begin`, lr and loss are those it was given. `refusal`: why this rank refuses the step in any case. `norm`: that of
    * this rank's gradients, where the caller knows it; without a clip they are then not read for it.
    */
-  async step({ lr, loss = 0, ...known }: { lr: number; loss?: number } & Known): Promise<StepReport> {
+  async step(given: { lr: number; loss?: number } & Known): Promise<StepReport> {
+    checkOptions("step", given, ["lr", "loss", "refusal", "norm"]);
+    const { lr, loss = 0, ...known } = given ?? {};
     const enough = this.#size?.end();
     const begun = this.#begun ?? { lr, loss };
     this.#begun = undefined;
@@ -341,6 +345,7 @@ export class Optimizer implements TrainingOptimizer {
    * have nothing of what compresses gradients.
    */
   async restore(steps: number, saves: readonly StoredState[], { compressesAnew = false } = {}): Promise<void> {
+    checkSaves(steps, saves);
     const { rank, size: ranks } = this.#group;
     const numbers = restoreSpans(this.#parts(), saves, { step: steps, rank, ranks, compressesAnew });
     this.#clipping.previousSquares = numbers["previousSquares"] as readonly number[] | undefined;

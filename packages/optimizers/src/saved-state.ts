@@ -33,6 +33,23 @@ export class SavedStateError extends Error {
   override name = "SavedStateError";
 }
 
+/** Refuses what is no number of steps, and no saves of ranks. Throws TypeError. */
+export function checkSaves(steps: unknown, saves: unknown): void {
+  if (!Number.isInteger(steps) || (steps as number) < 0)
+    throw new TypeError(`restore: expected the number of steps that the saves were made after, got ${String(steps)}`);
+  const wrong = (what: string) =>
+    new TypeError(
+      `restore: ${what}; give a list with { tensors, scalars } of each rank's state(), where tensors is a Map of names to typed arrays`,
+    );
+  if (!Array.isArray(saves) || saves.length === 0) throw wrong("there are no saves");
+  for (const [rank, save] of (saves as Partial<StoredState | undefined>[]).entries()) {
+    if (!(save?.tensors instanceof Map) || typeof save.scalars !== "object")
+      throw wrong(`the save of rank ${rank} is no state`);
+    const [name] = [...save.tensors].find(([, values]) => !ArrayBuffer.isView(values)) ?? [];
+    if (name !== undefined) throw wrong(`${name}, in the save of rank ${rank}, is no typed array`);
+  }
+}
+
 /** What the ranks of a run have saved. */
 interface Saves {
   readonly all: readonly StoredState[];

@@ -22,6 +22,7 @@
  */
 import { type Group, loopback } from "@terse/collectives";
 import { meanCost, type RefusalReason, reasonOf, StepRefusedError, watched } from "@terse/exchange";
+import { checkOptions } from "@terse/native-optimizers";
 import { keep, noGrad, scope, type Tensor, zeros } from "@terse/tensor";
 import type { Rounds } from "../accounting.ts";
 import { compareRanks } from "../fingerprint.ts";
@@ -29,7 +30,7 @@ import type { FlatParameters } from "../flat-parameters.ts";
 import type { Layer } from "../layer.ts";
 import { Optimizer } from "../optimizer.ts";
 import type { OptimizerOptions } from "../optimizer-options.ts";
-import type { SavedState, StoredState } from "../saved-state.ts";
+import { checkSaves, type SavedState, type StoredState } from "../saved-state.ts";
 import type { StepWatch } from "../step.ts";
 import type { StepReport, TrainingOptimizer } from "../training-optimizer.ts";
 import { type FragmentOrder, fragmentsOf } from "./fragments.ts";
@@ -37,6 +38,20 @@ import { bytesHandedOut, type HostGroups, type HostLayout, handedOut } from "./h
 import { RoundSchedule } from "./round-schedule.ts";
 import { type PendingRound, restoreParameters, savedLocalSteps, storedLocalSteps } from "./saved-rounds.ts";
 import { offsetsOf, SharedCopy } from "./shared-copy.ts";
+
+const optionNames = [
+  "inner",
+  "outer",
+  "outerLr",
+  "syncEvery",
+  "fragments",
+  "order",
+  "delay",
+  "alpha",
+  "rebase",
+  "steps",
+  "hosts",
+] as const satisfies (keyof LocalStepsOptions)[];
 
 /** The options of `LocalSteps`. */
 export interface LocalStepsOptions {
@@ -94,6 +109,12 @@ export class LocalSteps implements TrainingOptimizer {
    * with the optimizer. Throws RangeError for options that do not fit together or the model.
    */
   constructor(flat: FlatParameters, group: Group, options: LocalStepsOptions) {
+    checkOptions("LocalSteps", options, optionNames);
+    for (const name of ["inner", "outer"] as const)
+      if (typeof options[name]?.algorithm !== "object")
+        throw new TypeError(
+          `LocalSteps.${name}: expected the options of an Optimizer, such as { algorithm: ${name === "inner" ? "adamw()" : "sgd({ momentum: 0.9 })"} }`,
+        );
     const { inner, outer, outerLr, syncEvery, fragments = 1, order = "strided", delay = 0, alpha = 0, hosts } = options;
     const { rebase = false } = options;
     this.#schedule = new RoundSchedule({ syncEvery, fragments, delay, steps: options.steps });
@@ -173,7 +194,9 @@ export class LocalSteps implements TrainingOptimizer {
     if (!this.#refusal) await this.#inner.begin(given);
   }
 
-  async step({ lr, loss = 0 }: { lr: number; loss?: number }): Promise<StepReport> {
+  async step(given: { lr: number; loss?: number }): Promise<StepReport> {
+    checkOptions("step", given, ["lr", "loss"]);
+    const { lr, loss = 0 } = given ?? {};
     this.#take();
     const own = await this.#ownStep(lr, loss);
     this.steps++;
@@ -348,6 +371,7 @@ export class LocalSteps implements TrainingOptimizer {
    * mean of the ranks' inner state, and a first outer step.
    */
   async restore(steps: number, saves: readonly StoredState[]): Promise<void> {
+    checkSaves(steps, saves);
     const { rank, size: ranks } = this.#group;
     const [fragments, layout] = [this.#copies.length, this.layout];
     const { segments } = this.#flat;
