@@ -5,7 +5,8 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { beforeAll, describe, expect, it } from "vitest";
-import { rankOf, terseIn, tinyTraining, trainingFolder, until } from "./terse.ts";
+import { freePort } from "../ranks/start-ranks.ts";
+import { lastLine, type Outcome, rankOf, terseIn, tinyTraining, trainingFolder, until } from "./terse.ts";
 
 const { folder, text } = trainingFolder("launcher");
 const steps = 12; // when the last one ends, the save of step 3 is complete, because later ones have waited for it
@@ -32,6 +33,26 @@ describe.concurrent("the launcher", () => {
   beforeAll(async () => {
     const { code, err } = await terseIn(folder, train("undisturbed"));
     expect(code, err).toBe(0);
+  });
+
+  it("prints the command that goes on with as many machines", async () => {
+    const endpoint = `127.0.0.1:${await freePort()}`;
+    const place = (machine: number, ranks: number) => [
+      ...["--nnodes", "2", "--node-rank", `${machine}`],
+      ...["--rdzv-endpoint", endpoint, "--nproc-per-node", `${ranks}`],
+    ];
+    const onBoth = (...args: readonly string[]) =>
+      Promise.all(
+        [1, 2].map((ranks, machine) =>
+          terseIn(folder, [...args, ...place(machine, ranks)], () => {}, { TERSE_TOKEN: "t" }),
+        ),
+      );
+    const [first, second] = (await onBoth(...train("machines"))) as [Outcome, Outcome];
+    expect([first.code, second.code], first.err).toEqual([0, 0]);
+    expect(lastLine(first.out)).toBe(
+      `resume: ./terse train --resume machines ${place(0, 1).join(" ")} --steps=${2 * steps}`,
+    );
+    expect(second.out).not.toContain("resume:");
   });
 
   it("kills the ranks that do not end after another one has failed", async () => {

@@ -1,3 +1,10 @@
+/** The words of the command that goes on from the last save. */
+export interface ResumeOffer {
+  readonly run: string; // folder, as a word of a shell
+  readonly start: readonly string[]; // flags that start the same ranks
+  readonly flags: readonly string[];
+}
+
 /** What a rank tells the launcher that started it, if it was ours. */
 export interface ToLauncher {
   /** It ends because of this error. */
@@ -8,8 +15,7 @@ export interface ToLauncher {
   readonly page?: string;
   /** Rank 0 has saved the run, in this process. */
   readonly saved?: true;
-  /** The command that goes on from the last save. */
-  readonly resume?: string;
+  readonly resume?: ResumeOffer;
 }
 
 /** Whether our launcher listens. */

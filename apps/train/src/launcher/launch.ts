@@ -17,7 +17,7 @@ import type { TrainArguments } from "../arguments.ts";
 import { exitCodeOf, isInterruption } from "../interruption.ts";
 import { isSavedHere, recipeFor } from "../recipe-for.ts";
 import { readInitialWeights } from "../saves/initial-weights.ts";
-import { offerResume } from "../saves/resume-command.ts";
+import { offerResume, startAmong } from "../saves/resume-command.ts";
 import type { ToLauncher } from "../to-launcher.ts";
 import { endWithStdin } from "./end-with-stdin.ts";
 import { describeFailure, exitCodeOfFailure, firstFailure, isOfAllRanks } from "./first-failure.ts";
@@ -119,7 +119,7 @@ async function oneAttempt(
     if (saved) seen = { ...seen, isSaved: true };
     if (resume === undefined) return;
     seen = { ...seen, goesOn: true };
-    offerResume(resume);
+    offerResume(args.nnodes > 1 ? { ...resume, start: startAmong(args) } : resume);
   };
   const argv = argumentsAfter(run, args);
   const logs = args.logDir === undefined ? undefined : { folder: args.logDir, attempt: number };

@@ -4,20 +4,22 @@
  */
 import { relative } from "node:path";
 import { printableLine } from "@terse/options";
-import { tellLauncher } from "../to-launcher.ts";
+import type { Place } from "../launcher/flags.ts";
+import { hasLauncher, type ResumeOffer, tellLauncher } from "../to-launcher.ts";
 
-let offered: string | undefined;
+let offered: ResumeOffer | undefined;
 
 /** Called by rank 0 after a save, and by a launcher with what rank 0 has sent. */
-export function offerResume(command: string): void {
-  offered = command;
-  tellLauncher({ resume: command });
+export function offerResume(offer: ResumeOffer): void {
+  offered = offer;
+  tellLauncher({ resume: offer });
 }
 
 /** Prints the command, unless a launcher does it. */
 export function printResume(exitCode: number): void {
   if (offered === undefined || process.send) return;
-  (exitCode === 0 ? process.stdout : process.stderr).write(`resume: ${offered}\n`);
+  const command = ["./terse train --resume", offered.run, ...offered.start, ...offered.flags].join(" ");
+  (exitCode === 0 ? process.stdout : process.stderr).write(`resume: ${command}\n`);
 }
 
 /**
@@ -25,25 +27,36 @@ export function printResume(exitCode: number): void {
  * terminal.
  */
 export function quotedForShell(path: string): string {
-  if (/^[\w./-]+$/.test(path)) return path;
+  if (/^[\w./:-]+$/.test(path)) return path;
   if (printableLine(path) === path) return `'${path.replaceAll("'", "'\\''")}'`;
   const bytes = [...Buffer.from(path)].map((byte) => `\\x${byte.toString(16).padStart(2, "0")}`);
   return `$'${bytes.join("")}'`;
 }
 
 /** The command for a run's folder, with `flags`; a run that is complete goes on for as many steps again. */
-export function resumeCommand(
+export function resumeOffer(
   folder: string,
   { step, steps, ranks }: { step: number; steps: number; ranks: number },
   flags: readonly string[] = [],
-): string {
+): ResumeOffer {
   const near = relative(process.cwd(), folder);
   const path = near === "" || near.startsWith("..") ? folder : near;
-  const quoted = quotedForShell(path);
+  return {
+    run: quotedForShell(path),
+    // Other launchers, and ranks by hand, are started again as they were.
+    start: ranks === 2 || !hasLauncher() ? [] : [`--nproc-per-node ${ranks}`],
+    flags: [...(step < steps ? [] : [`--steps=${2 * steps}`]), ...flags],
+  };
+}
+
+/** The flags that start this launcher among those of several machines; the others need theirs. */
+export function startAmong({ nnodes, nodeRank, nprocPerNode, rdzvEndpoint }: Place): string[] {
+  const { host, port } = rdzvEndpoint!; // the arguments have been checked
+  const endpoint = quotedForShell(`${host.includes(":") ? `[${host}]` : host}:${port}`);
   return [
-    `./terse train --resume ${quoted}`,
-    ...(ranks === 2 ? [] : [`--nproc-per-node ${ranks}`]),
-    ...(step < steps ? [] : [`--steps=${2 * steps}`]),
-    ...flags,
-  ].join(" ");
+    `--nnodes ${nnodes}`,
+    `--node-rank ${nodeRank}`,
+    `--rdzv-endpoint ${endpoint}`,
+    `--nproc-per-node ${nprocPerNode}`,
+  ];
 }

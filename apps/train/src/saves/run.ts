@@ -13,7 +13,7 @@ import { tellLauncher } from "../to-launcher.ts";
 import { checkSpace } from "./disk-space.ts";
 import { Metrics, type Sums } from "./metrics.ts";
 import { onEveryRank } from "./on-every-rank.ts";
-import { offerResume, resumeCommand } from "./resume-command.ts";
+import { offerResume, resumeOffer } from "./resume-command.ts";
 import { leaveFolder, unwrittenText } from "./run-folder.ts";
 import { NotFiniteError } from "./save-files.ts";
 import { recipeFile, removeLeftovers } from "./save-folder.ts";
@@ -176,9 +176,7 @@ export class Run implements AsyncDisposable {
 
   #offerResume(step: number): void {
     if (this.#group.rank > 0) return;
-    offerResume(
-      resumeCommand(this.folder, { step, steps: this.recipe.steps, ranks: this.#group.size }, this.goesOnWith),
-    );
+    offerResume(resumeOffer(this.folder, { step, steps: this.recipe.steps, ranks: this.#group.size }, this.goesOnWith));
   }
 
   /**
