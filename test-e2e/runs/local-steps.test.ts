@@ -3,6 +3,7 @@ import { cpSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { collectives } from "@terse/native-collectives";
 import { beforeAll, describe, expect, it } from "vitest";
+import { freePort } from "../ranks/start-ranks.ts";
 import { type Outcome, terseIn, tinyTraining, trainingFolder } from "./terse.ts";
 
 const { folder, text } = trainingFolder("local-steps");
@@ -206,6 +207,28 @@ describe("a run with local steps that is asked to end", () => {
     const { code, err } = await terse(["train", "--resume", out, `--steps=${Number(step) + 3}`]);
     expect([code, err]).toEqual([0, ""]);
   });
+});
+
+it("a run whose ranks are shared out to other hosts says so, and goes on with local.ranksPerHost", async () => {
+  const out = join(folder, "other-hosts");
+  const given = ["--local.within=host", "--local.syncEvery=2", "--steps=2", "--nproc-per-node=2"];
+  expect((await terse(train(...given, "--out", out))).code).toBe(0);
+  const endpoint = `--rdzv-endpoint=127.0.0.1:${await freePort()}`;
+  const onTwo = (...args: readonly string[]) =>
+    Promise.all(
+      [0, 1].map((machine) => {
+        const place = ["--nnodes=2", `--node-rank=${machine}`, endpoint, "--nproc-per-node=1"];
+        const env = { TERSE_TOKEN: "t" };
+        return terseIn(folder, ["train", "--resume", out, "--steps=4", ...place, ...args], () => {}, env);
+      }),
+    );
+  for (const { code, err } of await onTwo()) {
+    expect(code).toBe(1);
+    expect(err).toMatch(
+      /Cannot resume from \S+: this rank was one of the 2 of host 0, of 1, and now it is one of the 1 of host [01], of 2: start as many ranks on each host as before, or say in local\.ranksPerHost how many there are now/,
+    );
+  }
+  for (const { code, err } of await onTwo("--local.ranksPerHost=1")) expect([code, err]).toEqual([0, ""]);
 });
 
 describe("a rank whose loss is not finite", () => {

@@ -51,7 +51,9 @@ export async function restoreSave(
     const read = await readState(join(folder, name));
     saves[record.rank] = read.state;
     if (sameRanks && record.rank === group.rank) random = read.random;
-    if (!isCarried) await checkFits(optimizer, record, folder);
+    // With other hosts a rank may have another state; `restore` says so.
+    const isMoved = optimizer instanceof LocalSteps && !optimizer.isPlaceOf(read.state);
+    if (!isCarried && !isMoved) await checkFits(optimizer, record, folder);
   }
   try {
     const endsLocal = Boolean(manifest.recipe.local) && !(optimizer instanceof LocalSteps);

@@ -36,7 +36,7 @@ import type { StepReport, TrainingOptimizer } from "../training-optimizer.ts";
 import { type FragmentOrder, fragmentsOf } from "./fragments.ts";
 import { bytesHandedOut, type HostGroups, type HostLayout, handedOut } from "./host-groups.ts";
 import { RoundSchedule } from "./round-schedule.ts";
-import { type PendingRound, restoreParameters, savedLocalSteps, storedLocalSteps } from "./saved-rounds.ts";
+import { isPlaceOf, type PendingRound, restoreParameters, savedLocalSteps, storedLocalSteps } from "./saved-rounds.ts";
 import { offsetsOf, SharedCopy } from "./shared-copy.ts";
 
 const optionNames = [
@@ -390,6 +390,11 @@ export class LocalSteps implements TrainingOptimizer {
     const copy = pending && this.#copies[pending.fragment]!;
     copy?.remember();
     if (copy?.sent) restoreParameters({ parameters: copy.sent, segments: copy.segments }, stored!.sent);
+  }
+
+  /** Whether a rank that has saved this stepped together with the ranks of this one: else it may have another state. */
+  isPlaceOf(saved: StoredState): boolean {
+    return isPlaceOf(saved, this.layout);
   }
 
   async close(): Promise<void> {

@@ -106,7 +106,7 @@ export function storedLocalSteps(
     throw new SavedStateError(
       `it has ${rounds.length} fragments, and local.fragments is ${fragments}: take local.fragments: ${rounds.length}`,
     );
-  const same = saves.length === ranks && String(scalars[hostKey]) === String(layout && numbersOf(layout));
+  const same = saves.length === ranks && isPlaceOf(first!, layout);
   if (!same && saves.some(({ scalars }) => !(roundsKey in scalars)))
     throw new SavedStateError(
       `this rank was ${placeIn(scalars[hostKey])}, and now it is ${placeIn(layout && numbersOf(layout))}: start as many ranks on each host as before, or say in local.ranksPerHost how many there are now, and all go on from the mean of what they had`,
@@ -149,6 +149,10 @@ function ofOuter({ tensors, scalars }: StoredState): StoredState {
     [...all].flatMap(([name, value]) => (name.startsWith(outer) ? [[name.slice(outer.length), value] as const] : []));
   return { tensors: new Map(part(tensors)), scalars: Object.fromEntries(part<Scalar>(Object.entries(scalars))) };
 }
+
+/** Whether a rank has saved this where it steps together with the same ranks. */
+export const isPlaceOf = ({ scalars }: StoredState, layout: HostLayout | undefined): boolean =>
+  String(scalars[hostKey]) === String(layout && numbersOf(layout));
 
 function placeIn(numbers: Scalar | undefined): string {
   const [hosts, host, , ranksHere] = (numbers ?? []) as readonly number[];
