@@ -129,6 +129,10 @@ describe("the command line", () => {
     expect(readArguments(["train"], env)).toMatchObject({ ...place, isLauncher: true });
     expect(readArguments(["train", "--nproc-per-node=1"], env)).toMatchObject({ ...place, nprocPerNode: 1 });
     expect(readArguments(["train"], { ...env, LOCAL_RANK: "0" })).toMatchObject({ isLauncher: false });
+    for (const address of ["fd00::1", "[fd00::1]"])
+      expect(readArguments(["train"], { ...env, PET_MASTER_ADDR: address })).toMatchObject({
+        rdzvEndpoint: { host: "fd00::1", port: 23456 },
+      });
     const endpoint = { PET_NNODES: "2", PET_RDZV_ENDPOINT: "a:1", PET_MAX_RESTARTS: "4" };
     expect(readArguments(["train"], endpoint)).toMatchObject({ rdzvEndpoint: { host: "a", port: 1 }, maxRestarts: 4 });
     expect(() => readArguments(["train"], { PET_NODE_RANK: "first" })).toThrow(

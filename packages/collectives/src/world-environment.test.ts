@@ -70,6 +70,13 @@ describe("the environment", () => {
     expect(readWorldEnvironment(env)).toMatchObject({ launcher, rank: 1, size: 4, localRank: 1, localSize: 2 });
   });
 
+  it("takes an IPv6 address with brackets and without", () => {
+    for (const address of ["fd00::1", "[fd00::1]"])
+      expect(
+        readWorldEnvironment({ RANK: "0", WORLD_SIZE: "2", MASTER_ADDR: address, MASTER_PORT: "1" }).master,
+      ).toEqual({ host: "fd00::1", port: 1 });
+  });
+
   it("uses the variables of the innermost launcher", () => {
     const torchrun = { RANK: "0", WORLD_SIZE: "2", LOCAL_RANK: "0", LOCAL_WORLD_SIZE: "1" };
     const all = { ...slurm, ...pmi, ...openMpi, ...torchrun };

@@ -123,7 +123,7 @@ export function readWorldEnvironment(env: NodeJS.ProcessEnv = process.env): Worl
   const masterPort = number("MASTER_PORT");
   if (masterPort === 0 || (masterPort ?? 1) > 65535)
     throw new RendezvousError(`MASTER_PORT must be 1 to 65535, and is ${masterPort}`);
-  const masterHost = env["MASTER_ADDR"];
+  const masterHost = withoutBrackets(env["MASTER_ADDR"]);
   const perNode = (launcher && env[launcher.localSize]) || "1";
   const here = { size: size ?? 1, localSize: tasksOn(number("SLURM_NODEID") ?? 0, perNode) };
   const given = masterHost && masterPort !== undefined ? { host: masterHost, port: masterPort } : undefined;
@@ -146,6 +146,9 @@ export function readWorldEnvironment(env: NodeJS.ProcessEnv = process.env): Worl
     outageSeconds: env[outageVariable] ? outageIn(env[outageVariable]) : undefined,
   };
 }
+
+/** An IPv6 address may stand in brackets, as before a port. */
+const withoutBrackets = (host: string | undefined): string | undefined => host?.replace(/^\[(.*)\]$/, "$1");
 
 /**
  * The host and port of rank 0 where MASTER_ADDR or MASTER_PORT is not set. The host is this machine when all ranks are

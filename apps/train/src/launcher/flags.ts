@@ -54,7 +54,8 @@ export function launcherFlagsIn(env: NodeJS.ProcessEnv): LauncherFlags {
     return [`${flag}=${value}`];
   });
   const { PET_MASTER_ADDR: host, PET_MASTER_PORT: port, PET_RDZV_ENDPOINT: found } = env;
-  if (host && !found) named.push(`--rdzv-endpoint=${host.includes(":") ? `[${host}]` : host}:${port || defaultPort}`);
+  const isBare = host?.includes(":") && !host.startsWith("[");
+  if (host && !found) named.push(`--rdzv-endpoint=${isBare ? `[${host}]` : host}:${port || defaultPort}`);
   try {
     return parseArguments(named, { command: "./terse train", flags: launcherFlags }).flags as LauncherFlags;
   } catch (error) {
