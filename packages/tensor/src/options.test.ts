@@ -89,6 +89,11 @@ describe("what has no effect is refused", () => {
       "crossEntropy: there is no option label_smoothing; did you mean labelSmoothing?",
     ],
     [
+      "classes in another dtype than i64",
+      () => crossEntropy(x, tensor([0, 1])),
+      "crossEntropy: target is f32[2]; classes are numbers in i64",
+    ],
+    [
       "an unknown reduction",
       () => crossEntropy(x, target, { reduction: "avg" } as never),
       "crossEntropy: reduction is avg, and must be mean, sum or none",

@@ -27,8 +27,14 @@ export function crossEntropy(logits: Tensor, target: Tensor, options: CrossEntro
   if (!Object.hasOwn(reductions, reduction))
     throw new TypeError(`crossEntropy: reduction is ${String(reduction)}, and must be mean, sum or none`);
   const classes = logits.shape.at(-1) ?? 1;
+  const isIndex = target.dtype === "i64";
+  const isFloat = ["f16", "bf16", "f32", "f64"].includes(target.dtype);
+  if (!isIndex && !(isFloat && target.shape.join() === logits.shape.join()))
+    throw new TypeError(
+      `crossEntropy: target is ${target.dtype}[${target.shape.join(", ")}]; classes are numbers in i64, as tensor([0, 1], { dtype: "i64" }) has them, and probabilities are floats in the shape of the logits, [${logits.shape.join(", ")}]`,
+    );
   const rows = logits.reshape(-1, classes);
-  const targets = target.dtype === "i64" ? target.reshape(-1) : target.reshape(-1, classes);
+  const targets = isIndex ? target.reshape(-1) : target.reshape(-1, classes);
   return new Tensor(
     native.call(
       id,
