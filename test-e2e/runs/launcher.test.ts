@@ -82,6 +82,15 @@ describe.concurrent("the launcher", () => {
     expect(out).toMatch(/^SIGHUP: ends after \d+ steps$/m);
   });
 
+  it("ends without an error at a signal before the ranks have begun", async () => {
+    const act = at(/^/, async (launcher) => {
+      await until(() => rankOf(launcher, 1) !== undefined);
+      process.kill(launcher, "SIGINT");
+    });
+    const { code, signal, err } = await terseIn(folder, train("at-once", "--max-restarts=1"), act);
+    expect({ code, signal, err }).toEqual({ code: 130, signal: null, err: expect.stringMatching(/^SIGINT: .*\n$/) });
+  });
+
   it("goes on after SIGHUP where nohup ignores it", async () => {
     const act = at(/^step: 4\//, (launcher) => {
       for (const rank of [0, 1]) signal(launcher, rank, "SIGHUP");

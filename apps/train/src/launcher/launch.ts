@@ -73,6 +73,10 @@ export async function launch(args: LaunchArguments): Promise<number> {
     if (first === undefined) return ended.interrupted ?? 0;
     const code = exitCodeOfFailure(first);
     if (isInterruption(first.code)) return code; // it has been saved
+    if (first.signal !== undefined && code === ended.interrupted) {
+      print(`${first.signal}: the ranks were about to begin or to end, and were ended at once`, process.stderr);
+      return code;
+    }
     printText(`error: ${describeFailure(first, ended.failures, ended.size)}`, process.stderr);
     const isFinal = ended.interrupted !== undefined || isOfAllRanks(first, ended.failures, ended.size);
     if (isFinal || restarts === maxRestarts) return code;
