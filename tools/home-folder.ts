@@ -1,6 +1,6 @@
 import { homedir } from "node:os";
 
-/** The user's home folder; undefined where HOME is not set and the user has no entry in /etc/passwd, as in containers. */
+/** The home folder; undefined where HOME is not set and the user has no entry in /etc/passwd, as in containers. */
 export function homeFolder(): string | undefined {
   try {
     return homedir() || undefined;

@@ -1,11 +1,11 @@
 import { join } from "node:path";
 // These import no package, so they run before any is installed.
-import { ignoreHangup } from "../packages/options/src/end-signals.ts";
 import { nearest } from "../packages/options/src/nearest.ts";
 import { OptionsError } from "../packages/options/src/options-error.ts";
 import { parseArguments } from "../packages/options/src/parse-arguments.ts";
 import { linesOfError, print, printText } from "../packages/options/src/print.ts";
 import { watchOutput } from "../packages/options/src/watch-output.ts";
+import { ignoreHangup } from "./bundled/ignore-hangup.ts";
 import { build, check } from "./commands/check.ts";
 import { docs, docsFolder } from "./commands/docs.ts";
 import { doctor } from "./commands/doctor.ts";

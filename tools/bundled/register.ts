@@ -4,8 +4,8 @@
  */
 import { registerHooks } from "node:module";
 import { fileURLToPath, pathToFileURL } from "node:url";
-import { ignoreHangup } from "../../packages/options/src/end-signals.ts";
 import { bundleOf } from "./bundle-of.ts";
+import { ignoreHangup } from "./ignore-hangup.ts";
 
 ignoreHangup();
 

@@ -1,5 +1,5 @@
-import { ignoreHangup } from "../../packages/options/src/end-signals.ts";
 import { OptionsError } from "../../packages/options/src/options-error.ts";
+import { ignoreHangup } from "../bundled/ignore-hangup.ts";
 import { help, NetlabError, netlab, readLaboratory } from "./netlab.ts";
 
 ignoreHangup();
