@@ -40,12 +40,12 @@ export class Admission {
     if (hello.epoch !== epoch)
       return `this is attempt ${epoch} of the run, and rank ${rank} (pid ${pid}) is of attempt ${textOfPeer(hello.epoch, 100)}; end that process`;
     const who = `rank ${rank} (pid ${pid} on ${textOfPeer(host, 100)})`;
+    if (rank < 0 || rank >= hello.size)
+      return `there is no rank ${rank} in a world of ${hello.size}; RANK must be 0 to ${hello.size - 1}`;
     if (hello.size !== size)
       return this.#refuseAll(
         `${who} was started for a world of ${hello.size} ranks, and this world has ${size}; WORLD_SIZE must be the same for all`,
       );
-    if (rank < 0 || rank >= size)
-      return `there is no rank ${rank} in a world of ${size}; RANK must be 0 to ${size - 1}`;
     const failure = this.#world.failure();
     if (failure !== undefined) return failure;
     const present = this.#world.peers.get(rank)?.hello;
