@@ -324,7 +324,11 @@ describe("the rendezvous refuses, with a reason,", () => {
     ["another protocol", { terse: 0 }, "no hello of that version"],
     ["a rank beyond the world", { rank: 2 }, "there is no rank 2 in a world of 2; RANK must be 0 to 1"],
     ["a negative rank", { rank: -1 }, "there is no rank -1"],
-    ["a rank beyond a world of its own", { rank: 1, size: 1 }, "there is no rank 1 in a world of 1; RANK must be 0 to 0"],
+    [
+      "a rank beyond a world of its own",
+      { rank: 1, size: 1 },
+      "there is no rank 1 in a world of 1; RANK must be 0 to 0",
+    ],
     ["a rank that is no whole number", { rank: 0.5 }, "the hello is not complete"],
     [
       "another attempt",
