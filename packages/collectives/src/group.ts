@@ -103,7 +103,10 @@ export interface Group extends Collectives, PointToPoint, AsyncDisposable {
   split(color: number | undefined, key?: number): Promise<Group | undefined>;
   /** Ends the group with an error, here and on every other rank. */
   abort(reason: string): void;
-  /** Waits for what is pending, then for the other ranks to close too, and frees the connections. Never rejects. */
+  /**
+   * Waits for what is pending, then for the other ranks to close too, and frees the connections. Never rejects. In
+   * `loopback` a rank does not wait for the others.
+   */
   close(): Promise<void>;
   sent(): Sent;
 }
