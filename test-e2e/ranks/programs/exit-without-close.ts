@@ -8,8 +8,8 @@ const group = await joinWorld();
 const met = group.barrier();
 await (way?.endsWith("pending") ? met.catch(reportError) : met); // rank 0 may leave it, and exit, before the others do
 const pending = () => {
-  const x = new Float32Array(8 << 20);
-  const calls = [group.allReduce(x), group.allGather(Array.from({ length: group.size }, () => x)), group.barrier()];
+  const x = () => new Float32Array(8 << 20);
+  const calls = [group.allReduce(x()), group.allGather(Array.from({ length: group.size }, x)), group.barrier()];
   calls.push(group.recv(new Float32Array(5), (group.rank + 1) % group.size));
   return Promise.all(calls);
 };
