@@ -20,12 +20,12 @@ const shown: Readonly<Record<string, string>> = {
   "one-bit-lamb": "1-bit LAMB",
   dion: "Dion, rank 1/4",
   "lion-cub-beta-0.95": "Lion Cub",
-  "muon-5-4-bits": "Muon, every 5th step, 4 bits",
   "muon-5-2-bits-of-means": "Muon, every 5th step, 2 bits",
+  "muon-4-1-bit": "Muon, every 4th step, 1 bit",
 };
 
 /** In the table only: of more than seven curves a picture is hard to read. */
-const notDrawn = new Set(["adamw-qsgd", "zero-one-adam", "muon-5-4-bits"]);
+const notDrawn = new Set(["adamw-qsgd", "zero-one-adam", "muon-5-2-bits-of-means"]);
 
 const peers: Readonly<Record<string, string>> = {
   "pytorch-ddp": "PyTorch DDP, AdamW",

@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { countKinds, leastTimes, secondsOf, timesByBytes } from "./times.ts";
+import { countKinds, leastTimes, meansByBytes, secondsOf, timesByBytes } from "./times.ts";
 
 const steps = (...kinds: readonly (readonly [bytes: number, milliseconds: number])[]) =>
   kinds.map(([bytes, milliseconds]) => ({ bytes, milliseconds }));
@@ -10,6 +10,15 @@ it("takes the median of each kind of step, without the first ones", () => {
     [800, 21],
     [25, 6],
     [0, 4],
+  ]);
+});
+
+it("takes means of whole intervals, without the first", () => {
+  const first = [[0, 900], [0, 90], [800, 99]] as const;
+  const times = meansByBytes(steps(...first, [0, 5], [0, 3], [800, 20], [0, 3], [0, 1], [800, 30], [0, 77]), 3);
+  expect([...times]).toEqual([
+    [0, 3],
+    [800, 25],
   ]);
 });
 

@@ -19,6 +19,19 @@ export function timesByBytes(steps: Steps): Map<number, number> {
 }
 
 /**
+ * The same of steps with a round every so many: means over whole intervals, so that those of an interval add up to its
+ * time. Medians would not: behind a round a rank computes beside others that still wait for theirs. The first interval
+ * is left out.
+ */
+export function meansByBytes(steps: Steps, interval: number): Map<number, number> {
+  const whole = steps.slice(interval, steps.length - (steps.length % interval));
+  const kinds = [...Map.groupBy(whole, ({ bytes }) => bytes)];
+  return new Map(
+    kinds.map(([bytes, of]) => [bytes, of.reduce((sum, { milliseconds }) => sum + milliseconds, 0) / of.length]),
+  );
+}
+
+/**
  * The lesser time of each kind of step in several runs: other work can only slow one down, and once in a while a link
  * loses time, too.
  */

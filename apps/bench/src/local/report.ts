@@ -62,8 +62,8 @@ ${words(own)}
 
 *To the loss*: the time in which the fastest of PyTorch's sides (DDP on Gloo) reaches the loss that AdamW ends at, within
 ${((tolerance - 1) * 100).toFixed(1)} %, ÷ the time in which the method does. The losses are those of real runs. The times
-of steps with and without a round are measured with ${four} processes on links that the kernel limits. –: not reached, or
-not measured.
+of steps with and without a round are means over whole intervals, measured with ${four} processes on links that the kernel
+limits. –: not reached, or not measured.
 
 ![Validation loss by bits a parameter and step: every method.](local-bits.svg)
 
