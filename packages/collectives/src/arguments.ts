@@ -111,7 +111,7 @@ function checkReadAndWritten(
 ): void {
   const [from, to] = kept;
   const inPlace = from.space === to.space && from.begin === to.begin && from.end === to.end;
-  // A copy to its own place changes nothing
+  // What this rank keeps is copied to its own place: that changes nothing, and nothing else may be written there.
   const all = [...read, ...written].filter((span) => !(inPlace && (span === from || span === to)));
   refuseShared(call, inPlace ? [{ ...to, written: false }, ...all] : all);
 }

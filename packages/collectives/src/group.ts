@@ -45,9 +45,9 @@ export interface Collectives {
   /** `parts[rank]` is this rank's, the others are filled. Lengths may differ by rank, and be 0. */
   allGather(parts: readonly BufferLike[], options?: OperationOptions): Promise<void>;
   /**
-   * `outgoing[r]` arrives as `incoming[rank]` of rank r. Lengths may differ, and be 0. The lists share no
-   * memory, but for the part that this rank keeps. `note`, 0 to 127, is a number that the messages' headers carry to
-   * every rank; the result is the note of each rank.
+   * `outgoing[r]` arrives as `incoming[rank]` of rank r. Lengths may differ, and be 0. The lists share no memory, but
+   * for the part that this rank keeps. `note`, 0 to 127, is a number that the messages' headers carry to every rank;
+   * the result is the note of each rank.
    * `even`, the same on all ranks: every part of every rank has one length, so that an engine may use its native
    * all-to-all.
    */

@@ -147,10 +147,10 @@ export class Optimizer implements TrainingOptimizer {
 
   /**
    * All ranks take the step, or none does. `loss` is this rank's, if it wants the others to stop when it is not finite.
-   * Throws StepRefusedError on every rank when a loss or a gradient is not finite, or the norm of a gradient
-   * is 2^63 or more: no parameter has changed then, but momenta may have, so a run goes on from its last save. After
-   * `begin`, lr and loss are those it was given. `refusal`: why this rank refuses the step in any case. `norm`: that of
-   * this rank's gradients, where the caller knows it; without a clip they are then not read for it.
+   * Throws StepRefusedError on every rank when a loss or a gradient is not finite, or the norm of a gradient is 2^63 or
+   * more: no parameter has changed then, but momenta may have, so a run goes on from its last save. After `begin`, lr
+   * and loss are those it was given. `refusal`: why this rank refuses the step in any case. `norm`: that of this rank's
+   * gradients, where the caller knows it; without a clip they are then not read for it.
    */
   async step(given: { lr: number; loss?: number } & Known): Promise<StepReport> {
     checkOptions("step", given, ["lr", "loss", "refusal", "norm"]);

@@ -20,8 +20,8 @@ export function timesByBytes(steps: Steps): Map<number, number> {
 
 /**
  * The same of steps with a round every so many: means over whole intervals, so that those of an interval add up to its
- * time. Medians would not: behind a round a rank computes beside others that still wait for theirs. The first interval
- * is left out.
+ * time. Medians would not: behind a round a rank shares the cores with ranks that compute, or has them for itself while
+ * these wait. The first interval is left out.
  */
 export function meansByBytes(steps: Steps, interval: number): Map<number, number> {
   const whole = steps.slice(interval, steps.length - (steps.length % interval));

@@ -104,12 +104,10 @@ async function mostOf(recipe: Recipe, parameters: number): Promise<number | unde
     const [two, three] = isFitted ? [a, b] : [a, b].map((counted) => [most(counted, (bytes) => bytes)]);
     return most(two!, (bytes, i) => bytes + (rows - 2) * (three![i]! - bytes));
   }
-  let [a, b, c] = [await measured(1, t), await measured(1, 2 * t), await measured(1, 3 * t)];
-  let from = t;
-  if (a.length !== b.length && 4 * t <= length) {
-    [a, b, c] = [b, c, await measured(1, 4 * t)];
-    from = 2 * t;
-  }
+  const three = [await measured(1, t), await measured(1, 2 * t), await measured(1, 3 * t)] as const;
+  const skipsOne = three[0].length !== three[1].length && 4 * t <= length;
+  const [a, b, c] = skipsOne ? ([three[1], three[2], await measured(1, 4 * t)] as const) : three;
+  const from = skipsOne ? 2 * t : t; // the length of a
   if (a.length !== b.length || b.length !== c.length) return undefined;
   return most(a, (first, i) => {
     const square = (c[i]! - 2 * b[i]! + first) / (2 * t * t);
@@ -122,7 +120,7 @@ async function mostOf(recipe: Recipe, parameters: number): Promise<number | unde
 const most = (counted: readonly number[], bytesAt: (counted: number, i: number) => number) =>
   counted.map(bytesAt).reduce((a, b) => Math.max(a, b), 0);
 
-const shortest = 64; // tokens: fewer may take other operators than many, and on some processors these do too
+const shortest = 64; // tokens: fewer may take other operators than many; on some processors 64 do, and are left out
 
 /** Tensors in the shapes and types of the recipe's data. What is in them is of no use. */
 export function exampleBatch(
