@@ -14,7 +14,11 @@ it("takes the median of each kind of step, without the first ones", () => {
 });
 
 it("takes means of whole intervals, without the first", () => {
-  const first = [[0, 900], [0, 90], [800, 99]] as const;
+  const first = [
+    [0, 900],
+    [0, 90],
+    [800, 99],
+  ] as const;
   const times = meansByBytes(steps(...first, [0, 5], [0, 3], [800, 20], [0, 3], [0, 1], [800, 30], [0, 77]), 3);
   expect([...times]).toEqual([
     [0, 3],
