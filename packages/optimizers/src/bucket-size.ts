@@ -4,10 +4,10 @@
  */
 import type { Group } from "@terse/collectives";
 import { bestBuckets, type Measured, measureLink } from "@terse/exchange";
-import { worksOnOwn } from "./accounting.ts";
 import type { Clipping } from "./clipping/clipping.ts";
 import type { FlatParameters } from "./flat-parameters.ts";
 import type { Span } from "./parameter-groups.ts";
+import { worksOnOwn } from "./rounds.ts";
 
 const leastBucket = 2 ** 18; // elements: 32 KiB of signs, which take longer than their latency even on a fast link
 const mostBuckets = 16; // small enough that a bucket's gradients are still in the cache when it is encoded

@@ -15,7 +15,6 @@ export { signMuon } from "./algorithms/sign-muon.ts";
 export { signsgd, signum } from "./algorithms/signum.ts";
 export type { OwnedShare, State } from "./algorithms/state.ts";
 export { zeroOneAdam } from "./algorithms/zero-one-adam.ts";
-export { OverlapError } from "./buckets.ts";
 export { type ClipBy, clipBys } from "./clipping/clipping.ts";
 export { normOf } from "./clipping/gradient-norms.ts";
 export {
@@ -51,6 +50,7 @@ export { matrixShape } from "./matrix-shape.ts";
 export { type Mesh, meshOf, type Parallel } from "./mesh.ts";
 export { Optimizer } from "./optimizer.ts";
 export type { OptimizerOptions } from "./optimizer-options.ts";
+export { OverlapError } from "./overlap.ts";
 export type { ParameterGroup } from "./parameter-groups.ts";
 export { MessagesError } from "./run-algorithm.ts";
 export { type SavedState, SavedStateError, type Scalar, type StoredState } from "./saved-state.ts";

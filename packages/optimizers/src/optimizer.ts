@@ -4,21 +4,10 @@ import { type ChosenSchemes, headerBytes, meanCost, type RefusalReason, standard
 import { checkOptions, useTeam, useThreads } from "@terse/native-optimizers";
 import { show } from "@terse/options";
 import { noGrad, numThreads, type Segment, type Tensor, threadTeam } from "@terse/tensor";
-import {
-  agreementOnNorms,
-  bytesOfBucket,
-  bytesOfStep,
-  type Rounds,
-  roundsOfBucket,
-  type Sending,
-  sentBy,
-  sentOver,
-  worksOnOwn,
-} from "./accounting.ts";
+import { agreementOnNorms, bytesOfBucket, bytesOfStep, type Sending, sentOver } from "./accounting.ts";
 import { afterWarmups } from "./algorithms/warmup.ts";
-import { type Bucket, elementsOf } from "./bucket.ts";
 import { BucketSize, fixedSize, standardBucket } from "./bucket-size.ts";
-import { bucketsOf, OverlapError, obstacle } from "./buckets.ts";
+import { type Bucket, bucketsOf, elementsOf } from "./buckets.ts";
 import { Clipping } from "./clipping/clipping.ts";
 import { GradientNorms } from "./clipping/gradient-norms.ts";
 import { compareRanks } from "./fingerprint.ts";
@@ -27,20 +16,19 @@ import { type Layer, layersOfSpan } from "./layer.ts";
 import { meshOf } from "./mesh.ts";
 import { type MomentumSync, momentumSyncsOf } from "./momentum-sync.ts";
 import { checkArguments, type OptimizerOptions } from "./optimizer-options.ts";
+import { OverlapError, obstacle } from "./overlap.ts";
 import { disposeSlice, padsOf, type Span, spansOf } from "./parameter-groups.ts";
+import { type Rounds, roundsOf, worksOnOwn } from "./rounds.ts";
 import { checkSaves, restoreSpans, type SavedState, type StoredState, savedStateOf } from "./saved-state.ts";
 import { Step, type StepWatch } from "./step.ts";
 import type { StepReport, TrainingOptimizer } from "./training-optimizer.ts";
 
 /** What the caller of a step knows of it. */
-interface Known {
+interface Given {
+  readonly lr: number;
+  readonly loss?: number;
   readonly refusal?: RefusalReason | undefined;
   readonly norm?: number | undefined;
-}
-
-interface OpenStep {
-  readonly step: Step;
-  readonly before: { readonly bytes: number; readonly messages: number }; // sent until then
 }
 
 /**
@@ -77,8 +65,9 @@ export class Optimizer implements TrainingOptimizer {
   readonly #pads: readonly Tensor[];
   readonly #syncs: readonly MomentumSync[];
   #down: Promise<Group> | undefined; // the group that results come down over, where several buckets are under way
-  #underWay: (OpenStep & { stop: () => void }) | undefined;
-  #begun: { readonly lr: number; readonly loss: number } | undefined;
+  #begun: { readonly lr: number; readonly loss: number } | undefined; // given to `begin`
+  #underWay: Step | undefined; // whose messages may leave during backward
+  #sentBefore = { bytes: 0, messages: 0 }; // before the step that is under way
   #closed = false;
   #norms: GradientNorms | undefined; // of the last step
 
@@ -135,14 +124,11 @@ export class Optimizer implements TrainingOptimizer {
     this.#begun = { lr, loss };
     if (!this.#overlaps) return;
     await this.#clipping.settle();
-    const opened = await this.#open(lr, loss);
-    if (opened.step.norms.ownNeedsAll && worksOnOwn(this.#spans, this.steps)) {
-      atWork.delete(this.#group); // of the first step: it is opened anew when backward has ended
-      return;
-    }
+    // So it is in the first step, which opens when backward has ended.
+    if (this.#clipping.ownNeedAll(this.#buckets.length) && worksOnOwn(this.#spans, this.steps)) return;
+    this.#underWay = await this.#open(this.#begun);
     this.#size?.begin();
-    const { segments } = this.#flat;
-    this.#underWay = { ...opened, stop: this.#flat.onGradientReady((i) => opened.step.ready(segments[i]!.name)) };
+    this.#underWay.follow(this.#flat);
   }
 
   /**
@@ -152,18 +138,16 @@ export class Optimizer implements TrainingOptimizer {
    * and loss are those it was given. `refusal`: why this rank refuses the step in any case. `norm`: that of this rank's
    * gradients, where the caller knows it; without a clip they are then not read for it.
    */
-  async step(given: { lr: number; loss?: number } & Known): Promise<StepReport> {
+  async step(given: Given): Promise<StepReport> {
     checkOptions("step", given, ["lr", "loss", "refusal", "norm"]);
-    const { lr, loss = 0, ...known } = given ?? {};
     const enough = this.#size?.end();
-    const begun = this.#begun ?? { lr, loss };
+    const begun = this.#begun;
     this.#begun = undefined;
-    const underWay = this.#underWay ?? (await this.#open(begun.lr, begun.loss, known));
-    this.#underWay?.stop();
+    const step = this.#underWay ?? (await this.#open({ ...given, ...begun }));
     this.#underWay = undefined;
     let exposedSeconds: number;
     try {
-      exposedSeconds = (await underWay.step.finish()) + (await this.#synchronise());
+      exposedSeconds = (await step.finish()) + (await this.#synchronise());
     } finally {
       atWork.delete(this.#group);
     }
@@ -171,12 +155,12 @@ export class Optimizer implements TrainingOptimizer {
     // Pads go along with their neighbours through every kernel; the arena promises that they stay 0.
     for (const pad of this.#pads) noGrad(() => pad.zero_());
 
-    this.#norms = underWay.step.norms;
+    this.#norms = step.norms;
     const after = await this.#sent();
     const norm = agreementOnNorms(this.steps, this.#group.rank, this.#sending);
     this.steps++;
     // Its message is sent beside what comes next, and counts with this step.
-    this.#clipping.close(underWay.step.norms);
+    this.#clipping.close(step.norms.ownSquares);
     this.#comparisonIsDue ||= this.#compareEvery > 0 && this.steps % this.#compareEvery === 0;
     if (this.#comparisonIsDue && !this.parametersDiffer) {
       this.#comparisonIsDue = false;
@@ -184,15 +168,15 @@ export class Optimizer implements TrainingOptimizer {
     }
     if (enough) await this.#resize(this.#size!);
     return {
-      gradientNorm: underWay.step.norms.norm,
-      bytes: after.bytes - underWay.before.bytes + norm.bytes + headerBytes * norm.messages,
-      messages: after.messages - underWay.before.messages + norm.messages,
+      gradientNorm: step.norms.norm,
+      bytes: after.bytes - this.#sentBefore.bytes + norm.bytes + headerBytes * norm.messages,
+      messages: after.messages - this.#sentBefore.messages + norm.messages,
       exposedSeconds,
     };
   }
 
   /** A step that has not sent anything yet. */
-  async #open(lr: number, loss: number, { refusal, norm }: Known = {}): Promise<OpenStep> {
+  async #open({ lr, loss = 0, refusal, norm }: Given): Promise<Step> {
     this.#check(lr);
     if ((atWork.get(this.#group) ?? this) !== this)
       throw new Error(
@@ -206,7 +190,8 @@ export class Optimizer implements TrainingOptimizer {
     this.#down ??= (async () => (this.#buckets.length > 1 ? (await this.#group.split(0))! : this.#group))();
     const down = await this.#down;
     for (const sync of this.#syncs) await sync.prepare(this.#group, this.steps);
-    const step = new Step(this.#buckets, {
+    this.#sentBefore = await this.#sent();
+    return new Step(this.#buckets, {
       step: this.steps,
       lr,
       loss,
@@ -215,11 +200,9 @@ export class Optimizer implements TrainingOptimizer {
       down,
       memory: this.#flat.gradients,
       schemes: this.schemes,
-      clipping: this.#clipping,
       norms: new GradientNorms(this.#clipping, this.#spans, this.#buckets, this.steps, norm),
       watch: this.watch,
     });
-    return { step, before: await this.#sent() };
   }
 
   #check(lr: number): void {
@@ -249,11 +232,12 @@ export class Optimizer implements TrainingOptimizer {
     this.bucketing = why;
   }
 
-  async #sent(): Promise<OpenStep["before"]> {
-    const down = await this.#down;
-    const beside = await this.schemes.votes.opened(this.#group);
-    const groups = down && down !== this.#group ? [this.#group, down, ...beside] : [this.#group, ...beside];
-    return sentOver([...sentBy(groups), ...this.#syncs.map(({ sentBeside }) => sentBeside)]);
+  /** Bytes and messages until now. */
+  async #sent(): Promise<{ bytes: number; messages: number }> {
+    const ofVotes = await this.schemes.votes.opened(this.#group);
+    const groups = new Set([this.#group, (await this.#down) ?? this.#group, ...ofVotes]);
+    const ofGroups = [...groups].map((group) => group.sent());
+    return sentOver([...ofGroups, ...this.#syncs.map(({ sentBeside }) => sentBeside)]);
   }
 
   get #sending(): Sending {
@@ -301,7 +285,7 @@ export class Optimizer implements TrainingOptimizer {
   requests(step = this.steps): ({ readonly elements: number } & Rounds)[] {
     return this.#buckets.map((bucket) => ({
       elements: elementsOf(bucket),
-      ...roundsOfBucket(bucket, step, this.#clipping),
+      ...roundsOf(bucket, step, this.#clipping),
     }));
   }
 

@@ -13,6 +13,7 @@
  * messages after the second ones of that, and so on: an order that depends on no clock, and fills the wire while a
  * bucket computes. Messages that follow from mean gradients come behind all others.
  */
+import { setImmediate as nextIteration } from "node:timers/promises";
 import type { Group } from "@terse/collectives";
 import {
   type ChosenSchemes,
@@ -24,10 +25,10 @@ import {
   watched,
 } from "@terse/exchange";
 import { noGrad, type Tensor } from "@terse/tensor";
-import type { Bucket } from "./bucket.ts";
-import type { Clipping } from "./clipping/clipping.ts";
+import { type Bucket, namesIn } from "./buckets.ts";
 import type { GradientNorms } from "./clipping/gradient-norms.ts";
-import type { RoundCounts } from "./rounds.ts";
+import type { FlatParameters } from "./flat-parameters.ts";
+import { roundsOf } from "./rounds.ts";
 import { runAlgorithm } from "./run-algorithm.ts";
 
 /** Looks on while steps are taken: a watch for each bucket, by its place in the order in which they leave. */
@@ -44,57 +45,113 @@ export interface StepOptions {
   readonly down: Group; // results come down over it
   readonly memory: Tensor; // the arena's gradients
   readonly schemes: ChosenSchemes;
-  readonly clipping: Clipping;
   readonly norms: GradientNorms;
   readonly watch: StepWatch | undefined;
 }
 
 /** A bucket whose first messages have been requested. */
-interface DepartedBucket extends RoundCounts {
-  readonly bucket: Bucket;
+interface DepartedBucket {
   readonly exchange: StepExchange;
+  readonly first: number; // rounds until it waits for the mean gradients of all buckets
+  readonly afterMeans: number; // rounds that follow
   /** The mean gradients of all buckets are known. */
   readonly means: PromiseWithResolvers<void>;
-  /** The algorithms' steps wait for the agreement, or one has failed. */
+  /** The algorithms' steps wait for the agreement. */
   readonly waits: Promise<unknown>;
   /** The algorithms' steps have changed the bucket's parameters. */
   readonly applied: Promise<unknown>;
 }
 
 export class Step {
-  readonly norms: GradientNorms;
   readonly #buckets: readonly Bucket[];
   readonly #options: StepOptions;
-  readonly #missing: Set<string>[]; // names of the segments whose gradients a bucket waits for
-  readonly #left = new Set<string>(); // names of the segments that have left
+  readonly #placeOf: ReadonlyMap<string, number>; // of a segment's bucket
+  readonly #missing: readonly Set<string>[]; // segments whose gradients a bucket waits for
   readonly #departures: DepartedBucket[] = [];
   readonly #agreed = Promise.withResolvers<void>();
-  #failure: { error: unknown } | undefined; // of a departure: `ready` is called where nobody catches
-  // The first error of an algorithm's step; the other buckets leave nevertheless, as on other ranks.
-  #stepFailure: { error: unknown } | undefined;
+  #unfollow: (() => void) | undefined;
+  // The first error, which `finish` throws. The other buckets leave nevertheless, as on other ranks.
+  #failure: { error: unknown } | undefined;
 
   constructor(buckets: readonly Bucket[], options: StepOptions) {
     this.#agreed.promise.catch(() => {}); // `finish` throws it
-    this.norms = options.norms;
     this.#buckets = buckets;
     this.#options = options;
-    this.#missing = buckets.map(
-      ({ spans }) => new Set(spans.flatMap(({ vector }) => vector.segments.map(({ name }) => name))),
-    );
+    const names = buckets.map(namesIn);
+    this.#placeOf = new Map(names.flatMap((ofBucket, place) => ofBucket.map((name) => [name, place] as const)));
+    this.#missing = names.map((ofBucket) => new Set(ofBucket));
   }
 
-  /** Backward has completed this segment's gradient. */
-  ready(segment: string): void {
-    for (const missing of this.#missing) missing.delete(segment);
-    try {
-      if (this.#left.has(segment))
-        throw new Error(
-          `the gradient of ${segment} has grown after it left: call begin before the last backward of a step`,
-        );
-      while (!this.#failure && this.#missing[this.#departures.length]?.size === 0) this.#leave();
-    } catch (error) {
-      this.#failure ??= { error };
+  get norms(): GradientNorms {
+    return this.#options.norms;
+  }
+
+  /** From here on a bucket leaves when backward has completed its gradients. */
+  follow(flat: FlatParameters): void {
+    this.#unfollow = flat.onGradientReady((i) => {
+      try {
+        this.#ready(flat.segments[i]!.name);
+      } catch (error) {
+        this.#failure ??= { error };
+      }
+    });
+  }
+
+  #ready(segment: string): void {
+    const place = this.#placeOf.get(segment)!;
+    if (place < this.#departures.length)
+      throw new Error(
+        `the gradient of ${segment} has grown after it left: call begin before the last backward of a step`,
+      );
+    this.#missing[place]!.delete(segment);
+    while (this.#missing[this.#departures.length]?.size === 0) this.#leave();
+  }
+
+  #leave(): void {
+    const place = this.#departures.length;
+    const departure = watched(this.#options.watch?.bucket(place), "update", () => this.#depart(place));
+    this.#departures.push(departure);
+    departure.exchange.enter();
+    this.#enterBehind(place);
+  }
+
+  /**
+   * The places of later messages behind the first ones of a bucket: the bucket before has its second ones there. False
+   * when none has.
+   */
+  #enterBehind(place: number): boolean {
+    const behind = this.#departures.slice(0, place).filter(({ first }, i) => place - i < first);
+    for (const { exchange } of behind.reverse()) exchange.enter();
+    return behind.length > 0;
+  }
+
+  /** Starts the steps of a bucket's spans, which make its first requests. */
+  #depart(place: number): DepartedBucket {
+    const { step, loss, refusal: given, group, norms, watch } = this.#options;
+    const bucket = this.#buckets[place]!;
+    const { rounds, afterMeans } = roundsOf(bucket, step, norms.clipping);
+    const exchange = new StepExchange(group, { ...this.#options, entersByCaller: true, watch: watch?.bucket(place) });
+    const refusal = given ?? (Number.isFinite(loss) ? norms.refusalOfOwn(place) : "the loss is not finite");
+    if (refusal) {
+      // The other ranks wait for this rank's messages, so it still sends them; momenta shall not become NaN.
+      exchange.refuse(refusal);
+      for (const { g } of bucket.spans) noGrad(() => g.zero_());
     }
+    const gradientScale = refusal ? 1 : norms.ownFactor(place);
+    const means = Promise.withResolvers<void>();
+    const around = { ...this.#options, place, exchange, gradientScale, means: means.promise };
+    const steps = bucket.spans.map((span) => runAlgorithm(span, { ...around, agreed: this.#agreed.promise }));
+    const waits = Promise.all(steps.map((each) => each.waits));
+    const applied = Promise.all(steps.map((each) => each.applied));
+    applied.catch((error: unknown) => {
+      this.#failure ??= { error };
+      exchange.close(); // a step that has failed makes no more requests
+      // All ranks refuse a step together. Any other error is this rank's alone, and the others would wait for its
+      // messages for ever.
+      if (!(error instanceof StepRefusedError)) group.abort(`step ${step} failed: ${String(error)}`);
+    });
+    for (const promise of [means.promise, waits]) promise.catch(() => {}); // `finish` throws it
+    return { exchange, first: Math.max(1, rounds.length - afterMeans), afterMeans, means, waits, applied };
   }
 
   /**
@@ -102,7 +159,7 @@ export class Step {
    * messages when θ has changed, or throws the error of any bucket, on every rank alike.
    */
   async finish(): Promise<number> {
-    if (this.#failure) throw this.#failure.error;
+    this.#unfollow?.();
     try {
       while (this.#departures.length < this.#buckets.length) {
         this.#leave();
@@ -134,7 +191,7 @@ export class Step {
   async #arrive(): Promise<number> {
     const arrivals = Promise.allSettled(this.#departures.map(({ exchange }) => exchange.arrived()));
     const seconds = await secondsOf(arrivals);
-    if (this.#stepFailure) throw this.#stepFailure.error;
+    if (this.#failure) throw this.#failure.error;
     for (const arrival of await arrivals) if (arrival.status === "rejected") throw arrival.reason;
     return seconds;
   }
@@ -166,72 +223,6 @@ export class Step {
     await work();
     this.#options.watch?.bucket(place).saw("update", began, performance.now());
   }
-
-  #leave(): void {
-    const place = this.#departures.length;
-    const bucket = this.#buckets[place]!;
-    const departure = watched(this.#options.watch?.bucket(place), "update", () => this.#depart(bucket, place));
-    for (const { vector } of bucket.spans) for (const { name } of vector.segments) this.#left.add(name);
-    departure.applied.catch((error: unknown) => {
-      this.#stepFailure ??= { error }; // `finish` throws it
-    });
-    this.#departures.push(departure);
-    departure.exchange.enter();
-    this.#enterBehind(place);
-  }
-
-  /**
-   * The places of later messages behind the first ones of a bucket: the bucket before has its second ones there. False
-   * when none has.
-   */
-  #enterBehind(place: number): boolean {
-    const behind = this.#departures.slice(0, place).filter(({ first }, i) => place - i < first);
-    for (const { exchange } of behind.reverse()) exchange.enter();
-    return behind.length > 0;
-  }
-
-  /** Starts the steps of a bucket's spans, which make its first requests. */
-  #depart(bucket: Bucket, place: number): DepartedBucket {
-    const { step, loss, refusal: given, group, down, memory, schemes, watch } = this.#options;
-    const exchange = new StepExchange(group, {
-      schemes,
-      down,
-      memory,
-      entersByCaller: true,
-      watch: watch?.bucket(place),
-    });
-    const ofGradients = this.norms.refusalOfOwn(bucket);
-    const refusal = given ?? (Number.isFinite(loss) ? ofGradients : "the loss is not finite");
-    if (refusal) {
-      // The other ranks wait for this rank's messages, so it still sends them; momenta shall not become NaN.
-      exchange.refuse(refusal);
-      for (const { g } of bucket.spans) noGrad(() => g.zero_());
-    }
-    const gradientScale = refusal ? 1 : this.norms.ownFactor(bucket);
-    const means = Promise.withResolvers<void>();
-    means.promise.catch(() => {}); // `finish` throws it
-    const { norms } = this;
-    const running = { exchange, norms, bucket, gradientScale, means: means.promise, agreed: this.#agreed.promise };
-    const steps = bucket.spans.map((span) => runAlgorithm(span, { ...this.#options, ...running }));
-    const applied = Promise.all(steps.map((each) => each.applied));
-    applied.catch((error: unknown) => {
-      exchange.close(); // a step that has failed makes no more requests
-      // All ranks refuse a step together. Any other error is this rank's alone, and the others would wait for its
-      // messages for ever.
-      if (!(error instanceof StepRefusedError)) group.abort(`step ${step} failed: ${String(error)}`);
-    });
-    const waits = Promise.race([Promise.all(steps.map((each) => each.waits)), applied]);
-    waits.catch(() => {}); // `finish` throws it
-    return {
-      bucket,
-      exchange,
-      means,
-      first: Math.max(1, ...steps.map(({ first }) => first)),
-      afterMeans: Math.max(...steps.map(({ afterMeans }) => afterMeans)),
-      waits,
-      applied,
-    };
-  }
 }
 
 /** How long a promise takes. */
@@ -240,5 +231,3 @@ async function secondsOf(promise: Promise<unknown>): Promise<number> {
   await promise;
   return (performance.now() - began) / 1000;
 }
-
-const nextIteration = (): Promise<void> => new Promise((done) => setImmediate(done));

@@ -2,8 +2,8 @@
 import type { Group } from "@terse/collectives";
 import type { ChosenSchemes } from "@terse/exchange";
 import type { Tensor } from "@terse/tensor";
-import type { Rounds } from "./accounting.ts";
 import type { Layer } from "./layer.ts";
+import type { Rounds } from "./rounds.ts";
 import type { SavedState, StoredState } from "./saved-state.ts";
 import type { StepWatch } from "./step.ts";
 

@@ -152,18 +152,3 @@ export interface Algorithm<S extends State = State> {
    */
   restoreParameters?(θ: Tensor, state: S): void;
 }
-
-/** Whether the step works on the mean gradient, or on this rank's own. */
-export function averagesGradients(messages: readonly StepMessage[]): boolean {
-  return messages.some((message) => !("n" in message) || message.ofMean);
-}
-
-/** Whether the mean gradient that the step works on is compressed. */
-export function compressesGradients(messages: readonly StepMessage[]): boolean {
-  return messages.some((message) => "n" in message && message.ofMean);
-}
-
-/** Whether only its owner has the mean gradient that the step works on. */
-export function averagesAtOwner(messages: readonly StepMessage[]): boolean {
-  return messages.some(({ kind }) => kind === "meanGradientAtOwner");
-}

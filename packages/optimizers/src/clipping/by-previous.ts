@@ -1,5 +1,3 @@
-import type { ClippingWay } from "./clipping-way.ts";
-
 /**
  * An estimate of the global norm when bucket b leaves, while backward still runs:
  *
@@ -10,18 +8,13 @@ import type { ClippingWay } from "./clipping-way.ts";
  *
  * So the part that is known now is extended by the shares of the step before. If the gradient grows as a whole, it is
  * clipped as by its global norm. The norm of the step before alone would let spikes through, which momenta remember.
- * Means are clipped by their global norm.
+ *
+ * `own`: n_0 … n_b; `squares`: p_j of all buckets.
  */
-export const byPrevious = (squares: readonly number[]): ClippingWay => ({
-  ownNeedsAll: false,
-
-  ownNorm(b, norms) {
-    const known = sum(Array.from({ length: b + 1 }, (_, j) => norms.own(j) ** 2));
-    const [part, whole] = [sum(squares.slice(0, b + 1)), sum(squares)];
-    return part > 0 ? Math.sqrt((known * whole) / part) : Math.sqrt(Math.max(known, whole));
-  },
-
-  meanNorm: (_, norms) => norms.wholeMean(),
-});
+export function normByPrevious(own: readonly number[], squares: readonly number[]): number {
+  const known = sum(own.map((norm) => norm ** 2));
+  const [part, whole] = [sum(squares.slice(0, own.length)), sum(squares)];
+  return part > 0 ? Math.sqrt((known * whole) / part) : Math.sqrt(Math.max(known, whole));
+}
 
 const sum = (squares: readonly number[]) => squares.reduce((total, one) => total + one, 0);

@@ -7,16 +7,13 @@
  * anything else is done with it. Where a mean comes only to its owner, as with Muon, the ranks add up in one small
  * message what the owners know. N is
  *
- *   global      the norm of the whole gradient                                                 by-global.ts
- *   bucket      the norm of each bucket                                                        by-bucket.ts
- *   previous    of own gradients an estimate of the global norm, from the step before          by-previous.ts
+ *   global      the norm of the whole gradient: an own gradient waits for the end of backward, and a mean for the means
+ *               of all buckets
+ *   bucket      the norm of each bucket: no bucket waits for another
+ *   previous    of own gradients an estimate of the global norm, from the step before (by-previous.ts); of means the
+ *               global norm
  */
 import type { Group } from "@terse/collectives";
-import type { Bucket } from "../bucket.ts";
-import { byBucket } from "./by-bucket.ts";
-import { byGlobal } from "./by-global.ts";
-import { byPrevious } from "./by-previous.ts";
-import type { ClippingWay } from "./clipping-way.ts";
 
 /** The norms that may clip a gradient. */
 export const clipBys = ["global", "bucket", "previous"] as const;
@@ -50,13 +47,14 @@ export class Clipping {
     return this.limit > 0 && this.by === "previous";
   }
 
-  /** The way in which the buckets of the next step are clipped; undefined without a limit. */
-  way(buckets: readonly Bucket[]): ClippingWay | undefined {
-    if (this.limit === 0) return undefined;
-    if (this.by === "bucket") return byBucket;
-    // Where buckets have another size, as after a resume with another recipe, there is no step before.
-    const known = this.usesPrevious && this.previousSquares?.length === buckets.length;
-    return known ? byPrevious(this.previousSquares!) : byGlobal;
+  /** `previousSquares` for a step of so many buckets. None where there were others, as after a resume. */
+  squaresOf(buckets: number): readonly number[] | undefined {
+    return this.usesPrevious && this.previousSquares?.length === buckets ? this.previousSquares : undefined;
+  }
+
+  /** Whether own gradients must all be there before the first of so many buckets leaves. */
+  ownNeedAll(buckets: number): boolean {
+    return this.limit > 0 && this.by !== "bucket" && this.squaresOf(buckets) === undefined;
   }
 
   /** Waits until the ranks have agreed on the norms of the step before. */
@@ -64,8 +62,8 @@ export class Clipping {
     return this.#agreeing;
   }
 
-  /** After a step: the ranks agree on the norms of its buckets, in a message that travels beside what comes next. */
-  close({ ownSquares }: { readonly ownSquares: readonly number[] | undefined }): void {
+  /** After a step: the ranks agree on n_j² of its buckets, in a message that travels beside what comes next. */
+  close(ownSquares: readonly number[] | undefined): void {
     if (!this.usesPrevious || ownSquares === undefined) return;
     const squares = Float64Array.from(ownSquares);
     this.#agreeing = this.#group.allReduce(squares, "mean").then(() => {

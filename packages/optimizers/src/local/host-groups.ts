@@ -2,7 +2,7 @@
 import type { Group } from "@terse/collectives";
 import { bytesOfRound, carryAlone, fromOwner, reasonOf, StepRefusedError, standardSchemes } from "@terse/exchange";
 import type { Tensor } from "@terse/tensor";
-import { sentBy, sentOver } from "../accounting.ts";
+import { sentOver } from "../accounting.ts";
 import type { StepReport } from "../training-optimizer.ts";
 
 type Sent = Pick<StepReport, "bytes" | "messages">;
@@ -55,7 +55,7 @@ export async function handedOut({ layout, handOut }: HostGroups, θ: Tensor, ste
     throw error instanceof StepRefusedError ? new StepRefusedError(undefined, error.reason) : error;
   };
   if (layout.ranksHere === 1) return step().catch(withoutRank);
-  const sent = () => sentOver(sentBy([handOut]));
+  const sent = () => sentOver([handOut.sent()]);
   const before = sent();
   const outcome = await step().catch((error: Error) => {
     if (error instanceof StepRefusedError) return error;
