@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { adamwStep, NotFiniteError } from "./index.ts";
-import { type AdamWKernels, type AdamWOptions, open } from "./kernels.ts";
+import { type AdamWKernels, open } from "./kernels.ts";
+import type { AdamWOptions } from "./options.ts";
 import * as definition from "./testing/definition.ts";
 import { anyFloats, askPython, bits, lengths, needsPython, python, random, relativeError } from "./testing/inputs.ts";
 

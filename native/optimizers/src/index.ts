@@ -15,39 +15,8 @@
  * length, and NativeMissingError where the addon is not built. The arrays of one call must not overlap.
  */
 import { type BufferLike, NotFiniteError } from "@terse/native-loader";
-import {
-  type AdamUpdate,
-  type AdamWKernels,
-  type AdamWOptions,
-  type Change,
-  choose,
-  type LionKernels,
-  type LionMixOptions,
-  type LionStepOptions,
-  type LionVoteOptions,
-  type LowRankChange,
-  type LowRankKernels,
-  type MomentsKernels,
-  type MomentsOptions,
-  type NormalizeOptions,
-  onCuda,
-  open,
-  openCuda,
-  type PackedMomentum,
-  type ReductionKernels,
-  type RefreshOptions,
-  type SgdKernels,
-  type SgdOptions,
-} from "./kernels.ts";
-
-export {
-  type BufferLike,
-  checkOptions,
-  type NativeBuffer,
-  NativeMissingError,
-  NotFiniteError,
-} from "@terse/native-loader";
-export type {
+import { type CudaKernels, choose, onCuda, open, openCuda } from "./kernels.ts";
+import type {
   AdamUpdate,
   AdamWOptions,
   Change,
@@ -60,8 +29,16 @@ export type {
   PackedMomentum,
   RefreshOptions,
   SgdOptions,
-  Sign,
-} from "./kernels.ts";
+} from "./options.ts";
+
+export {
+  type BufferLike,
+  checkOptions,
+  type NativeBuffer,
+  NativeMissingError,
+  NotFiniteError,
+} from "@terse/native-loader";
+export type * from "./options.ts";
 
 /**
  * The first half of a Lion Cub step, in one pass over m and g (n floats each):
@@ -298,42 +275,24 @@ export const implementation = (): string => lion().implementation;
 export const addressOf = (buffer: BufferLike): bigint => open().addressOf(buffer);
 
 /** The kernels of a family for the device of `floats`; without an argument, those for the CPU. */
-function family<Kernels extends { readonly implementation: string }>(
-  onCpu: () => readonly Kernels[],
-  onGpu: (addon: ReturnType<typeof openCuda>) => Kernels,
-): (floats?: BufferLike) => Kernels {
-  let chosen: Kernels | undefined;
+function family<Name extends Exclude<keyof CudaKernels, "fingerprint">>(
+  onGpu: Name,
+  onCpu: () => readonly CudaKernels[Name][],
+): (floats?: BufferLike) => CudaKernels[Name] {
+  let chosen: CudaKernels[Name] | undefined;
   return (floats) => {
-    if (floats && onCuda(floats)) return onGpu(openCuda());
+    if (floats && onCuda(floats)) return openCuda()[onGpu];
     chosen ??= choose(onCpu());
     return chosen;
   };
 }
 
-const lion = family<LionKernels>(
-  () => open().lions(),
-  (addon) => addon.lion,
-);
-const adamw = family<AdamWKernels>(
-  () => open().adamws(),
-  (addon) => addon.adamw,
-);
-const sgd = family<SgdKernels>(
-  () => open().sgds(),
-  (addon) => addon.sgd,
-);
-const moments = family<MomentsKernels>(
-  () => open().moments(),
-  (addon) => addon.moments,
-);
-const lowRank = family<LowRankKernels>(
-  () => open().lowRanks(),
-  (addon) => addon.lowRank,
-);
-const reductions = family<ReductionKernels>(
-  () => open().reductions(),
-  (addon) => addon.reductions,
-);
+const lion = family("lion", () => open().lions());
+const adamw = family("adamw", () => open().adamws());
+const sgd = family("sgd", () => open().sgds());
+const moments = family("moments", () => open().moments());
+const lowRank = family("lowRank", () => open().lowRanks());
+const reductions = family("reductions", () => open().reductions());
 
 function accept(where: string, m: BufferLike, g: BufferLike, accepted: number): void {
   if (accepted === m.length) return;

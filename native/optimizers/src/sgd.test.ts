@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { NotFiniteError, sgdStep } from "./index.ts";
-import { open, type SgdKernels, type SgdOptions } from "./kernels.ts";
+import { open, type SgdKernels } from "./kernels.ts";
+import type { SgdOptions } from "./options.ts";
 import * as definition from "./testing/definition.ts";
 import { anyFloats, askPython, bits, lengths, needsPython, python } from "./testing/inputs.ts";
 

@@ -18,7 +18,7 @@ import type {
   PackedMomentum,
   RefreshOptions,
   SgdOptions,
-} from "../kernels.ts";
+} from "../options.ts";
 
 type Floats = Float32Array | Float64Array;
 
