@@ -42,10 +42,10 @@ import {
   unitIntervalFloat,
   v,
 } from "@terse/options";
-import { bf16Units, noGrad, scope, type Tensor, zeros } from "@terse/tensor";
+import { zeros } from "@terse/tensor";
 import { define } from "../define.ts";
 import type { Rules } from "./algorithm.ts";
-import { type Coefficients, newtonSchulz } from "./newton-schulz.ts";
+import { type Coefficients, orthogonalize } from "./newton-schulz.ts";
 import type { OwnedShare, State } from "./state.ts";
 
 const most = 99; // iterations
@@ -90,30 +90,12 @@ export const muon = define({
   ],
 
   create(given): Rules<MuonState> {
-    const { momentum, nesterov, weightDecay, nsType, eps, adjustLrFn } = given;
-    const { nsCoefficients, nsSteps = 5 } = given;
+    const { weightDecay, adjustLrFn, nsCoefficients, nsSteps = 5 } = given;
     const coefficients = isList(nsCoefficients)
       ? nsCoefficients
       : new Array<Coefficients>(nsSteps).fill(nsCoefficients);
-    const dtypeOn = (device: string) => (nsType === "auto" ? (bf16Units(device) ? "bf16" : "f32") : nsType);
     const scaleOf = (m: number, n: number) =>
       adjustLrFn === "original" ? Math.sqrt(Math.max(1, m / n)) : 0.2 * Math.sqrt(Math.max(m, n));
-
-    /** M ← μ M + (1 − μ) ḡ,  G ← U; G holds ḡ. */
-    const orthogonalize = (values: Tensor, G: Tensor, gradientScale: number) =>
-      noGrad(() =>
-        scope(() => {
-          if (gradientScale !== 1) G.mul_(gradientScale);
-          const M = values.view(G.shape);
-          M.lerp_(G, 1 - momentum);
-          const U = newtonSchulz(nesterov ? G.lerp_(M, momentum) : M, {
-            coefficients,
-            eps,
-            dtype: dtypeOn(values.device),
-          });
-          G.copy_(U);
-        }),
-      );
 
     return {
       splits: "at segments",
@@ -126,7 +108,7 @@ export const muon = define({
 
       async step(X, G, { owned: { M } }, exchange, { lr, vector: { rank, owner } }) {
         const gradientScale = await exchange.meanGradientAtOwner(G, { owner }); // the owner's G: ḡ
-        if (rank === owner) orthogonalize(M.values, G, gradientScale); // the owner's G: U
+        if (rank === owner) orthogonalize(M.values, G, gradientScale, coefficients, given); // the owner's G: U
         await exchange.fromOwner(G, { owner });
         await exchange.agreed();
 

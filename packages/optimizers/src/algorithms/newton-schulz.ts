@@ -34,6 +34,36 @@ export interface NewtonSchulzOptions {
   readonly dtype?: "f32" | "bf16" | undefined;
 }
 
+/** Options of Muon and SignMuon. */
+interface Orthogonalizing {
+  readonly momentum: number; // μ
+  readonly nesterov: boolean;
+  readonly nsType: "auto" | "f32" | "bf16";
+  readonly eps: number;
+}
+
+/**
+ * M ← μ M + (1 − μ) g,  G ← U = NS(M), with Nesterov NS(μ M + (1 − μ) g). G holds the gradient, which `gradientScale`
+ * multiplies first. G (m, n), `momenta` the m n elements of M.
+ */
+export function orthogonalize(
+  momenta: Tensor,
+  G: Tensor,
+  gradientScale: number,
+  coefficients: readonly Coefficients[],
+  { momentum, nesterov, nsType, eps }: Orthogonalizing,
+): void {
+  const dtype = nsType === "auto" ? (bf16Units(momenta.device) ? "bf16" : "f32") : nsType;
+  noGrad(() =>
+    scope(() => {
+      if (gradientScale !== 1) G.mul_(gradientScale);
+      const M = momenta.view(G.shape);
+      M.lerp_(G, 1 - momentum);
+      G.copy_(newtonSchulz(nesterov ? G.lerp_(M, momentum) : M, { coefficients, eps, dtype }));
+    }),
+  );
+}
+
 /** G (m, n) → (m, n), of the dtype that it computes in. */
 export function newtonSchulz(G: Tensor, { coefficients, eps, dtype }: NewtonSchulzOptions): Tensor {
   const [m, n] = G.shape as [number, number];

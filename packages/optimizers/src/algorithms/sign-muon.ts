@@ -18,11 +18,11 @@
  */
 import { signAt } from "@terse/codecs";
 import { flag, nonNegativeFloat, oneOf, positiveFloat, positiveInteger, unitIntervalFloat, v } from "@terse/options";
-import { bf16Units, noGrad, scope, type Tensor, zerosLike } from "@terse/tensor";
+import { type Tensor, zerosLike } from "@terse/tensor";
 import { define } from "../define.ts";
 import type { Rules } from "./algorithm.ts";
 import { applyVote, lionVote } from "./kernels.ts";
-import { type Coefficients, newtonSchulz } from "./newton-schulz.ts";
+import { type Coefficients, orthogonalize } from "./newton-schulz.ts";
 import type { State } from "./state.ts";
 
 const options = v.object({
@@ -48,21 +48,9 @@ export const signMuon = define({
   name: "sign-muon",
   options,
 
-  create({ momentum, nesterov, weightDecay, nsSteps, nsType, eps, tie }): Rules<SignMuonState> {
+  create(given): Rules<SignMuonState> {
+    const { weightDecay, nsSteps, tie } = given;
     const coefficients = new Array<Coefficients>(nsSteps).fill(standard);
-    const dtypeOn = (device: string) => (nsType === "auto" ? (bf16Units(device) ? "bf16" : "f32") : nsType);
-
-    /** M ← μ M + (1 − μ) g,  G ← U; G holds g. */
-    const orthogonalize = (M: Tensor, G: Tensor, gradientScale: number) =>
-      noGrad(() =>
-        scope(() => {
-          if (gradientScale !== 1) G.mul_(gradientScale);
-          M.lerp_(G, 1 - momentum);
-          const dtype = dtypeOn(M.device);
-          G.copy_(newtonSchulz(nesterov ? G.lerp_(M, momentum) : M, { coefficients, eps, dtype }));
-        }),
-      );
-
     return {
       splits: "at segments",
       takes: "matrices",
@@ -70,7 +58,7 @@ export const signMuon = define({
       init: (X) => ({ elements: { M: zerosLike(X) } }),
 
       async step(X, G, { elements: { M } }, exchange, { step, lr: η, gradientScale }) {
-        orthogonalize(M, G, gradientScale); // G: U
+        orthogonalize(M, G, gradientScale, coefficients, given); // G: U
         // With these weights Lion's vote is the sign of U, and M stays as it is.
         const u = lionVote(M, G, { beta1: 0, beta2: 1, zero: signAt(tie, step), gradientScale: 1 });
 
