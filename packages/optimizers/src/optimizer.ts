@@ -3,7 +3,7 @@ import type { Group } from "@terse/collectives";
 import { type ChosenSchemes, headerBytes, meanCost, type RefusalReason, standardSchemes } from "@terse/exchange";
 import { checkOptions, useTeam, useThreads } from "@terse/native-optimizers";
 import { show } from "@terse/options";
-import { noGrad, numThreads, type Segment, type Tensor, threadTeam } from "@terse/tensor";
+import { noGrad, numThreads, type Tensor, threadTeam } from "@terse/tensor";
 import { agreementOnNorms, bytesOfBucket, bytesOfStep, type Sending, sentOver } from "./accounting.ts";
 import { afterWarmups } from "./algorithms/warmup.ts";
 import { BucketSize, fixedSize, standardBucket } from "./bucket-size.ts";
@@ -13,7 +13,6 @@ import { GradientNorms } from "./clipping/gradient-norms.ts";
 import { compareRanks } from "./fingerprint.ts";
 import type { FlatParameters } from "./flat-parameters.ts";
 import { type Layer, layersOfSpan } from "./layer.ts";
-import { meshOf } from "./mesh.ts";
 import { type MomentumSync, momentumSyncsOf } from "./momentum-sync.ts";
 import { checkArguments, type OptimizerOptions } from "./optimizer-options.ts";
 import { OverlapError, obstacle } from "./overlap.ts";
@@ -73,30 +72,22 @@ export class Optimizer implements TrainingOptimizer {
 
   constructor(flat: FlatParameters, group: Group, options: OptimizerOptions) {
     checkArguments(flat, group, options);
-    const { algorithm, groups = [], clip = 0, clipBy = "global", overlap = "off", compareEvery = 100 } = options;
+    const { clip = 0, clipBy = "global", overlap = "off", bucket = "standard", compareEvery = 100 } = options;
     this.#flat = flat;
     this.#group = group;
     this.schemes = { ...standardSchemes, ...options.schemes };
     this.#compareEvery = compareEvery;
     this.#clipping = new Clipping(group, clip, clipBy);
-    const treatmentOf = (segment: Segment) => groups.find(({ match }) => match(segment)) ?? { algorithm };
-    this.#spans = spansOf(flat, treatmentOf, group, meshOf(group, options.parallel));
+    this.#spans = spansOf(flat, group, options);
     this.#pads = padsOf(flat);
     this.#syncs = momentumSyncsOf(this.#spans, flat.segments);
 
-    const algorithms = [...new Set(this.#spans.map((span) => span.algorithm))];
-    const weight = options.parallel?.weight ?? 1;
-    if (weight > 1 && !algorithms.some(({ shards }) => shards))
-      throw new RangeError(
-        `parallel.weight is ${weight}, and ${algorithms.map(({ name }) => name).join(" and ")} cannot be sharded: set it to 1, or take dion`,
-      );
     this.obstacle = obstacle(this.#spans, 0, this.#clipping);
     const laterObstacle = obstacle(this.#spans, afterWarmups, this.#clipping);
     const why = this.obstacle ?? (laterObstacle && `after the warm-up ${laterObstacle}`);
     if (overlap === "on" && why !== undefined) throw new OverlapError(`overlap is on, and ${why}`);
     this.#overlaps = overlap !== "off" && this.obstacle === undefined && group.size > 1;
 
-    const { bucket = "standard", measured } = options;
     // A single rank sends nothing, and kernels are faster over the whole model than over parts of it.
     const inOne = group.size === 1 && !(clip > 0 && clipBy === "bucket");
     const least = typeof bucket === "number" ? bucket : inOne ? flat.parameters.length : standardBucket(flat);
@@ -106,7 +97,7 @@ export class Optimizer implements TrainingOptimizer {
       if (fixed !== undefined) throw new OverlapError(`bucket is "auto", and ${fixed}`);
       const [first] = this.#buckets as [Bucket];
       const each = bytesOfBucket(first, 0, 0, this.#sending) / elementsOf(first);
-      if (this.#overlaps) this.#size = new BucketSize(group, flat.parameters.length, (n) => n * each, measured);
+      if (this.#overlaps) this.#size = new BucketSize(group, flat.parameters.length, (n) => n * each, options.measured);
     }
     this.bytesSent(0); // schemes that cannot carry these messages throw now, and not in the first step
   }

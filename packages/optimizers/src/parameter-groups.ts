@@ -7,7 +7,7 @@ import type { Algorithm, Vector } from "./algorithms/algorithm.ts";
 import type { State } from "./algorithms/state.ts";
 import type { FlatParameters } from "./flat-parameters.ts";
 import { matrixShape } from "./matrix-shape.ts";
-import { type Mesh, meshOf } from "./mesh.ts";
+import { meshOf, type Parallel } from "./mesh.ts";
 
 /** The parameters that `match` selects, with an algorithm and a learning rate of their own. */
 export interface ParameterGroup {
@@ -18,7 +18,14 @@ export interface ParameterGroup {
 }
 
 /** How a group treats its parameters. */
-export type Treatment = Omit<ParameterGroup, "match">;
+type Treatment = Omit<ParameterGroup, "match">;
+
+/** The options that say who works on which parameters. */
+interface Treatments {
+  readonly algorithm: Algorithm; // of what no group matches
+  readonly groups?: readonly ParameterGroup[];
+  readonly parallel?: Parallel;
+}
 
 /** A part of the arena with its algorithm: views of its parameters and gradients, and its state. */
 export interface Span extends Treatment {
@@ -33,19 +40,25 @@ export interface Span extends Treatment {
  * works on those.
  */
 export function spansOf(
-  flat: FlatParameters,
-  treatmentOf: (segment: Segment) => Treatment,
+  { segments, parameters, gradients }: FlatParameters,
   { rank, size }: { rank: number; size: number },
-  mesh: Mesh = meshOf({ rank, size }),
+  { algorithm: standard, groups = [], parallel }: Treatments,
 ): Span[] {
-  const { segments, parameters, gradients } = flat;
+  const mesh = meshOf({ rank, size }, parallel);
   const runs: (Treatment & { segments: Segment[] })[] = [];
   for (const segment of segments) {
-    const { algorithm, lrFactor } = treatmentOf(segment);
+    const { algorithm, lrFactor } = groups.find(({ match }) => match(segment)) ?? { algorithm: standard };
     const last = runs.at(-1);
     const alike = last?.algorithm === algorithm && last.lrFactor === lrFactor;
     if (last && alike && algorithm.splits !== "at segments") last.segments.push(segment);
     else runs.push({ algorithm, lrFactor, segments: [segment] });
+  }
+  const algorithms = new Set(runs.map(({ algorithm }) => algorithm));
+  if (mesh.weight.length > 1 && ![...algorithms].some(({ shards }) => shards)) {
+    const names = [...algorithms].map(({ name }) => name).join(" and ");
+    throw new RangeError(
+      `parallel.weight is ${mesh.weight.length}, and ${names} cannot be sharded: set it to 1, or take dion`,
+    );
   }
   const owners = ownersOf(
     runs.map(({ algorithm, segments: [first] }) => (algorithm.splits === "at segments" ? first!.length : 0)),

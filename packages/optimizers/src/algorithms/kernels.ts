@@ -2,7 +2,13 @@
 import { copy } from "@terse/collectives";
 import { type Encode, PackedBits, type Tally, Ternary } from "@terse/exchange";
 import * as native from "@terse/native-optimizers";
-import { type NativeBuffer, NotFiniteError } from "@terse/native-optimizers";
+import {
+  type Change,
+  type LionMixOptions,
+  type LionVoteOptions,
+  type NativeBuffer,
+  NotFiniteError,
+} from "@terse/native-optimizers";
 import { call, emptyLike, keep, noGrad, scope, type Tensor } from "@terse/tensor";
 
 /**
@@ -10,11 +16,7 @@ import { call, emptyLike, keep, noGrad, scope, type Tensor } from "@terse/tensor
  * first. The kernel runs piece by piece, when the exchange needs the signs, so it computes the others while the first
  * ones are sent. A dense vote reads β₁ m + (1 − β₁) g in place of the signs, which is computed at once.
  */
-export function lionVote(
-  m: Tensor,
-  g: Tensor,
-  options: { beta1: number; beta2: number; zero: "plus" | "minus"; gradientScale: number },
-): PackedBits {
+export function lionVote(m: Tensor, g: Tensor, options: LionVoteOptions): PackedBits {
   const encode: Encode = (u, from, to) => {
     // Now, because a tensor may have been disposed since the request.
     const [momentum, gradient] = [memoryOf(m), memoryOf(g)];
@@ -53,23 +55,14 @@ export const slices = <Memories extends readonly NativeBuffer[]>(
 /**
  * c = β₁ m + (1 − β₁) g, before its sign is taken, and m ← β₂ m + (1 − β₂) g; g is multiplied by gradientScale first.
  */
-export function lionMix(
-  m: Tensor,
-  g: Tensor,
-  { beta1, beta2, gradientScale }: { beta1: number; beta2: number; gradientScale: number },
-): Tensor {
+export function lionMix(m: Tensor, g: Tensor, options: LionMixOptions): Tensor {
   const c = emptyLike(m);
-  native.lionMix(c, m, g, { beta1, beta2, gradientScale });
+  native.lionMix(c, m, g, options);
   return c;
 }
 
 /** θ ← keep θ + scale v, in one pass over θ; v is −1, 0, +1, or the mean of P signs. */
-export function applyVote(
-  θ: Tensor,
-  v: PackedBits | Ternary | Tally,
-  { keep, scale }: { keep: number; scale: number },
-): void {
-  const change = { keep, scale };
+export function applyVote(θ: Tensor, v: PackedBits | Ternary | Tally, change: Change): void {
   if (v instanceof PackedBits) native.applySigns(θ, v.signs, change);
   else if (v instanceof Ternary) native.applyTernary(θ, v.plus.signs, v.nonzero.signs, change);
   else
@@ -88,7 +81,7 @@ export const resultOf = (make: () => Tensor): Tensor => noGrad(() => scope(() =>
  * θ ← keep θ + scale sign(x), where sign(0) is 0. Multiples of a sign are exact, so processors with and without fused
  * multiply-add agree.
  */
-export function applySign(θ: Tensor, x: Tensor, { keep, scale }: { keep: number; scale: number }): void {
+export function applySign(θ: Tensor, x: Tensor, { keep, scale }: Change): void {
   noGrad(() => scope(() => θ.mul_(keep).add_(x.sign(), { alpha: scale })));
 }
 

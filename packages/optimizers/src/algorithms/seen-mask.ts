@@ -13,7 +13,7 @@
  */
 import { sign } from "@terse/codecs";
 import { type Message, PackedBits, type Tally, type Ternary } from "@terse/exchange";
-import { applyTernary } from "@terse/native-optimizers";
+import { applyTernary, type Change } from "@terse/native-optimizers";
 import { nonNegativeInteger, v } from "@terse/options";
 import { noGrad, type Tensor } from "@terse/tensor";
 
@@ -34,21 +34,11 @@ export function addSeen(seen: Tensor, { planes }: Tally): void {
 }
 
 /** θ ← keep θ + scale v, with v = 0 where an element is not seen. */
-export function applyMasked(
-  θ: Tensor,
-  v: PackedBits | Ternary,
-  seen: Tensor,
-  change: { keep: number; scale: number },
-): void {
+export function applyMasked(θ: Tensor, v: PackedBits | Ternary, seen: Tensor, change: Change): void {
   const bits = bitsOf(seen);
-  if (v instanceof PackedBits) applyTernary(θ, v.signs, bits, change);
-  else
-    applyTernary(
-      θ,
-      v.plus.signs,
-      bits.map((byte, i) => byte & v.nonzero.signs[i]!),
-      change,
-    );
+  const [plus, moving] =
+    v instanceof PackedBits ? [v, bits] : [v.plus, bits.map((byte, i) => byte & v.nonzero.signs[i]!)];
+  applyTernary(θ, plus.signs, moving, change);
 }
 
 /** One bit an element, 1 where x is not 0. */

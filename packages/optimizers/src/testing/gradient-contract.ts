@@ -180,7 +180,7 @@ export function spanOf(
   ranks: Pick<Group, "rank" | "size">,
 ) {
   const algorithm = compressed(sgd(), compression);
-  const [span] = spansOf(new Arena(new Single(shape)), () => ({ algorithm }), ranks);
+  const [span] = spansOf(new Arena(new Single(shape)), ranks, { algorithm });
   return span!;
 }
 
