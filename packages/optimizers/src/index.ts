@@ -26,7 +26,7 @@ export {
   type Method,
   type RunOfRounds,
 } from "./define.ts";
-export { compareRanks, RanksDifferError } from "./fingerprint.ts";
+export { RanksDifferError } from "./fingerprint.ts";
 export type { FlatParameters } from "./flat-parameters.ts";
 export { anyCodec } from "./gradients/any-codec.ts";
 export { compressed } from "./gradients/compressed.ts";

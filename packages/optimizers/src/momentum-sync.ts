@@ -21,6 +21,7 @@ import { keep, noGrad, type Segment, scope, type Tensor } from "@terse/tensor";
 import type { Alone, InRun } from "./define.ts";
 import type { MomentumSyncOptions } from "./momentum-sync-options.ts";
 import type { Span } from "./parameter-groups.ts";
+import { runsOf } from "./runs.ts";
 
 /**
  * What repeats in a run of Lion's votes: momenta are averaged now and then, and elements that have had a gradient are
@@ -92,7 +93,7 @@ export class MomentumSync {
     this.#every = options.every;
     this.#late = options.late;
     const isChosen = chosenOf(options.segments, all);
-    this.#momenta = spans.flatMap((span) => runsOf(span, isChosen));
+    this.#momenta = spans.flatMap((span) => chosenMomenta(span, isChosen));
     if (this.#momenta.length > 0) return;
     const { name, where = name } = spans[0]!.algorithm;
     const names = all.map(({ name, role }) => `${name} (${role})`).join(", ");
@@ -213,15 +214,10 @@ function firstAndLast(all: readonly Segment[]): SegmentFilter {
 const moduleOf = ({ name }: Segment): string => (name.includes(".") ? name.slice(0, name.lastIndexOf(".")) : name);
 
 /** Views of m over runs of chosen neighbouring segments, with the pads between them. */
-function runsOf({ vector: { segments, offset }, state }: Span, isChosen: SegmentFilter): Tensor[] {
-  const runs: Segment[][] = [];
-  for (const [i, segment] of segments.entries()) {
-    if (!isChosen(segment)) continue;
-    if (i > 0 && runs.at(-1)?.at(-1) === segments[i - 1]) runs.at(-1)!.push(segment);
-    else runs.push([segment]);
-  }
-  return runs.map((run) => {
-    const last = run.at(-1)!;
-    return keep(state.elements!["m"]!.narrow(0, run[0]!.offset - offset, last.offset + last.length - run[0]!.offset));
+function chosenMomenta({ vector: { segments, offset }, state }: Span, isChosen: SegmentFilter): Tensor[] {
+  const follows = (before: Segment, segment: Segment) => segments[segments.indexOf(before) + 1] === segment;
+  return runsOf(segments.filter(isChosen), follows).map((run) => {
+    const [{ offset: begin }, last] = [run[0]!, run.at(-1)!];
+    return keep(state.elements!["m"]!.narrow(0, begin - offset, last.offset + last.length - begin));
   });
 }

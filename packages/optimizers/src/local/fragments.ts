@@ -6,6 +6,7 @@
  * (`embedding`).
  */
 import type { Segment } from "@terse/tensor";
+import { runsOf } from "../runs.ts";
 
 /**
  *   strided      layer i belongs to fragment i mod F, so that each has layers of all depths
@@ -17,7 +18,7 @@ export type FragmentOrder = (typeof fragmentOrders)[number];
 
 /** The segments of each fragment, in the order of the model. Throws RangeError for more fragments than layers. */
 export function fragmentsOf(segments: readonly Segment[], count: number, order: FragmentOrder): Segment[][] {
-  const layers = layersOf(segments);
+  const layers = runsOf(segments, (before, segment) => layerName(before.name) === layerName(segment.name));
   if (count > layers.length)
     throw new RangeError(
       `local.fragments: ${count} fragments need as many layers, and the model has ${layers.length}; give at most ${layers.length}`,
@@ -62,20 +63,7 @@ function sequential(sizes: readonly number[], count: number): number[] {
 
 const sizeOf = (layer: readonly Segment[]) => layer.reduce((sum, { length }) => sum + length, 0);
 
-/** Runs of neighbouring segments of one layer. */
-function layersOf(segments: readonly Segment[]): Segment[][] {
-  const layers: Segment[][] = [];
-  let last: string | undefined;
-  for (const segment of segments) {
-    const name = layerName(segment.name);
-    if (name === last) layers.at(-1)!.push(segment);
-    else layers.push([segment]);
-    last = name;
-  }
-  return layers;
-}
-
-/** Up to the first number in a parameter's name, else without its last part. */
+/** The layer of a parameter: up to the first number in a parameter's name, else without its last part. */
 function layerName(parameter: string): string {
   const parts = parameter.split(".");
   const number = parts.findIndex((part) => /^\d+$/.test(part));

@@ -1,6 +1,7 @@
 import { difference, sumOfSquares } from "@terse/native-optimizers";
 import { call, keep, noGrad, type Segment, scope, type Tensor, zeros } from "@terse/tensor";
 import type { FlatParameters } from "../flat-parameters.ts";
+import { runsOf } from "../runs.ts";
 
 const alignment = 64;
 
@@ -34,9 +35,12 @@ export class SharedCopy implements FlatParameters {
     this.parameters = keep(zeros([length], { device: flat.parameters.device }));
     this.gradients = keep(differences.narrow(0, 0, length));
     this.sent = sent && keep(sent.narrow(0, 0, length));
-    this.#runs = runsOf(flat.segments, segments).map(([first, last]) => {
+    const all = flat.segments;
+    const follows = (before: number, i: number) => all[all.indexOf(segments[before]!) + 1] === segments[i];
+    this.#runs = runsOf([...segments.keys()], follows).map((run) => {
+      const first = run[0]!;
       const begin = offsets[first]!;
-      const n = offsets[last + 1]! - begin;
+      const n = offsets[run.at(-1)! + 1]! - begin;
       const view = (tensor: Tensor, at: number) => keep(tensor.narrow(0, at, n));
       return {
         own: view(flat.parameters, segments[first]!.offset),
@@ -108,15 +112,4 @@ export function offsetsOf(segments: readonly Segment[]): number[] {
   const offsets = [0];
   for (const { length } of segments) offsets.push(Math.ceil((offsets.at(-1)! + length) / alignment) * alignment);
   return offsets;
-}
-
-/** The first and the last of each run of segments that are neighbours in the model too. */
-function runsOf(all: readonly Segment[], segments: readonly Segment[]): (readonly [first: number, last: number])[] {
-  const runs: [number, number][] = [];
-  for (const [i, segment] of segments.entries()) {
-    const [last] = runs.slice(-1);
-    if (last && all[all.indexOf(segments[i - 1]!) + 1] === segment) last[1] = i;
-    else runs.push([i, i]);
-  }
-  return runs;
 }
