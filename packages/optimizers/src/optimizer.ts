@@ -115,7 +115,7 @@ export class Optimizer implements TrainingOptimizer {
     this.#begun = { lr, loss };
     if (!this.#overlaps) return;
     await this.#clipping.settle();
-    // So it is in the first step, which opens when backward has ended.
+    // Where all own gradients must be there first, the step opens when backward has ended.
     if (this.#clipping.ownNeedAll(this.#buckets.length) && worksOnOwn(this.#spans, this.steps)) return;
     this.#underWay = await this.#open(this.#begun);
     this.#size?.begin();
@@ -151,7 +151,7 @@ export class Optimizer implements TrainingOptimizer {
     const norm = agreementOnNorms(this.steps, this.#group.rank, this.#sending);
     this.steps++;
     // Its message is sent beside what comes next, and counts with this step.
-    this.#clipping.close(step.norms.ownSquares);
+    this.#clipping.agreeOn(step.norms.ownSquares);
     this.#comparisonIsDue ||= this.#compareEvery > 0 && this.steps % this.#compareEvery === 0;
     if (this.#comparisonIsDue && !this.parametersDiffer) {
       this.#comparisonIsDue = false;

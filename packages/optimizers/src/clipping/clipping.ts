@@ -63,7 +63,7 @@ export class Clipping {
   }
 
   /** After a step: the ranks agree on n_j² of its buckets, in a message that travels beside what comes next. */
-  close(ownSquares: readonly number[] | undefined): void {
+  agreeOn(ownSquares: readonly number[] | undefined): void {
     if (!this.usesPrevious || ownSquares === undefined) return;
     const squares = Float64Array.from(ownSquares);
     this.#agreeing = this.#group.allReduce(squares, "mean").then(() => {
