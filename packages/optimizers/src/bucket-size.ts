@@ -12,9 +12,18 @@ import { worksOnOwn } from "./rounds.ts";
 const leastBucket = 2 ** 18; // elements: 32 KiB of signs, which take longer than their latency even on a fast link
 const mostBuckets = 16; // small enough that a bucket's gradients are still in the cache when it is encoded
 
-/** Elements of a bucket unless given. */
-export const standardBucket = ({ parameters }: FlatParameters): number =>
-  Math.max(leastBucket, Math.ceil(parameters.length / mostBuckets));
+/** The least number of elements in a bucket, with "auto" until it has chosen another. */
+export function leastElements(
+  bucket: number | "auto" | undefined,
+  { parameters }: FlatParameters,
+  ranks: number,
+  { limit, by }: Clipping,
+): number {
+  if (typeof bucket === "number") return bucket;
+  // A single rank sends nothing, and kernels are faster over the whole model than over parts of it.
+  if (ranks === 1 && !(limit > 0 && by === "bucket")) return parameters.length;
+  return Math.max(leastBucket, Math.ceil(parameters.length / mostBuckets));
+}
 
 /** Why the size cannot change in the middle of a run, and what to do; undefined where it can. */
 export function fixedSize(spans: readonly Span[], { limit, by }: Clipping, overlaps: boolean): string | undefined {

@@ -6,7 +6,7 @@ import { show } from "@terse/options";
 import { noGrad, numThreads, type Tensor, threadTeam } from "@terse/tensor";
 import { agreementOnNorms, bytesOfBucket, bytesOfStep, type Sending, sentOver } from "./accounting.ts";
 import { afterWarmups } from "./algorithms/warmup.ts";
-import { BucketSize, fixedSize, standardBucket } from "./bucket-size.ts";
+import { BucketSize, fixedSize, leastElements } from "./bucket-size.ts";
 import { type Bucket, bucketsOf, elementsOf } from "./buckets.ts";
 import { Clipping } from "./clipping/clipping.ts";
 import { GradientNorms } from "./clipping/gradient-norms.ts";
@@ -72,7 +72,7 @@ export class Optimizer implements TrainingOptimizer {
 
   constructor(flat: FlatParameters, group: Group, options: OptimizerOptions) {
     checkArguments(flat, group, options);
-    const { clip = 0, clipBy = "global", overlap = "off", bucket = "standard", compareEvery = 100 } = options;
+    const { clip = 0, clipBy = "global", overlap = "off", bucket, compareEvery = 100 } = options;
     this.#flat = flat;
     this.#group = group;
     this.schemes = { ...standardSchemes, ...options.schemes };
@@ -88,10 +88,7 @@ export class Optimizer implements TrainingOptimizer {
     if (overlap === "on" && why !== undefined) throw new OverlapError(`overlap is on, and ${why}`);
     this.#overlaps = overlap !== "off" && this.obstacle === undefined && group.size > 1;
 
-    // A single rank sends nothing, and kernels are faster over the whole model than over parts of it.
-    const inOne = group.size === 1 && !(clip > 0 && clipBy === "bucket");
-    const least = typeof bucket === "number" ? bucket : inOne ? flat.parameters.length : standardBucket(flat);
-    this.#buckets = bucketsOf(this.#spans, least);
+    this.#buckets = bucketsOf(this.#spans, leastElements(bucket, flat, group.size, this.#clipping));
     if (bucket === "auto") {
       const fixed = fixedSize(this.#spans, this.#clipping, this.#overlaps);
       if (fixed !== undefined) throw new OverlapError(`bucket is "auto", and ${fixed}`);
