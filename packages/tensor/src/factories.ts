@@ -1,7 +1,8 @@
 /** Functions that create tensors. The defaults are f32 (arange, randint and randperm: i64) on the CPU. */
-import { checkOptions, type DType, type Handle, native, type TypedArray } from "@terse/native-tensor";
+import { checkOptions, type DType, native, type TypedArray } from "@terse/native-tensor";
+import { type Argument, call } from "./call.ts";
 import { dtypeOf } from "./dtype.ts";
-import { handleOf } from "./lifetime.ts";
+import { scope } from "./lifetime.ts";
 import { Tensor } from "./tensor.ts";
 
 /** The dtype, the device and the gradient of a new tensor. */
@@ -18,25 +19,6 @@ function checked(options: TensorOptions): TensorOptions {
 
 /** The sizes of a tensor's dimensions. */
 export type Shape = readonly number[];
-
-const id = {
-  zeros: native.find("aten::zeros"),
-  ones: native.find("aten::ones"),
-  full: native.find("aten::full"),
-  empty: native.find("aten::empty.memory_format"),
-  arange: native.find("aten::arange.start_step"),
-  linspace: native.find("aten::linspace"),
-  eye: native.find("aten::eye"),
-  randn: native.find("aten::randn"),
-  rand: native.find("aten::rand"),
-  randint: native.find("aten::randint.low"),
-  randperm: native.find("aten::randperm"),
-  zerosLike: native.find("aten::zeros_like"),
-  onesLike: native.find("aten::ones_like"),
-  emptyLike: native.find("aten::empty_like"),
-  view: native.find("aten::view"),
-  to: native.find("aten::to.dtype_layout"),
-};
 
 let standardDevice = "cpu";
 
@@ -55,41 +37,42 @@ export function withDevice<T>(device: string, work: () => T): T {
   }
 }
 
-function make(operator: number, values: unknown[], options: TensorOptions): Tensor {
+function make(operator: string, values: Argument[], options: TensorOptions): Tensor {
   const { dtype = "f32", device = standardDevice, requiresGrad = false } = checked(options);
-  const tensor = new Tensor(native.call(operator, ...values, dtype, undefined, device) as Handle);
+  const tensor: Tensor = call(operator, ...values, dtype, undefined, device);
   if (requiresGrad) tensor.requiresGrad = true;
   return tensor;
 }
 
-function makeLike(operator: number, tensor: Tensor, options: TensorOptions): Tensor {
+function makeLike(operator: string, like: Tensor, options: TensorOptions): Tensor {
   const { dtype, device, requiresGrad = false } = checked(options);
-  const converted = new Tensor(native.call(operator, handleOf(tensor), dtype, undefined, device) as Handle);
-  if (requiresGrad) converted.requiresGrad = true;
-  return converted;
+  const tensor: Tensor = call(operator, like, dtype, undefined, device);
+  if (requiresGrad) tensor.requiresGrad = true;
+  return tensor;
 }
 
-export const zeros = (shape: Shape, options: TensorOptions = {}): Tensor => make(id.zeros, [shape], options);
-export const ones = (shape: Shape, options: TensorOptions = {}): Tensor => make(id.ones, [shape], options);
+export const zeros = (shape: Shape, options: TensorOptions = {}): Tensor => make("aten::zeros", [shape], options);
+export const ones = (shape: Shape, options: TensorOptions = {}): Tensor => make("aten::ones", [shape], options);
 export const full = (shape: Shape, value: number, options: TensorOptions = {}): Tensor =>
-  make(id.full, [shape, value], options);
+  make("aten::full", [shape, value], options);
 /** A tensor whose memory is not initialised. */
-export const empty = (shape: Shape, options: TensorOptions = {}): Tensor => make(id.empty, [shape], options);
+export const empty = (shape: Shape, options: TensorOptions = {}): Tensor =>
+  make("aten::empty.memory_format", [shape], options);
 /** Random numbers from the standard normal distribution. */
-export const randn = (shape: Shape, options: TensorOptions = {}): Tensor => make(id.randn, [shape], options);
+export const randn = (shape: Shape, options: TensorOptions = {}): Tensor => make("aten::randn", [shape], options);
 /** Random numbers, uniform in [0, 1). */
-export const rand = (shape: Shape, options: TensorOptions = {}): Tensor => make(id.rand, [shape], options);
+export const rand = (shape: Shape, options: TensorOptions = {}): Tensor => make("aten::rand", [shape], options);
 /** Random integers in [low, high), i64 by default. */
 export const randint = (low: number, high: number, shape: Shape, options: TensorOptions = {}): Tensor =>
-  make(id.randint, [low, high, shape], { dtype: "i64", ...checked(options) });
+  make("aten::randint.low", [low, high, shape], { dtype: "i64", ...checked(options) });
 /** A random permutation of 0 … n − 1, i64 by default. */
 export const randperm = (n: number, options: TensorOptions = {}): Tensor =>
-  make(id.randperm, [n], { dtype: "i64", ...checked(options) });
+  make("aten::randperm", [n], { dtype: "i64", ...checked(options) });
 /** n values from start to end, inclusive. */
 export const linspace = (start: number, end: number, n: number, options: TensorOptions = {}): Tensor =>
-  make(id.linspace, [start, end, n], options);
+  make("aten::linspace", [start, end, n], options);
 /** The identity matrix (n, n). */
-export const eye = (n: number, options: TensorOptions = {}): Tensor => make(id.eye, [n], options);
+export const eye = (n: number, options: TensorOptions = {}): Tensor => make("aten::eye", [n], options);
 
 /** 0 … end − 1, or start, start + step, … below end. i64 if all three are integers, else f32. */
 export function arange(end: number, options?: TensorOptions): Tensor;
@@ -97,14 +80,15 @@ export function arange(start: number, end: number, step?: number, options?: Tens
 export function arange(a: number, b?: number | TensorOptions, step = 1, more: TensorOptions = {}): Tensor {
   const [start, end, options] = typeof b === "number" ? [a, b, more] : [0, a, b ?? {}];
   const dtype = [start, end, step].every(Number.isInteger) ? "i64" : "f32";
-  return make(id.arange, [start, end, step], { dtype, ...checked(options) });
+  return make("aten::arange.start_step", [start, end, step], { dtype, ...checked(options) });
 }
 
 export const zerosLike = (tensor: Tensor, options: TensorOptions = {}): Tensor =>
-  makeLike(id.zerosLike, tensor, options);
-export const onesLike = (tensor: Tensor, options: TensorOptions = {}): Tensor => makeLike(id.onesLike, tensor, options);
+  makeLike("aten::zeros_like", tensor, options);
+export const onesLike = (tensor: Tensor, options: TensorOptions = {}): Tensor =>
+  makeLike("aten::ones_like", tensor, options);
 export const emptyLike = (tensor: Tensor, options: TensorOptions = {}): Tensor =>
-  makeLike(id.emptyLike, tensor, options);
+  makeLike("aten::empty_like", tensor, options);
 
 /**
  * A tensor with a copy of the array's elements, in this shape (default: one dimension), converted if `dtype` is not the
@@ -113,22 +97,14 @@ export const emptyLike = (tensor: Tensor, options: TensorOptions = {}): Tensor =
 export function fromTypedArray(array: TypedArray, shape?: Shape, options: TensorOptions = {}): Tensor {
   const { dtype, device, requiresGrad = false } = checked(options);
   const own = dtypeOf(array, dtype);
-  let handle = native.fromBytes(array, own);
-  const replace = (next: Handle) => {
-    native.dispose(handle);
-    handle = next;
-  };
-  try {
-    if (shape !== undefined) replace(native.call(id.view, handle, shape));
+  return scope(() => {
+    let tensor = new Tensor(native.fromBytes(array, own));
+    if (shape !== undefined) tensor = call("aten::view", tensor, shape);
     if ((dtype !== undefined && dtype !== own) || device !== undefined)
-      replace(native.call(id.to, handle, dtype, undefined, device));
-  } catch (error) {
-    native.dispose(handle);
-    throw error;
-  }
-  const tensor = new Tensor(handle);
-  if (requiresGrad) tensor.requiresGrad = true;
-  return tensor;
+      tensor = call("aten::to.dtype_layout", tensor, dtype, undefined, device);
+    if (requiresGrad) tensor.requiresGrad = true;
+    return tensor;
+  });
 }
 
 /** A number or boolean, or nested arrays of them, as `tensor` takes. */

@@ -204,6 +204,9 @@ for (const [name, callOf] of Object.entries(operators)) {
   Object.defineProperty(Tensor.prototype, name, { value, writable: true, configurable: true });
 }
 
+/** A new handle of the memory of `tensor`, without what computed it: for classes of tensors. */
+export const detached = (tensor: Tensor): Handle => native.call(operatorNamed("detach").id, handleOf(tensor));
+
 /** Concatenates tensors along an existing dimension. */
 export function cat(tensors: readonly Tensor[], dim = 0): Tensor {
   return invoke("cat", [tensors.map(handleOf), dim]);

@@ -1,14 +1,13 @@
-import { checkOptions, type Handle, native } from "@terse/native-tensor";
+import { checkOptions } from "@terse/native-tensor";
+import { call } from "../call.ts";
 import { ones, zeros } from "../factories.ts";
-import { handleOf, scope } from "../lifetime.ts";
+import { scope } from "../lifetime.ts";
 import { noGrad } from "../no-grad.ts";
-import { Tensor } from "../tensor.ts";
+import type { Tensor } from "../tensor.ts";
 import { Buffer } from "./buffer.ts";
 import { createParameter } from "./create-parameter.ts";
 import { Module } from "./module.ts";
 import type { Parameter } from "./parameter.ts";
-
-const id = native.find("aten::batch_norm");
 
 export interface RunningStatistics {
   readonly mean: Tensor; // (C)
@@ -36,20 +35,9 @@ export function batchNorm(
   running: RunningStatistics | null,
   { weight, bias, training = false, momentum = 0.1, eps = 1e-5 }: BatchNormalisation = {},
 ): Tensor {
-  return new Tensor(
-    native.call(
-      id,
-      handleOf(x),
-      weight ? handleOf(weight) : null,
-      bias ? handleOf(bias) : null,
-      running && handleOf(running.mean),
-      running && handleOf(running.variance),
-      training || running === null,
-      momentum,
-      eps,
-      true,
-    ) as Handle,
-  );
+  const ofBatch = training || running === null;
+  const statistics = [running?.mean, running?.variance];
+  return call("aten::batch_norm", x, weight, bias, ...statistics, ofBatch, momentum, eps, true);
 }
 
 /**

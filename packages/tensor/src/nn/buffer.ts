@@ -1,8 +1,5 @@
-import { type Handle, native } from "@terse/native-tensor";
-import { handleOf, keep } from "../lifetime.ts";
-import { Tensor } from "../tensor.ts";
-
-const detach = native.find("aten::detach");
+import { keep } from "../lifetime.ts";
+import { detached, Tensor } from "../tensor.ts";
 
 /**
  * A tensor of a module that is not trained, such as a running mean. It is moved, saved and restored with the module, as
@@ -10,7 +7,7 @@ const detach = native.find("aten::detach");
  */
 export class Buffer extends Tensor {
   constructor(data: Tensor) {
-    super(native.call(detach, handleOf(data)) as Handle);
+    super(detached(data));
     keep(this);
   }
 }

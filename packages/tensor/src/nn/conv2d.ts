@@ -1,17 +1,11 @@
-import { checkOptions, type Handle, native } from "@terse/native-tensor";
-import { handleOf } from "../lifetime.ts";
-import { Tensor } from "../tensor.ts";
+import { checkOptions } from "@terse/native-tensor";
+import { call } from "../call.ts";
+import type { Tensor } from "../tensor.ts";
 import { AdaptableLayer } from "./adaptable-layer.ts";
 import { createParameter } from "./create-parameter.ts";
 import { inTypeOf } from "./in-type-of.ts";
 import { type Pair, pair } from "./pair.ts";
 import type { Parameter, Role } from "./parameter.ts";
-
-const id = {
-  conv: native.find("aten::conv2d"),
-  named: native.find("aten::conv2d.padding"),
-  pad: native.find("aten::pad"),
-};
 
 const paddingModes = ["zeros", "reflect", "replicate", "circular"] as const;
 
@@ -31,19 +25,9 @@ export interface ConvolutionOptions {
 export function conv2d(x: Tensor, weight: Tensor, bias?: Tensor | null, options: ConvolutionOptions = {}): Tensor {
   checkOptions("conv2d", options, optionNames);
   const { stride = 1, padding = 0, dilation = 1, groups = 1 } = options;
-  const named = typeof padding === "string";
-  return new Tensor(
-    native.call(
-      named ? id.named : id.conv,
-      handleOf(x),
-      handleOf(inTypeOf(x, weight)),
-      bias ? handleOf(bias) : null,
-      pair(stride),
-      named ? padding : pair(padding),
-      pair(dilation),
-      groups,
-    ) as Handle,
-  );
+  const [operator, around] =
+    typeof padding === "string" ? ["aten::conv2d.padding", padding] : ["aten::conv2d", pair(padding)];
+  return call(operator, x, inTypeOf(x, weight), bias, pair(stride), around, pair(dilation), groups);
 }
 
 export interface ConvolutionLayerOptions extends ConvolutionOptions {
@@ -84,7 +68,7 @@ export class Conv2d extends AdaptableLayer {
   /** x (B, in, H, W) → (B, out, H′, W′) */
   forward(x: Tensor): Tensor {
     if (this.paddingMode === "zeros") return this.adapted(x, conv2d(x, this.weight, this.bias, this.options));
-    const padded = new Tensor(native.call(id.pad, handleOf(x), this.#around(), this.paddingMode, null) as Handle);
+    const padded: Tensor = call("aten::pad", x, this.#around(), this.paddingMode, null);
     return this.adapted(x, conv2d(padded, this.weight, this.bias, { ...this.options, padding: 0 }));
   }
 

@@ -1,8 +1,7 @@
-import { checkOptions, type Handle, native } from "@terse/native-tensor";
-import { handleOf } from "../lifetime.ts";
-import { Tensor } from "../tensor.ts";
+import { checkOptions } from "@terse/native-tensor";
+import { call } from "../call.ts";
+import type { Tensor } from "../tensor.ts";
 
-const id = native.find("aten::cross_entropy_loss");
 const reductions = { none: 0, mean: 1, sum: 2 }; // at::Reduction
 
 export interface CrossEntropyOptions {
@@ -35,15 +34,5 @@ export function crossEntropy(logits: Tensor, target: Tensor, options: CrossEntro
     );
   const rows = logits.reshape(-1, classes);
   const targets = isIndex ? target.reshape(-1) : target.reshape(-1, classes);
-  return new Tensor(
-    native.call(
-      id,
-      handleOf(rows),
-      handleOf(targets),
-      null,
-      reductions[reduction],
-      ignoreIndex,
-      labelSmoothing,
-    ) as Handle,
-  );
+  return call("aten::cross_entropy_loss", rows, targets, null, reductions[reduction], ignoreIndex, labelSmoothing);
 }

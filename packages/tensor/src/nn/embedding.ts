@@ -1,11 +1,10 @@
-import { checkOptions, type Handle, native } from "@terse/native-tensor";
-import { handleOf, scope } from "../lifetime.ts";
-import { Tensor } from "../tensor.ts";
+import { checkOptions } from "@terse/native-tensor";
+import { call } from "../call.ts";
+import { scope } from "../lifetime.ts";
+import type { Tensor } from "../tensor.ts";
 import { createParameter } from "./create-parameter.ts";
 import { Module } from "./module.ts";
 import { Parameter, type Role } from "./parameter.ts";
-
-const id = native.find("aten::embedding");
 
 export interface EmbeddingOptions {
   paddingIdx?: number | null; // this row gets no gradient; −1 is the last one
@@ -15,7 +14,7 @@ export interface EmbeddingOptions {
 export function embedding(indices: Tensor, weight: Tensor, { paddingIdx }: EmbeddingOptions = {}): Tensor {
   const none = -1; // for the operator
   const row = paddingIdx == null ? none : rowOf(paddingIdx, weight.shape[0]!);
-  const rows = new Tensor(native.call(id, handleOf(weight), handleOf(indices), row) as Handle);
+  const rows: Tensor = call("aten::embedding", weight, indices, row);
   return weight instanceof Parameter && weight.computesIn !== null ? rows.to(weight.computesIn) : rows;
 }
 

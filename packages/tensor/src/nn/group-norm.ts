@@ -1,11 +1,9 @@
-import { checkOptions, type Handle, native } from "@terse/native-tensor";
-import { handleOf } from "../lifetime.ts";
-import { Tensor } from "../tensor.ts";
+import { checkOptions } from "@terse/native-tensor";
+import { call } from "../call.ts";
+import type { Tensor } from "../tensor.ts";
 import { createParameter } from "./create-parameter.ts";
 import { Module } from "./module.ts";
 import type { Parameter } from "./parameter.ts";
-
-const id = native.find("aten::group_norm");
 
 /** (x − mean) / √(var + ε) ⊙ γ + β, with the statistics of each row's group of channels:  x (B, C, …)   γ, β (C) */
 export function groupNorm(
@@ -15,17 +13,7 @@ export function groupNorm(
   bias?: Tensor | null,
   { eps = 1e-5 }: { eps?: number } = {},
 ): Tensor {
-  return new Tensor(
-    native.call(
-      id,
-      handleOf(x),
-      groups,
-      weight ? handleOf(weight) : null,
-      bias ? handleOf(bias) : null,
-      eps,
-      true,
-    ) as Handle,
-  );
+  return call("aten::group_norm", x, groups, weight, bias, eps, true);
 }
 
 /**

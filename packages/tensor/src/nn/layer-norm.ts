@@ -1,11 +1,9 @@
-import { checkOptions, type Handle, native } from "@terse/native-tensor";
-import { handleOf } from "../lifetime.ts";
-import { Tensor } from "../tensor.ts";
+import { checkOptions } from "@terse/native-tensor";
+import { call } from "../call.ts";
+import type { Tensor } from "../tensor.ts";
 import { createParameter } from "./create-parameter.ts";
 import { Module } from "./module.ts";
 import type { Parameter } from "./parameter.ts";
-
-const id = native.find("aten::layer_norm");
 
 /** (x − mean) / √(var + ε) ⊙ γ + β over the last dimension. */
 export function layerNorm(
@@ -15,16 +13,7 @@ export function layerNorm(
   { eps = 1e-5 }: { eps?: number } = {},
 ): Tensor {
   const width = weight ? weight.length : x.shape.at(-1)!;
-  return new Tensor(
-    native.call(
-      id,
-      handleOf(x),
-      [width],
-      weight ? handleOf(weight) : null,
-      bias ? handleOf(bias) : null,
-      eps,
-    ) as Handle,
-  );
+  return call("aten::layer_norm", x, [width], weight, bias, eps);
 }
 
 /** Layer normalisation, Ba, Kiros, Hinton 2016:  x (…, width)   γ, β (width), initialised to ones and zeros */

@@ -1,15 +1,13 @@
-import { checkOptions, type Handle, native } from "@terse/native-tensor";
-import { handleOf } from "../lifetime.ts";
-import { Tensor } from "../tensor.ts";
+import { checkOptions } from "@terse/native-tensor";
+import { call } from "../call.ts";
+import type { Tensor } from "../tensor.ts";
 import { AdaptableLayer } from "./adaptable-layer.ts";
 import { createParameter } from "./create-parameter.ts";
 import type { Parameter, Role } from "./parameter.ts";
 
-const id = native.find("terse::linear");
-
 /** x Wᵀ + b:  x (…, in)   W (out, in)   b (out)   → (…, out). A frozen W may have another type than x. */
 export function linear(x: Tensor, weight: Tensor, bias?: Tensor | null): Tensor {
-  return new Tensor(native.call(id, handleOf(x), handleOf(weight), bias ? handleOf(bias) : null, null) as Handle);
+  return call("terse::linear", x, weight, bias);
 }
 
 /**

@@ -1,8 +1,8 @@
-import { type DType, type Handle, native } from "@terse/native-tensor";
+import { type DType, native } from "@terse/native-tensor";
 import { empty } from "../factories.ts";
 import { handleOf, keep, scope } from "../lifetime.ts";
 import { noGrad } from "../no-grad.ts";
-import { Tensor } from "../tensor.ts";
+import { detached, Tensor } from "../tensor.ts";
 
 /**
  * Roles of parameters, which optimizers treat differently: Muon and Dion update matrices, weight decay may leave out
@@ -16,8 +16,6 @@ export type Role = (typeof roles)[number];
 const drawnAtOnce = 1 << 16;
 /** Where they are drawn: glibc uses the memory of freed aligned blocks again only in part. */
 let drawn: Tensor | undefined;
-
-const detach = native.find("aten::detach");
 
 /** A leaf that requires a gradient and is kept, so no scope frees it. Shares the memory of `data`. */
 export class Parameter extends Tensor {
@@ -75,7 +73,7 @@ export class Parameter extends Tensor {
       throw new TypeError(
         `Parameter: role is ${role}, and must be one of ${roles.join(", ")}, as in { role: "vector" }`,
       );
-    super(native.call(detach, handleOf(data)) as Handle);
+    super(detached(data));
     this.requiresGrad = true;
     this.role = role;
     keep(this);

@@ -1,15 +1,9 @@
 /** Pooling of images: x (B, C, H, W) → (B, C′, H′, W′). As in PyTorch, the stride is the window's size by default. */
-import { checkOptions, type Handle, native } from "@terse/native-tensor";
-import { handleOf } from "../lifetime.ts";
-import { Tensor } from "../tensor.ts";
+import { checkOptions } from "@terse/native-tensor";
+import { call } from "../call.ts";
+import type { Tensor } from "../tensor.ts";
 import { Module } from "./module.ts";
 import { type Pair, pair } from "./pair.ts";
-
-const id = {
-  max: native.find("aten::max_pool2d"),
-  average: native.find("aten::avg_pool2d"),
-  adaptive: native.find("aten::adaptive_avg_pool2d"),
-};
 
 export interface PoolingOptions {
   stride?: Pair;
@@ -36,7 +30,7 @@ export function maxPool2d(x: Tensor, kernelSize: Pair, options: MaxPoolingOption
   checkMax("maxPool2d", options);
   const { stride = kernelSize, padding = 0, dilation = 1, ceilMode = false } = options;
   const window = [kernelSize, stride, padding, dilation].map(pair);
-  return new Tensor(native.call(id.max, handleOf(x), ...window, ceilMode) as Handle);
+  return call("aten::max_pool2d", x, ...window, ceilMode);
 }
 
 /** The mean of each window. */
@@ -50,13 +44,12 @@ export function avgPool2d(x: Tensor, kernelSize: Pair, options: AvgPoolingOption
     divisorOverride = null,
   } = options;
   const window = [kernelSize, stride, padding].map(pair);
-  const how = [ceilMode, countIncludePad, divisorOverride];
-  return new Tensor(native.call(id.average, handleOf(x), ...window, ...how) as Handle);
+  return call("aten::avg_pool2d", x, ...window, ceilMode, countIncludePad, divisorOverride);
 }
 
 /** Means of windows that cover the image evenly, so many that the result has this size. */
 export function adaptiveAvgPool2d(x: Tensor, outputSize: Pair): Tensor {
-  return new Tensor(native.call(id.adaptive, handleOf(x), pair(outputSize)) as Handle);
+  return call("aten::adaptive_avg_pool2d", x, pair(outputSize));
 }
 
 export class MaxPool2d extends Module {

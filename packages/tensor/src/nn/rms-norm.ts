@@ -1,15 +1,13 @@
-import { checkOptions, type Handle, native } from "@terse/native-tensor";
-import { handleOf } from "../lifetime.ts";
-import { Tensor } from "../tensor.ts";
+import { checkOptions } from "@terse/native-tensor";
+import { call } from "../call.ts";
+import type { Tensor } from "../tensor.ts";
 import { createParameter } from "./create-parameter.ts";
 import { Module } from "./module.ts";
 import type { Parameter } from "./parameter.ts";
 
-const id = native.find("terse::rms_norm");
-
 /** x / √(mean(x²) + ε) ⊙ γ over the last dimension. Without eps, ε is the dtype's machine epsilon, as in PyTorch. */
 export function rmsNorm(x: Tensor, weight?: Tensor | null, { eps }: { eps?: number } = {}): Tensor {
-  return new Tensor(native.call(id, handleOf(x), weight ? handleOf(weight) : null, eps ?? null) as Handle);
+  return call("terse::rms_norm", x, weight, eps);
 }
 
 /** Root mean square normalisation, Zhang & Sennrich 2019:  x (…, width)   γ (width), initialised to ones */

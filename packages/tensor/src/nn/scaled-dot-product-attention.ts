@@ -1,8 +1,6 @@
-import { checkOptions, type Handle, native } from "@terse/native-tensor";
-import { handleOf } from "../lifetime.ts";
-import { Tensor } from "../tensor.ts";
-
-const id = native.find("aten::scaled_dot_product_attention");
+import { checkOptions } from "@terse/native-tensor";
+import { call } from "../call.ts";
+import type { Tensor } from "../tensor.ts";
 
 export interface AttentionOptions {
   causal?: boolean; // a position does not attend to later ones
@@ -19,17 +17,6 @@ export interface AttentionOptions {
 export function scaledDotProductAttention(q: Tensor, k: Tensor, v: Tensor, options: AttentionOptions = {}): Tensor {
   checkOptions("scaledDotProductAttention", options, ["causal", "mask", "dropout", "scale"]);
   const { causal = false, mask, dropout = 0, scale } = options;
-  return new Tensor(
-    native.call(
-      id,
-      handleOf(q),
-      handleOf(k),
-      handleOf(v),
-      mask ? handleOf(mask) : null,
-      dropout,
-      causal,
-      scale,
-      q.shape.at(-3) !== k.shape.at(-3),
-    ) as Handle,
-  );
+  const isGrouped = q.shape.at(-3) !== k.shape.at(-3);
+  return call("aten::scaled_dot_product_attention", q, k, v, mask, dropout, causal, scale, isGrouped);
 }
