@@ -6,14 +6,11 @@ namespace terse {
 
 namespace {
 
-napi_value set_requires_grad(const Call& call) {
-    call.tensor().requires_grad_(call.flag(1));
-    return undefined(call.env);
-}
+void set_requires_grad(const Call& call) { call.tensor().requires_grad_(call.flag(1)); }
 
 napi_value grad(const Call& call) { return call.handle(call.tensor().grad()); }
 
-napi_value set_grad(const Call& call) {
+void set_grad(const Call& call) {
     const at::Tensor& tensor = call.tensor();
     at::Tensor gradient = call.tensor_or_none(1, "the gradient");
     if (gradient.defined() && (gradient.sizes() != tensor.sizes() || gradient.scalar_type() != tensor.scalar_type() ||
@@ -21,7 +18,6 @@ napi_value set_grad(const Call& call) {
         throw RangeError("a gradient " + describe(gradient) + " does not fit a tensor " + describe(tensor) +
                          "; give one of the same shape, dtype and device");
     tensor.mutable_grad() = std::move(gradient);
-    return undefined(call.env);
 }
 
 // Returns the previous setting.
@@ -37,25 +33,15 @@ napi_value backward(const Call& call) {
 }
 
 // Waits for the running backward. Drops those that have not started; their promises never settle.
-napi_value stop(const Call& call) {
-    call.context.backward_thread->stop();
-    return undefined(call.env);
-}
+void stop(const Call& call) { call.context.backward_thread->stop(); }
 
-napi_value add_gradient_hook(const Call& call) {
+void add_gradient_hook(const Call& call) {
     call.context.backward_thread->add_gradient_hook(call.tensor(), call.number(1));
-    return undefined(call.env);
 }
 
-napi_value remove_gradient_hook(const Call& call) {
-    call.context.backward_thread->remove_gradient_hook(call.tensor());
-    return undefined(call.env);
-}
+void remove_gradient_hook(const Call& call) { call.context.backward_thread->remove_gradient_hook(call.tensor()); }
 
-napi_value on_gradient_ready(const Call& call) {
-    call.context.backward_thread->on_gradient_ready(call.values[0]);
-    return undefined(call.env);
-}
+void on_gradient_ready(const Call& call) { call.context.backward_thread->on_gradient_ready(call.values[0]); }
 
 // The tensors of the array that is the first argument.
 std::vector<at::Tensor> tensors_of(const Call& call, const char* what) {
@@ -70,13 +56,12 @@ std::vector<at::Tensor> tensors_of(const Call& call, const char* what) {
     return tensors;
 }
 
-napi_value replace_gradients(const Call& call) {
+void replace_gradients(const Call& call) {
     call.context.backward_thread->replace_gradients(tensors_of(call, "a leaf"));
-    return undefined(call.env);
 }
 
 // beginCheckpoint(inputs, token) returns the tensors to compute the part from.
-napi_value begin_checkpoint(const Call& call) {
+napi_value begin_part(const Call& call) {
     std::vector<at::Tensor> inputs = tensors_of(call, "an input of the checkpoint");
     std::vector<at::Tensor> leaves = begin_checkpoint(call.context, call.context.backward_thread->channel(),
                                                       std::move(inputs), call.number(1));
@@ -86,19 +71,13 @@ napi_value begin_checkpoint(const Call& call) {
 }
 
 // endCheckpoint(result or null) returns the result for autograd, or null where it needs no gradient.
-napi_value end_checkpoint(const Call& call) {
+napi_value end_part(const Call& call) {
     return call.handle(end_checkpoint(call.context, call.tensor_or_none(0, "the result of the checkpoint")));
 }
 
-napi_value recomputed(const Call& call) {
-    call.context.backward_thread->recomputed(call.tensor());
-    return undefined(call.env);
-}
+void recomputed(const Call& call) { call.context.backward_thread->recomputed(call.tensor()); }
 
-napi_value on_recompute(const Call& call) {
-    call.context.backward_thread->on_recompute(call.values[0]);
-    return undefined(call.env);
-}
+void on_recompute(const Call& call) { call.context.backward_thread->on_recompute(call.values[0]); }
 
 }  // namespace
 
@@ -114,8 +93,8 @@ std::span<const Export> autograd_exports() {
         TERSE_EXPORT("removeGradientHook", remove_gradient_hook),
         TERSE_EXPORT("onGradientReady", on_gradient_ready),
         TERSE_EXPORT("replaceGradients", replace_gradients),
-        TERSE_EXPORT("beginCheckpoint", begin_checkpoint),
-        TERSE_EXPORT("endCheckpoint", end_checkpoint),
+        TERSE_EXPORT("beginCheckpoint", begin_part),
+        TERSE_EXPORT("endCheckpoint", end_part),
         TERSE_EXPORT("recomputed", recomputed),
         TERSE_EXPORT("onRecompute", on_recompute),
     };

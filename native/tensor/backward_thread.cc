@@ -7,6 +7,24 @@
 #include "openmp.h"
 
 namespace terse {
+namespace {
+
+// Calls JavaScript's callback with a token. If it throws, Node reports an uncaught exception.
+void tell(napi_env env, napi_ref callback, double token) {
+    napi_value function, receiver, argument;
+    if (callback && napi_get_reference_value(env, callback, &function) == napi_ok &&
+        napi_get_undefined(env, &receiver) == napi_ok && napi_create_double(env, token, &argument) == napi_ok)
+        napi_call_function(env, receiver, function, 1, &argument, nullptr);
+}
+
+void replace(napi_env env, napi_ref& callback, napi_value function) {
+    if (callback) napi_delete_reference(env, callback);
+    callback = nullptr;
+    check(env, napi_create_reference(env, function, 1, &callback));
+}
+
+}  // namespace
+
 void Channel::open(napi_threadsafe_function function) {
     std::lock_guard lock(mutex_);
     function_ = function;
@@ -138,27 +156,14 @@ void BackwardThread::receive(napi_env env, napi_value, void* self, void* data) {
     const std::unique_ptr<Channel::Message> message(static_cast<Channel::Message*>(data));
     if (!env) return;  // the environment is being destroyed
     auto& thread = *static_cast<BackwardThread*>(self);
-    if (message->kind == Channel::Message::Kind::ready) {
-        napi_value callback, receiver, token;
-        if (thread.ready_ && napi_get_reference_value(env, thread.ready_, &callback) == napi_ok &&
-            napi_get_undefined(env, &receiver) == napi_ok && napi_create_double(env, message->token, &token) == napi_ok)
-            napi_call_function(env, receiver, callback, 1, &token, nullptr);  // if it throws, Node reports an uncaught
-                                                                              // exception
-        return;
-    }
-    if (message->kind == Channel::Message::Kind::recompute) return thread.recompute(*message->recomputation);
-    if (message->kind == Channel::Message::Kind::forget) {
-        napi_value callback, receiver, token;
-        if (thread.recompute_ && napi_get_reference_value(env, thread.recompute_, &callback) == napi_ok &&
-            napi_get_undefined(env, &receiver) == napi_ok && napi_create_double(env, message->token, &token) == napi_ok)
-            napi_call_function(env, receiver, callback, 1, &token, nullptr);
-        return;
-    }
+    using Kind = Channel::Message::Kind;
+    if (message->kind == Kind::ready) return tell(env, thread.ready_, message->token);
+    if (message->kind == Kind::recompute) return thread.recompute(*message->recomputation);
+    if (message->kind == Kind::forget) return tell(env, thread.recompute_, message->token);
     begin_team();  // the backward thread has ended its team
     if (--thread.pending_ == 0) napi_unref_threadsafe_function(env, thread.function_);
     try {
-        if (message->kind == Channel::Message::Kind::done)
-            napi_resolve_deferred(env, message->deferred, undefined(env));
+        if (message->kind == Kind::done) napi_resolve_deferred(env, message->deferred, undefined(env));
         else napi_reject_deferred(env, message->deferred, error_of(thread.context_, message->failure));
     } catch (...) {
     }
@@ -213,18 +218,10 @@ void BackwardThread::replace_gradients(const std::vector<at::Tensor>& leaves) {
     }
 }
 
-void BackwardThread::on_gradient_ready(napi_value callback) {
-    if (ready_) napi_delete_reference(context_.env, ready_);
-    ready_ = nullptr;
-    check(context_.env, napi_create_reference(context_.env, callback, 1, &ready_));
-}
+void BackwardThread::on_gradient_ready(napi_value callback) { replace(context_.env, ready_, callback); }
+
+void BackwardThread::on_recompute(napi_value callback) { replace(context_.env, recompute_, callback); }
 
 void BackwardThread::recomputed(at::Tensor result) { recomputed_ = std::move(result); }
-
-void BackwardThread::on_recompute(napi_value callback) {
-    if (recompute_) napi_delete_reference(context_.env, recompute_);
-    recompute_ = nullptr;
-    check(context_.env, napi_create_reference(context_.env, callback, 1, &recompute_));
-}
 
 }  // namespace terse

@@ -3,7 +3,6 @@
 #include "exports.h"
 #include "fused_operators.h"
 #include "libtorch.h"
-#include "operators.h"
 #include "tensor_memory.h"
 
 namespace terse {
@@ -21,10 +20,8 @@ napi_value initialise(napi_env env, napi_value exports) {
             keep_freed_memory();
             use_own_allocator();
             context->backward_thread = std::make_unique<BackwardThread>(*context);
-            const Export of_operators[] = {
-                {"find", find_operator}, {"call", call_operator}, {"results", operator_results}};
             for (const std::span<const Export> family :
-                 {std::span<const Export>(of_operators), tensor_exports(), autograd_exports(), library_exports()})
+                 {operator_exports(), tensor_exports(), autograd_exports(), library_exports()})
                 for (const Export& entry : family) {
                     napi_value function;
                     check(env,

@@ -28,16 +28,18 @@ auto make_node(Arguments&&... arguments) {
     else return c10::make_intrusive<N>(std::forward<Arguments>(arguments)...);
 }
 
+at::Generator generator_of(const c10::Device& device) {
+    return device.is_cpu() ? at::detail::getDefaultCPUGenerator() : at::globalContext().defaultGenerator(device);
+}
+
 at::Tensor state_of(const c10::Device& device) {
-    at::Generator generator = device.is_cpu() ? at::detail::getDefaultCPUGenerator()
-                                              : at::globalContext().defaultGenerator(device);
+    at::Generator generator = generator_of(device);
     std::lock_guard lock(generator.mutex());
     return generator.get_state();
 }
 
 void set_state(const c10::Device& device, const at::Tensor& state) {
-    at::Generator generator = device.is_cpu() ? at::detail::getDefaultCPUGenerator()
-                                              : at::globalContext().defaultGenerator(device);
+    at::Generator generator = generator_of(device);
     std::lock_guard lock(generator.mutex());
     generator.set_state(state);
 }

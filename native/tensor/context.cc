@@ -13,30 +13,22 @@ namespace terse {
 Context::Context(napi_env env) : env(env) {}
 Context::~Context() = default;
 
+// The dtypes that JavaScript knows, the frequent ones first.
+static constexpr std::pair<const char*, c10::ScalarType> dtypes[] = {
+    {"f32", c10::ScalarType::Float}, {"i64", c10::ScalarType::Long},   {"bf16", c10::ScalarType::BFloat16},
+    {"f16", c10::ScalarType::Half},  {"f64", c10::ScalarType::Double}, {"bool", c10::ScalarType::Bool},
+    {"u8", c10::ScalarType::Byte},   {"i8", c10::ScalarType::Char},    {"i16", c10::ScalarType::Short},
+    {"i32", c10::ScalarType::Int},
+};
+
 const char* name_of(c10::ScalarType dtype) {
-    switch (dtype) {
-        case c10::ScalarType::Byte: return "u8";
-        case c10::ScalarType::Char: return "i8";
-        case c10::ScalarType::Short: return "i16";
-        case c10::ScalarType::Int: return "i32";
-        case c10::ScalarType::Long: return "i64";
-        case c10::ScalarType::Half: return "f16";
-        case c10::ScalarType::BFloat16: return "bf16";
-        case c10::ScalarType::Float: return "f32";
-        case c10::ScalarType::Double: return "f64";
-        case c10::ScalarType::Bool: return "bool";
-        default: return c10::toString(dtype);
-    }
+    for (const auto& [name, type] : dtypes)
+        if (dtype == type) return name;
+    return c10::toString(dtype);
 }
 
 c10::ScalarType dtype_of(const std::string& name) {
-    static const std::pair<const char*, c10::ScalarType> types[] = {
-        {"f32", c10::ScalarType::Float}, {"i64", c10::ScalarType::Long},   {"bf16", c10::ScalarType::BFloat16},
-        {"f16", c10::ScalarType::Half},  {"f64", c10::ScalarType::Double}, {"bool", c10::ScalarType::Bool},
-        {"u8", c10::ScalarType::Byte},   {"i8", c10::ScalarType::Char},    {"i16", c10::ScalarType::Short},
-        {"i32", c10::ScalarType::Int},
-    };
-    for (const auto& [known, type] : types)
+    for (const auto& [known, type] : dtypes)
         if (name == known) return type;
     throw TypeError("unknown dtype \"" + name + "\"; known: u8, i8, i16, i32, i64, f16, bf16, f32, f64, bool");
 }

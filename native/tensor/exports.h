@@ -2,6 +2,7 @@
 #pragma once
 #include <algorithm>
 #include <span>
+#include <type_traits>
 
 #include "context.h"
 #include "ivalues.h"
@@ -38,15 +39,14 @@ struct Call {
     }
 };
 
-using Body = napi_value (*)(const Call&);
-
 template <size_t N>
 struct Name {
     char text[N];
     constexpr Name(const char (&given)[N]) { std::copy_n(given, N, text); }
 };
 
-template <Name name, Body body>
+// JavaScript gets what `body(const Call&)` returns, or undefined where it returns nothing.
+template <Name name, auto body>
 napi_value exported(napi_env env, napi_callback_info info) {
     Context* context;
     napi_value values[max_parameters];
@@ -54,9 +54,12 @@ napi_value exported(napi_env env, napi_callback_info info) {
     napi_get_cb_info(env, info, &count, values, nullptr, reinterpret_cast<void**>(&context));
     return guard(
         *context, [] { return std::string(name.text); },
-        [&] {
+        [&]() -> napi_value {
             const Call call{*context, env, {values[0], values[1], values[2], values[3]}};
-            return body(call);
+            if constexpr (std::is_void_v<decltype(body(call))>) {
+                body(call);
+                return undefined(env);
+            } else return body(call);
         });
 }
 
@@ -66,6 +69,7 @@ struct Export {
 };
 #define TERSE_EXPORT(name, body) {name, exported<name, body>}
 
+std::span<const Export> operator_exports();  // any operator of libtorch by its schema's name
 std::span<const Export> tensor_exports();    // of one tensor: what it is, its elements, and its lifetime
 std::span<const Export> autograd_exports();  // gradients, the backward thread and checkpoints
 std::span<const Export> library_exports();   // libtorch's settings of the process: autocast, random numbers, threads,

@@ -46,31 +46,41 @@ const char* expectation(Kind kind) {
     throw TypeError("argument \"" + argument.name + "\": expected " + expectation(argument.kind) + ", got " + got);
 }
 
-bool whole_number(napi_env env, napi_value value, int64_t& result) {
+std::optional<double> number_in(napi_env env, napi_value value) {
     double number;
-    if (napi_get_value_double(env, value, &number) == napi_ok) {
-        if (!(number >= -9223372036854775808.0 && number < 9223372036854775808.0)) return false;
-        result = static_cast<int64_t>(number);
-        return static_cast<double>(result) == number;
-    }
+    return napi_get_value_double(env, value, &number) == napi_ok ? std::optional(number) : std::nullopt;
+}
+
+std::optional<bool> flag_in(napi_env env, napi_value value) {
+    bool flag;
+    return napi_get_value_bool(env, value, &flag) == napi_ok ? std::optional(flag) : std::nullopt;
+}
+
+std::optional<int64_t> bigint_in(napi_env env, napi_value value) {
+    int64_t number;
     bool lossless = false;
-    return napi_get_value_bigint_int64(env, value, &result, &lossless) == napi_ok && lossless;
+    const bool is_bigint = napi_get_value_bigint_int64(env, value, &number, &lossless) == napi_ok;
+    return is_bigint && lossless ? std::optional(number) : std::nullopt;
+}
+
+std::optional<int64_t> integer_in(napi_env env, napi_value value) {
+    const std::optional<double> number = number_in(env, value);
+    if (!number) return bigint_in(env, value);
+    if (!(*number >= -9223372036854775808.0 && *number < 9223372036854775808.0)) return std::nullopt;
+    const auto whole = static_cast<int64_t>(*number);
+    return static_cast<double>(whole) == *number ? std::optional(whole) : std::nullopt;
 }
 
 // JavaScript has one type of number. Integers become integer scalars, so that i64 + 1 stays i64; −0 becomes a float.
-std::optional<c10::Scalar> scalar_of(napi_env env, napi_value value) {
-    double number;
-    if (napi_get_value_double(env, value, &number) == napi_ok) {
-        if (std::abs(number) <= 9007199254740991.0 && number == static_cast<double>(static_cast<int64_t>(number)) &&
-            !(number == 0 && std::signbit(number)))
-            return c10::Scalar(static_cast<int64_t>(number));
-        return c10::Scalar(number);
+std::optional<c10::Scalar> scalar_in(napi_env env, napi_value value) {
+    if (const std::optional<double> number = number_in(env, value)) {
+        const bool is_whole = std::abs(*number) <= 9007199254740991.0 &&
+                              *number == static_cast<double>(static_cast<int64_t>(*number)) &&
+                              !(*number == 0 && std::signbit(*number));
+        return is_whole ? c10::Scalar(static_cast<int64_t>(*number)) : c10::Scalar(*number);
     }
-    bool flag;
-    if (napi_get_value_bool(env, value, &flag) == napi_ok) return c10::Scalar(flag);
-    int64_t big;
-    bool lossless = false;
-    if (napi_get_value_bigint_int64(env, value, &big, &lossless) == napi_ok && lossless) return c10::Scalar(big);
+    if (const std::optional<bool> flag = flag_in(env, value)) return c10::Scalar(*flag);
+    if (const std::optional<int64_t> big = bigint_in(env, value)) return c10::Scalar(*big);
     return std::nullopt;
 }
 
@@ -85,9 +95,9 @@ const at::Tensor& tensor_argument(Context& context, const Argument& argument, na
 }
 
 const at::Tensor& tensor_argument(Context& context, const Argument& argument, napi_value value) {
-    double handle;
-    if (napi_get_value_double(context.env, value, &handle) != napi_ok) refuse(context.env, argument, value);
-    return tensor_argument(context, argument, value, handle);
+    const std::optional<double> handle = number_in(context.env, value);
+    if (!handle) refuse(context.env, argument, value);
+    return tensor_argument(context, argument, value, *handle);
 }
 
 // Calls `take(element)` for each element of an array. Returns false if the value is not an array.
@@ -131,30 +141,21 @@ c10::IValue default_of(const Argument& argument) {
 c10::IValue value_of(Context& context, const Argument& argument, napi_value value) {
     const napi_env env = context.env;
     switch (argument.kind) {
-        case Kind::tensor: {
-            double handle;
-            if (napi_get_value_double(env, value, &handle) == napi_ok)
-                return tensor_argument(context, argument, value, handle);
+        case Kind::tensor:
+            if (const auto handle = number_in(env, value)) return tensor_argument(context, argument, value, *handle);
             break;
-        }
         case Kind::scalar:
-            if (auto scalar = scalar_of(env, value)) return *scalar;
+            if (const auto scalar = scalar_in(env, value)) return *scalar;
             break;
-        case Kind::integer: {
-            int64_t number;
-            if (whole_number(env, value, number)) return number;
+        case Kind::integer:
+            if (const auto number = integer_in(env, value)) return *number;
             break;
-        }
-        case Kind::number: {
-            double number;
-            if (napi_get_value_double(env, value, &number) == napi_ok) return number;
+        case Kind::number:
+            if (const auto number = number_in(env, value)) return *number;
             break;
-        }
-        case Kind::boolean: {
-            bool flag;
-            if (napi_get_value_bool(env, value, &flag) == napi_ok) return flag;
+        case Kind::boolean:
+            if (const auto flag = flag_in(env, value)) return *flag;
             break;
-        }
         default: break;
     }
 
@@ -164,6 +165,16 @@ c10::IValue value_of(Context& context, const Argument& argument, napi_value valu
         if (argument.optional) return {};
         refuse(env, argument, value);
     }
+
+    // The list with what `read` gives for each element; nullopt where the value is no array.
+    const auto list_of = [&](auto list, auto read) -> std::optional<c10::IValue> {
+        const bool is_array = each(env, value, [&](napi_value element) {
+            const auto found = read(env, element);
+            if (!found) refuse(env, argument, element);
+            list.push_back(*found);
+        });
+        return is_array ? std::optional<c10::IValue>(std::move(list)) : std::nullopt;
+    };
 
     switch (argument.kind) {
         case Kind::tensors: {
@@ -183,50 +194,20 @@ c10::IValue value_of(Context& context, const Argument& argument, napi_value valu
             }
             break;
         }
-        case Kind::integers: {
-            c10::List<int64_t> list;
-            int64_t number;
-            const bool taken = each(env, value, [&](napi_value element) {
-                if (!whole_number(env, element, number)) refuse(env, argument, element);
-                list.push_back(number);
-            });
-            if (taken) return list;
-            if (argument.repeat > 0 && whole_number(env, value, number)) {
-                for (int32_t i = 0; i < argument.repeat; i++) list.push_back(number);
-                return list;
-            }
+        case Kind::integers:
+            if (const auto list = list_of(c10::List<int64_t>(), integer_in)) return *list;
+            if (const auto number = argument.repeat > 0 ? integer_in(env, value) : std::nullopt)
+                return c10::List<int64_t>(std::vector<int64_t>(argument.repeat, *number));
             break;
-        }
-        case Kind::numbers: {
-            c10::List<double> list;
-            double number;
-            const bool taken = each(env, value, [&](napi_value element) {
-                if (napi_get_value_double(env, element, &number) != napi_ok) refuse(env, argument, element);
-                list.push_back(number);
-            });
-            if (taken) return list;
+        case Kind::numbers:
+            if (const auto list = list_of(c10::List<double>(), number_in)) return *list;
             break;
-        }
-        case Kind::booleans: {
-            c10::List<bool> list;
-            bool flag;
-            const bool taken = each(env, value, [&](napi_value element) {
-                if (napi_get_value_bool(env, element, &flag) != napi_ok) refuse(env, argument, element);
-                list.push_back(flag);
-            });
-            if (taken) return list;
+        case Kind::booleans:
+            if (const auto list = list_of(c10::List<bool>(), flag_in)) return *list;
             break;
-        }
-        case Kind::scalars: {
-            c10::impl::GenericList list(c10::NumberType::get());
-            const bool taken = each(env, value, [&](napi_value element) {
-                auto scalar = scalar_of(env, element);
-                if (!scalar) refuse(env, argument, element);
-                list.push_back(*scalar);
-            });
-            if (taken) return list;
+        case Kind::scalars:
+            if (const auto list = list_of(c10::impl::GenericList(c10::NumberType::get()), scalar_in)) return *list;
             break;
-        }
         case Kind::text:
             if (type == napi_string) return text_of(env, value);
             break;

@@ -34,13 +34,12 @@ napi_value enter_autocast(const Call& call) {
 }
 
 // leaveAutocast(device type, previous dtype or null). The outermost one frees the parameters' copies in the lower type.
-napi_value leave_autocast(const Call& call) {
+void leave_autocast(const Call& call) {
     if (at::autocast::decrement_nesting() == 0) at::autocast::clear_cache();
     set_autocast(call, c10::Device(text_of(call.env, call.values[0])).type());
-    return undefined(call.env);
 }
 
-napi_value manual_seed(const Call& call) {
+void manual_seed(const Call& call) {
     int64_t seed;
     bool lossless;
     if (napi_get_value_bigint_int64(call.env, call.values[0], &seed, &lossless) == napi_ok) {
@@ -57,14 +56,10 @@ napi_value manual_seed(const Call& call) {
     }
     // at::manual_seed() asks for GPUs, and libtorch remembers the answer. Before libtorch_cuda.so is open the answer
     // would be "none".
-    if (cuda_is_open()) {
-        at::manual_seed(static_cast<uint64_t>(seed));
-        return undefined(call.env);
-    }
+    if (cuda_is_open()) return at::manual_seed(static_cast<uint64_t>(seed));
     at::Generator generator = at::detail::getDefaultCPUGenerator();
     std::lock_guard lock(generator.mutex());
     generator.set_current_seed(static_cast<uint64_t>(seed));
-    return undefined(call.env);
 }
 
 napi_value random_state(const Call& call) {
@@ -73,11 +68,10 @@ napi_value random_state(const Call& call) {
     return call.handle(generator.get_state());
 }
 
-napi_value set_random_state(const Call& call) {
+void set_random_state(const Call& call) {
     at::Generator generator = at::detail::getDefaultCPUGenerator();
     std::lock_guard lock(generator.mutex());
     generator.set_state(call.tensor());
-    return undefined(call.env);
 }
 
 // A capability as libtorch names it, such as amx_bf16.
@@ -89,12 +83,11 @@ napi_value processor_has(const Call& call) {
 
 napi_value num_threads(const Call& call) { return integer(call.env, at::get_num_threads()); }
 
-napi_value set_num_threads(const Call& call) {
+void set_num_threads(const Call& call) {
     const double threads = call.number(0);
     if (!(threads >= 1 && threads <= 4096) || threads != static_cast<int>(threads))
         throw RangeError("expected an integer number of threads, 1 or more");
     set_threads(static_cast<int>(threads));
-    return undefined(call.env);
 }
 
 napi_value team(const Call& call) {
@@ -111,10 +104,9 @@ napi_value team(const Call& call) {
 }
 
 // setErrors(TensorError, TensorDisposedError)
-napi_value set_errors(const Call& call) {
+void set_errors(const Call& call) {
     check(call.env, napi_create_reference(call.env, call.values[0], 1, &call.context.tensor_error));
     check(call.env, napi_create_reference(call.env, call.values[1], 1, &call.context.disposed_error));
-    return undefined(call.env);
 }
 
 napi_value describe_library(const Call& call) {

@@ -75,22 +75,23 @@ int returned_argument(const c10::FunctionSchema& schema, const c10::Argument& re
 
 }  // namespace
 
-void look_up(Operator& op) {
-    const size_t dot = op.name.find('.');
-    auto handle = c10::Dispatcher::singleton().findSchema(
-        {op.name.substr(0, dot), dot == std::string::npos ? "" : op.name.substr(dot + 1)});
+Operator look_up(const std::string& name) {
+    const size_t dot = name.find('.');
+    const auto handle = c10::Dispatcher::singleton().findSchema(
+        {name.substr(0, dot), dot == std::string::npos ? "" : name.substr(dot + 1)});
     if (!handle)
         throw std::invalid_argument("libtorch " + loaded_version() +
                                     " has no such operator; write the name as aten::name or aten::name.overload");
     const c10::FunctionSchema& schema = handle->schema();
     if (schema.arguments().size() > max_arguments)
         throw std::invalid_argument("operators of more than 32 arguments are not supported");
+    Operator op{name, *handle, {}, {}};
     for (const auto& argument : schema.arguments()) op.arguments.push_back(argument_of(argument));
     for (const auto& result : schema.returns()) {
         const Kind kind = kind_of(*result.real_type());
         op.results.push_back({kind, returned_argument(schema, result)});
     }
-    op.handle = handle;
+    return op;
 }
 
 }  // namespace terse

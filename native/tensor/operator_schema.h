@@ -1,6 +1,5 @@
 // The schema of an ATen operator, in the form that the binding needs to convert arguments and results.
 #pragma once
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -47,12 +46,12 @@ struct Result {
 
 struct Operator {
     std::string name;
-    std::optional<c10::OperatorHandle> handle;  // looked up at the first call
+    c10::OperatorHandle handle;
     std::vector<Argument> arguments;
     std::vector<Result> results;
 };
 
-// Looks up `op.name` in libtorch and fills in the rest. Throws where libtorch has no such operator.
-void look_up(Operator& op);
+// Throws where libtorch has no operator of this name, such as "aten::add.Tensor".
+Operator look_up(const std::string& name);
 
 }  // namespace terse

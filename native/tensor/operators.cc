@@ -1,7 +1,4 @@
-#include "operators.h"
-
-#include "ivalues.h"
-#include "operator_schema.h"
+#include "exports.h"
 
 namespace terse {
 namespace {
@@ -58,7 +55,7 @@ void call_with_retained(Context& context, const Operator& op, std::vector<c10::I
             if (value.isTensor() && value.toTensor().defined() && context.retained.contains(value.toTensor()))
                 shapes.push_back({value.toTensor(), value.toTensor().sizes().vec(), value.toTensor().strides().vec()});
     try {
-        op.handle->callBoxed(stack);
+        op.handle.callBoxed(stack);
     } catch (...) {
         for (const Shape& shape : shapes)
             shape.tensor.unsafeGetTensorImpl()->set_sizes_and_strides(shape.sizes, shape.strides);
@@ -66,47 +63,36 @@ void call_with_retained(Context& context, const Operator& op, std::vector<c10::I
     }
 }
 
-}  // namespace
-
-napi_value find_operator(napi_env env, napi_callback_info info) {
+// find(name) returns an id.
+napi_value find(napi_env env, napi_callback_info info) {
     Context* context;
-    napi_value name;
+    napi_value value;
     size_t count = 1;
-    napi_get_cb_info(env, info, &count, &name, nullptr, reinterpret_cast<void**>(&context));
+    napi_get_cb_info(env, info, &count, &value, nullptr, reinterpret_cast<void**>(&context));
+    std::string name;
     return guard(
-        *context, [] { return std::string("find"); },
+        *context, [&] { return name.empty() ? "find" : name; },
         [&] {
-            auto op = std::make_unique<Operator>();
-            op->name = text_of(env, name);
-            context->operators.push_back(std::move(op));
+            name = text_of(env, value);
+            context->operators.push_back(std::make_unique<Operator>(look_up(name)));
             return number(env, static_cast<double>(context->operators.size() - 1));
         });
 }
 
-napi_value operator_results(napi_env env, napi_callback_info info) {
-    Context* context;
-    napi_value id;
-    size_t count = 1;
-    napi_get_cb_info(env, info, &count, &id, nullptr, reinterpret_cast<void**>(&context));
-    Operator* op = nullptr;
-    return guard(
-        *context, [&] { return op ? op->name : "results"; },
-        [&] {
-            op = &operator_of(*context, id);
-            if (!op->handle) look_up(*op);
-            const napi_value results = array(env, op->results.size());
-            for (size_t i = 0; i < op->results.size(); i++) {
-                const Result& result = op->results[i];
-                const char* kind = result.kind == Kind::tensor    ? "tensor"
-                                   : result.kind == Kind::tensors ? "tensors"
-                                                                  : "value";
-                set(env, results, static_cast<uint32_t>(i),
-                    result.argument >= 0 ? number(env, result.argument) : text(env, kind));
-            }
-            return results;
-        });
+// results(id) lists for each result "tensor", "tensors", "value", or the index of the argument that is returned.
+napi_value results(const Call& call) {
+    const std::vector<Result>& all = operator_of(call.context, call.values[0]).results;
+    const napi_value list = array(call.env, all.size());
+    for (size_t i = 0; i < all.size(); i++) {
+        const auto [kind, argument] = all[i];
+        const char* word = kind == Kind::tensor ? "tensor" : kind == Kind::tensors ? "tensors" : "value";
+        set(call.env, list, static_cast<uint32_t>(i),
+            argument >= 0 ? number(call.env, argument) : text(call.env, word));
+    }
+    return list;
 }
 
+// call(id, ...arguments in schema order). Tensors are handles; undefined means the schema's default; null means None.
 napi_value call_operator(napi_env env, napi_callback_info info) {
     Context* context;
     napi_value values[max_arguments + 1];
@@ -117,7 +103,6 @@ napi_value call_operator(napi_env env, napi_callback_info info) {
         *context, [&] { return op ? describe_call(*context, *op, values + 1, count > 0 ? count - 1 : 0) : "call"; },
         [&]() -> napi_value {
             op = &operator_of(*context, values[0]);
-            if (!op->handle) look_up(*op);
             const size_t given = count - 1;
             for (size_t i = op->arguments.size(); i < given && i < max_arguments; i++)
                 if (type_of(env, values[i + 1]) != napi_undefined)
@@ -151,6 +136,17 @@ napi_value call_operator(napi_env env, napi_callback_info info) {
             context->spare_stack = std::move(stack);
             return result;
         });
+}
+
+}  // namespace
+
+std::span<const Export> operator_exports() {
+    static const Export all[] = {
+        {"find", find},
+        {"call", call_operator},
+        TERSE_EXPORT("results", results),
+    };
+    return all;
 }
 
 }  // namespace terse

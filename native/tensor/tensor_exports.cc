@@ -35,21 +35,14 @@ void release(Context& context, const double* handles, size_t count) {
     if (external) napi_adjust_external_memory(context.env, -external, &total);
 }
 
-napi_value shape(const Call& call) {
-    const at::Tensor& tensor = call.tensor();
-    const napi_value sizes = array(call.env, tensor.dim());
-    for (int64_t i = 0; i < tensor.dim(); i++)
-        set(call.env, sizes, static_cast<uint32_t>(i), integer(call.env, tensor.size(i)));
-    return sizes;
+napi_value integers(napi_env env, c10::IntArrayRef values) {
+    const napi_value list = array(env, values.size());
+    for (size_t i = 0; i < values.size(); i++) set(env, list, static_cast<uint32_t>(i), integer(env, values[i]));
+    return list;
 }
 
-napi_value strides(const Call& call) {
-    const at::Tensor& tensor = call.tensor();
-    const napi_value steps = array(call.env, tensor.dim());
-    for (int64_t i = 0; i < tensor.dim(); i++)
-        set(call.env, steps, static_cast<uint32_t>(i), integer(call.env, tensor.stride(i)));
-    return steps;
-}
+napi_value shape(const Call& call) { return integers(call.env, call.tensor().sizes()); }
+napi_value strides(const Call& call) { return integers(call.env, call.tensor().strides()); }
 
 napi_value dtype(const Call& call) { return text(call.env, name_of(call.tensor().scalar_type())); }
 napi_value device(const Call& call) { return text(call.env, call.tensor().device().str()); }
@@ -58,11 +51,9 @@ napi_value is_contiguous(const Call& call) { return boolean(call.env, call.tenso
 napi_value requires_grad(const Call& call) { return boolean(call.env, call.tensor().requires_grad()); }
 napi_value is_leaf(const Call& call) { return boolean(call.env, call.tensor().is_leaf()); }
 
-napi_value set_data(const Call& call) {
+void set_data(const Call& call) {
     const at::Tensor& tensor = call.tensor();
-    const at::Tensor& data = call.tensor(1, "the data");
-    tensor.set_data(data.detach());
-    return undefined(call.env);
+    tensor.set_data(call.tensor(1, "the data").detach());
 }
 
 napi_value pointer(const Call& call) {
@@ -77,10 +68,7 @@ napi_value pointer(const Call& call) {
 
 napi_value retain(const Call& call) { return number(call.env, call.context.retained.add(call.tensor().storage())); }
 
-napi_value release_retained(const Call& call) {
-    call.context.retained.release(call.number(0));
-    return undefined(call.env);
-}
+void release_retained(const Call& call) { call.context.retained.release(call.number(0)); }
 
 napi_value item(const Call& call) {
     const at::Tensor& tensor = call.tensor();
@@ -119,7 +107,7 @@ napi_value from_bytes(const Call& call) {
 constexpr int64_t grain_of_copy = 1 << 19;  // bytes for each thread: about 100 us
 
 // toBytes(tensor, typed array) copies the elements into the array, in row-major order.
-napi_value to_bytes(const Call& call) {
+void to_bytes(const Call& call) {
     const at::Tensor source = contiguous_on_cpu(call.tensor());
     const Bytes target = bytes_of(call.env, call.values[1]);
     if (target.length != source.nbytes())
@@ -131,31 +119,27 @@ napi_value to_bytes(const Call& call) {
         parallel_for(static_cast<int64_t>(target.length), grain_of_copy, [&](int64_t begin, int64_t end) {
             std::memcpy(to + begin, from + begin, static_cast<size_t>(end - begin));
         });
-    return undefined(call.env);
 }
 
-napi_value dispose(const Call& call) {
+void dispose(const Call& call) {
     const double handle = call.number(0);
     release(call.context, &handle, 1);
-    return undefined(call.env);
 }
 
 // disposeAll(Float64Array of handles, count)
-napi_value dispose_all(const Call& call) {
+void dispose_all(const Call& call) {
     const Bytes bytes = bytes_of(call.env, call.values[0]);
     const double count = call.number(1);
     if (!(count >= 0 && count * sizeof(double) <= bytes.length)) throw RangeError("the count is larger than the array");
     release(call.context, static_cast<const double*>(bytes.data), static_cast<size_t>(count));
-    return undefined(call.env);
 }
 
 // Tells the garbage collector how much memory this tensor holds. For tensors that no scope frees.
-napi_value keep(const Call& call) {
+void keep(const Call& call) {
     call.tensor();  // throws now, and not at its next use, if the tensor was disposed
     int64_t total;
     if (const int64_t bytes = call.context.handles.count_external(call.number(0)))
         check(call.env, napi_adjust_external_memory(call.env, bytes, &total));
-    return undefined(call.env);
 }
 
 napi_value memory(const Call& call) {
@@ -167,19 +151,9 @@ napi_value memory(const Call& call) {
     return object;
 }
 
-napi_value count_memory(const Call& call) {
-    begin_counting();
-    return undefined(call.env);
-}
+void count_memory(const Call&) { begin_counting(); }
 
-napi_value counted_memory(const Call& call) {
-    const std::vector<int64_t> counted = end_counting();
-    napi_value array;
-    check(call.env, napi_create_array_with_length(call.env, counted.size(), &array));
-    for (uint32_t i = 0; i < counted.size(); ++i)
-        check(call.env, napi_set_element(call.env, array, i, number(call.env, static_cast<double>(counted[i]))));
-    return array;
-}
+napi_value counted_memory(const Call& call) { return integers(call.env, end_counting()); }
 
 }  // namespace
 

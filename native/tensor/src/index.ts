@@ -3,7 +3,7 @@ import { fileURLToPath } from "node:url";
 import { availableProcessors, loadAddon } from "@terse/native-loader";
 import { checkBuild } from "./check-build.ts";
 import { TensorDisposedError, TensorError } from "./errors.ts";
-import type { Native, OperatorId } from "./native.ts";
+import type { Native } from "./native.ts";
 
 export type { BufferLike, DType, NativeBuffer, RetainedBuffer, TypedArray } from "@terse/native-loader";
 export { checkOptions } from "@terse/native-loader";
@@ -21,19 +21,9 @@ export const packageRoot = dirname(dirname(fileURLToPath(import.meta.url)));
 export const native: Native = openedAtFirstUse();
 
 function openedAtFirstUse(): Native {
-  const names: string[] = []; // find() numbers operators in order, and asks libtorch for one at its first call
-  const find = (name: string): OperatorId => names.push(name) - 1;
   // A property that the object does not have is looked up here. Once it has the addon's functions, nothing is.
-  const opener = new Proxy({} as Native, {
-    get: (_, key) => {
-      Object.assign(native, open());
-      for (const [id, name] of names.entries())
-        if (native.find(name) !== id)
-          throw new Error(`the tensor addon does not number ${name} ${id}, as this package does; please report it`);
-      return native[key as keyof Native];
-    },
-  });
-  const native: Native = Object.assign(Object.create(opener), { find });
+  const opener = new Proxy({} as Native, { get: (_, key) => Object.assign(native, open())[key as keyof Native] });
+  const native: Native = Object.create(opener);
   return native;
 }
 

@@ -63,12 +63,16 @@ describe("call", () => {
     expect(() => native.call(add)).toThrow(/^aten::add\.Tensor: argument "self" is missing: expected a tensor$/);
     expect(() => (native.call as () => void)()).toThrow(/^call: /);
   });
+});
 
-  it("reports an unknown operator only when it is called, so that the others work with a libtorch that lacks it", () => {
-    const id = native.find("aten::not_there.at_all");
-    expect(() => native.call(id)).toThrow(TensorError);
-    expect(() => native.results(id)).toThrow(/aten::not_there\.at_all: libtorch .* has no such operator/);
-    expect(() => native.call(native.find(""))).toThrow(TensorError);
+describe("find", () => {
+  it("refuses what libtorch does not have", () => {
+    expect(() => native.find("aten::not_there.at_all")).toThrow(TensorError);
+    expect(() => native.find("aten::not_there.at_all")).toThrow(
+      /^aten::not_there\.at_all: libtorch .* has no such operator/,
+    );
+    expect(() => native.find("")).toThrow(TensorError);
+    expect(() => native.find(5 as never)).toThrow(TypeError);
   });
 });
 

@@ -13,6 +13,7 @@ type ErrorClass = new (message: string, trace?: string) => Error;
 
 /** The functions of binding.cc. Each throws TensorError, TensorDisposedError, TypeError or RangeError. */
 export interface Native {
+  /** Throws TensorError where the loaded libtorch has no such operator. */
   find(name: string): OperatorId;
   /**
    * Arguments in schema order: handles for tensors, undefined for the default, null for None. A result that is one of
