@@ -48,44 +48,33 @@ export function inWords(error: unknown): unknown {
   return what === undefined ? error : cannot(what, path, error);
 }
 
+const denied = "permission denied; choose another folder, or make this one accessible";
+const away = "the server of its disk is away, or no longer knows it; wait until it is back, or mount it again";
+const reasons: Readonly<Record<string, string>> = {
+  ENOSPC: "no space is left on its disk; free some and save again",
+  EDQUOT: "your disk quota is used up; free some and save again",
+  EFBIG: "it would be larger than the limit on file size; raise the limit (ulimit -f) or choose another folder",
+  EMFILE: tooManyFiles,
+  ENFILE: tooManyFiles,
+  EACCES: denied,
+  EPERM: denied,
+  EROFS: "its disk is read-only; choose another folder, or copy this one to another disk",
+  ESTALE: away,
+  ENOTCONN: away,
+  EHOSTDOWN: away,
+  ETIMEDOUT: away,
+  ENOENT: "it does not exist; check the path",
+  ENOTDIR: "a part of the path is a file, not a folder; check the path",
+  EEXIST: "a file, or a link that leads nowhere, has its name; choose another one, or remove that",
+  ENAMETOOLONG: "a name in the path is too long; choose a shorter one",
+  ELOOP: "its symbolic links form a cycle; check the path",
+  EISDIR: "it is a folder; name a file",
+  EIO: "the disk reports an error; look at the messages of the system, or use another one",
+};
+
 /** The words for a file system error, to follow "Cannot write x: "; undefined for any other error. */
 export function reasonOf(error: unknown): string | undefined {
-  const code = (error as NodeJS.ErrnoException | undefined)?.code;
-  switch (code) {
-    case "ENOSPC":
-      return "no space is left on its disk; free some and save again";
-    case "EDQUOT":
-      return "your disk quota is used up; free some and save again";
-    case "EFBIG":
-      return "it would be larger than the limit on file size; raise the limit (ulimit -f) or choose another folder";
-    case "EMFILE":
-    case "ENFILE":
-      return tooManyFiles;
-    case "EACCES":
-    case "EPERM":
-      return "permission denied; choose another folder, or make this one accessible";
-    case "EROFS":
-      return "its disk is read-only; choose another folder, or copy this one to another disk";
-    case "ESTALE":
-    case "ENOTCONN":
-    case "EHOSTDOWN":
-    case "ETIMEDOUT":
-      return "the server of its disk is away, or no longer knows it; wait until it is back, or mount it again";
-    case "ENOENT":
-      return "it does not exist; check the path";
-    case "ENOTDIR":
-      return "a part of the path is a file, not a folder; check the path";
-    case "EEXIST":
-      return "a file, or a link that leads nowhere, has its name; choose another one, or remove that";
-    case "ENAMETOOLONG":
-      return "a name in the path is too long; choose a shorter one";
-    case "ELOOP":
-      return "its symbolic links form a cycle; check the path";
-    case "EISDIR":
-      return "it is a folder; name a file";
-    case "EIO":
-      return "the disk reports an error; look at the messages of the system, or use another one";
-    default:
-      return typeof code === "string" && /^E[A-Z0-9]+$/.test(code) ? `${(error as Error).message}` : undefined;
-  }
+  const { code, message } = (error ?? {}) as NodeJS.ErrnoException;
+  if (typeof code !== "string") return undefined;
+  return reasons[code] ?? (/^E[A-Z0-9]+$/.test(code) ? message : undefined);
 }

@@ -18,42 +18,34 @@ export function unreadable(path: string, error: unknown): DataError {
 
 const notUtf8 = "its name is not UTF-8";
 
+const denied = "permission denied";
+const tooManyOpen = "too many files are open";
+const away = "the server of its disk is away";
+const reasons: Readonly<Record<string, string>> = {
+  ENOENT: "it does not exist",
+  EACCES: denied,
+  EPERM: denied,
+  ELOOP: "its symbolic links form a cycle",
+  ENOTDIR: "a part of the path is a file, not a folder",
+  EMFILE: tooManyOpen,
+  ENFILE: tooManyOpen,
+  EEXIST: "a file has the name of this folder, or of one above it",
+  ENOSPC: "no space is left on its disk",
+  EDQUOT: "your disk quota is used up",
+  EROFS: "its disk is read-only",
+  ENAMETOOLONG: "a name in the path is too long",
+  ESTALE: away,
+  ENOTCONN: away,
+  EHOSTDOWN: away,
+  ETIMEDOUT: away,
+  EIO: "the disk reports an error",
+};
+
 /** The words for a file system error, to follow "Cannot read x: ". */
 export function reasonOf(error: unknown): string {
-  const { code, path } = error as NodeJS.ErrnoException;
-  switch (code) {
-    case "ENOENT":
-      return path?.includes("\ufffd") ? notUtf8 : "it does not exist"; // Node replaces what it cannot decode
-    case "EACCES":
-    case "EPERM":
-      return "permission denied";
-    case "ELOOP":
-      return "its symbolic links form a cycle";
-    case "ENOTDIR":
-      return "a part of the path is a file, not a folder";
-    case "EMFILE":
-    case "ENFILE":
-      return "too many files are open";
-    case "EEXIST":
-      return "a file has the name of this folder, or of one above it";
-    case "ENOSPC":
-      return "no space is left on its disk";
-    case "EDQUOT":
-      return "your disk quota is used up";
-    case "EROFS":
-      return "its disk is read-only";
-    case "ENAMETOOLONG":
-      return "a name in the path is too long";
-    case "ESTALE":
-    case "ENOTCONN":
-    case "EHOSTDOWN":
-    case "ETIMEDOUT":
-      return "the server of its disk is away";
-    case "EIO":
-      return "the disk reports an error";
-    default:
-      return error instanceof Error ? error.message : String(error);
-  }
+  const { code = "", path } = error as NodeJS.ErrnoException;
+  if (code === "ENOENT" && path?.includes("\ufffd")) return notUtf8; // Node replaces what it cannot decode
+  return reasons[code] ?? (error instanceof Error ? error.message : String(error));
 }
 
 /** What a library says of a file of others, which may have put a long text into it. */

@@ -81,16 +81,17 @@ export function describe(schema: AnySchema, rejected?: { failed: string; input: 
   return words.length === 0 ? noun : `${noun} ${words.join(" and ")}`;
 }
 
+const nouns: Readonly<Record<string, string>> = {
+  number: "a number",
+  string: "a string",
+  boolean: "true or false",
+  function: "a function",
+};
+
 function nounOf(schema: AnySchema): string {
+  const noun = nouns[schema.type];
+  if (noun !== undefined) return noun;
   switch (schema.type) {
-    case "number":
-      return "a number";
-    case "string":
-      return "a string";
-    case "boolean":
-      return "true or false";
-    case "function":
-      return "a function";
     case "literal":
       return show(schema.literal);
     case "picklist":
