@@ -1,22 +1,3 @@
-/** Element types on disk and in memory. */
-export type DType =
-  | "u8"
-  | "i8"
-  | "i16"
-  | "i32"
-  | "i64"
-  | "f16"
-  | "bf16"
-  | "f32"
-  | "f64"
-  | "bool"
-  | RareDType
-  | Float8DType;
-
-/** Types that files may have, and that libtorch computes little or nothing with. */
-export type RareDType = "u16" | "u32" | "u64" | "c64" | "f6_e3m2" | "f6_e2m3" | "f4";
-export type Float8DType = "f8_e4m3" | "f8_e5m2" | "f8_e8m0" | "f8_e4m3fnuz" | "f8_e5m2fnuz";
-
 /** The arrays in which elements are in memory; `elements` has the array of each dtype. */
 export type TypedArray =
   | Uint8Array
@@ -43,7 +24,7 @@ const bits = (buffer: ArrayBuffer) => new Uint8Array(buffer);
  * every tensor starts at a multiple of its element size. Floats of 16 bits and less are read as bits, because not every
  * Node has typed arrays for them. c64 has the real and the imaginary part of each element.
  */
-export const elements: Readonly<Record<DType, Element>> = {
+export const elements = {
   u64: { onDisk: "U64", bytes: 8, array: (buffer) => new BigUint64Array(buffer) },
   i64: { onDisk: "I64", bytes: 8, array: (buffer) => new BigInt64Array(buffer) },
   f64: { onDisk: "F64", bytes: 8, array: (buffer) => new Float64Array(buffer) },
@@ -66,7 +47,11 @@ export const elements: Readonly<Record<DType, Element>> = {
   f6_e2m3: { onDisk: "F6_E2M3", bytes: 0.75, array: bits },
   f4: { onDisk: "F4", bytes: 0.5, array: bits },
   bool: { onDisk: "BOOL", bytes: 1, array: bits },
-};
+} satisfies Readonly<Record<string, Element>>;
+
+/** Element types on disk and in memory. Some of them libtorch computes little or nothing with: u16, c64, f4, … */
+export type DType = keyof typeof elements;
+export type Float8DType = Extract<DType, `f8_${string}`>;
 
 export const dtypes = Object.keys(elements) as readonly DType[];
 

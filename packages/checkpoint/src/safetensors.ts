@@ -177,36 +177,27 @@ export class SafetensorsFile implements AsyncDisposable {
 
   /** Reads one tensor. Throws `CheckpointError`. */
   async read(name: string): Promise<StoredTensor> {
-    const place = this.#placeOf(name);
-    const data = elements[place.dtype].array(await this.#bytesOf(place));
-    this.#checkBools(name, place.dtype, data);
-    return { dtype: place.dtype, shape: place.shape, data };
+    const { dtype, shape, begin, bytes } = this.#infoOf(name);
+    const target = new Uint8Array(bytes);
+    await readAll(this.#file, target, begin, this.path);
+    const wrong = dtype === "bool" ? target.findIndex((byte) => byte > 1) : -1;
+    if (wrong >= 0)
+      throw new CheckpointError(
+        `${this.path} is damaged: element ${wrong} of the bool tensor ${JSON.stringify(name)} is ${target[wrong]}; copy it again, or use an earlier checkpoint.`,
+      );
+    return { dtype, shape, data: elements[dtype].array(target.buffer) };
   }
 
   /** Where the bytes of a tensor lie in the file. Throws `CheckpointError` where there is no such tensor. */
   placeOf(name: string): TensorPlace {
     const path = process.platform === "linux" ? `/proc/self/fd/${this.#file.fd}` : this.path;
-    return { ...this.#placeOf(name), path };
+    return { ...this.#infoOf(name), path };
   }
 
-  #placeOf(name: string): TensorInfo {
-    const place = this.tensors.get(name);
-    if (!place) throw noTensor(this.path, this.tensors, name);
-    return place;
-  }
-
-  #checkBools(name: string, dtype: DType, data: TypedArray): void {
-    const wrong = dtype === "bool" ? (data as Uint8Array).findIndex((byte) => byte > 1) : -1;
-    if (wrong >= 0)
-      throw new CheckpointError(
-        `${this.path} is damaged: element ${wrong} of the bool tensor ${JSON.stringify(name)} is ${data[wrong]}; copy it again, or use an earlier checkpoint.`,
-      );
-  }
-
-  async #bytesOf({ begin, bytes }: TensorInfo): Promise<ArrayBuffer> {
-    const target = new Uint8Array(bytes);
-    await readAll(this.#file, target, begin, this.path);
-    return target.buffer;
+  #infoOf(name: string): TensorInfo {
+    const info = this.tensors.get(name);
+    if (!info) throw noTensor(this.path, this.tensors, name);
+    return info;
   }
 
   async close(): Promise<void> {
