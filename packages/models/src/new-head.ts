@@ -1,6 +1,6 @@
 import { OptionsError } from "@terse/options";
 import type { Model } from "./model.ts";
-import { type WeightsOfModel, weightsWithout } from "./weights-without.ts";
+import { exactly, type WeightsOfModel, weightsWithout } from "./weights-without.ts";
 
 /**
  * How weights with another head (number of classes, or task) fit a model. All is loaded but the head, which keeps its
@@ -18,8 +18,7 @@ export function withNewHead(model: Model): WeightsOfModel {
 /** How the weights of a model without a head fit one with a head. */
 export function withoutHead(model: Model): WeightsOfModel {
   const heads = model.namedParameters().filter(([, { role }]) => role === "head");
-  const own = heads.map(([name]) => name.replaceAll(".", "\\.")).join("|") || "(?!)";
-  return weightsWithout(model, model.headNames ?? new RegExp(`^(?:${own})$`));
+  return weightsWithout(model, model.headNames ?? exactly(heads.map(([name]) => name)));
 }
 
 /** Names and shapes of the head: "fc.weight (10, 512), fc.bias (10)". */

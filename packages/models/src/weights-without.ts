@@ -17,3 +17,7 @@ export function weightsWithout(model: Model, names: RegExp): WeightsOfModel {
     adapted: (parameter, stored) => model.adapted!(parameter, stored),
   };
 }
+
+/** A pattern that these names alone match, whole. */
+export const exactly = (names: Iterable<string>): RegExp =>
+  new RegExp(`^(?:${[...names].map((name) => name.replaceAll(".", "\\.")).join("|") || "(?!)"})$`);

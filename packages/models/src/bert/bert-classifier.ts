@@ -3,14 +3,14 @@
  * Names, layouts, logits and loss are those of transformers' MegatronBertForSequenceClassification.
  */
 import { parseOptions, positiveInteger, v } from "@terse/options";
-import { dropout, Linear, Module, scope, type Tensor } from "@terse/tensor";
+import { dropout, Linear, scope, type Tensor } from "@terse/tensor";
 import { type HuggingFaceConfig, labelsOf } from "../hugging-face-config.ts";
-import type { Model } from "../model.ts";
+import { initialise } from "../initialise.ts";
 import { toDevice } from "../to-device.ts";
 import { toConfig } from "./config.ts";
-import { BertEncoder, type BertInput, basePrefix, headNames, initialise, unused } from "./encoder.ts";
+import { type BertInput, BertWithHead } from "./encoder.ts";
 import { accuracyOf, lossOf } from "./labels.ts";
-import { type BertOptions, type BertShape, bertOptions } from "./options.ts";
+import type { BertOptions } from "./options.ts";
 
 /** A batch of sentences, or pairs of them, with their classes. */
 export interface BertClassifierBatch extends BertInput {
@@ -26,21 +26,14 @@ const classesOption = v.object({ classes: positiveInteger });
 export const bertClassifierArchitecture = "MegatronBertForSequenceClassification";
 
 /** BERT with PreLN that assigns a class to each row. Devlin et al. 2019, §4.1. */
-export class BertClassifier extends Module implements Model {
-  readonly bert: BertEncoder;
+export class BertClassifier extends BertWithHead {
   readonly classifier: Linear; // (classes, d)
 
-  readonly shape: BertShape;
-  readonly headNames = headNames;
-  readonly basePrefix = basePrefix;
-  readonly unused = unused;
   readonly classes: number;
 
   constructor({ classes, ...options }: BertClassifierOptions) {
-    super();
-    this.shape = parseOptions(bertOptions, options, "bert");
+    super(options);
     this.classes = parseOptions(classesOption, { classes }, "bert").classes;
-    this.bert = new BertEncoder(this.shape);
     this.classifier = new Linear(this.shape.width, this.classes, { role: "head" });
     initialise(this);
   }
@@ -66,19 +59,7 @@ export class BertClassifier extends Module implements Model {
     return { loss: `nats per ${unit}`, accuracy: `of the ${unit}s` };
   }
 
-  get activationCheckpointing(): boolean {
-    return this.bert.encoder.activationCheckpointing;
-  }
-
-  set activationCheckpointing(on: boolean) {
-    this.bert.encoder.activationCheckpointing = on;
-  }
-
   get config(): HuggingFaceConfig {
     return { ...toConfig(this.shape, bertClassifierArchitecture), ...labelsOf(this.classes) };
-  }
-
-  get context(): number {
-    return this.shape.context;
   }
 }

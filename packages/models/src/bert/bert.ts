@@ -3,7 +3,6 @@
  * layouts, logits and loss are those of transformers' MegatronBertForPreTraining, its BERT with PreLN. Its
  * BertForPreTraining normalises after each part, and has other weights.
  */
-import { parseOptions } from "@terse/options";
 import {
   call,
   createParameter,
@@ -16,12 +15,12 @@ import {
   type Tensor,
 } from "@terse/tensor";
 import type { HuggingFaceConfig } from "../hugging-face-config.ts";
-import type { Model } from "../model.ts";
+import { initialise } from "../initialise.ts";
 import { toDevice } from "../to-device.ts";
 import { toConfig } from "./config.ts";
-import { BertEncoder, type BertInput, basePrefix, headNames, initialise, unused } from "./encoder.ts";
+import { type BertInput, BertWithHead } from "./encoder.ts";
 import { accuracyOf, ignored, lossOf } from "./labels.ts";
-import { type BertOptions, type BertShape, bertOptions } from "./options.ts";
+import type { BertOptions, BertShape } from "./options.ts";
 
 /** A batch for masked tokens and the next sentence. */
 export interface BertBatch extends BertInput {
@@ -80,14 +79,9 @@ export const bertArchitecture = "MegatronBertForPreTraining";
  * BERT with PreLN for masked tokens and the next sentence. Devlin et al. 2019; Xiong et al. 2020. Shapes: see the head
  * of this file.
  */
-export class Bert extends Module implements Model {
-  readonly bert: BertEncoder;
+export class Bert extends BertWithHead {
   readonly cls: Heads;
 
-  readonly shape: BertShape;
-  readonly headNames = headNames;
-  readonly basePrefix = basePrefix;
-  readonly unused = unused;
   /** The head of masked tokens, which is the embedding. */
   readonly copies = {
     "cls.predictions.decoder.weight": "bert.embeddings.word_embeddings.weight",
@@ -95,9 +89,7 @@ export class Bert extends Module implements Model {
   };
 
   constructor(options: BertOptions) {
-    super();
-    this.shape = parseOptions(bertOptions, options, "bert");
-    this.bert = new BertEncoder(this.shape);
+    super(options);
     this.cls = new Heads(this.shape);
     initialise(this);
   }
@@ -129,20 +121,8 @@ export class Bert extends Module implements Model {
     return { loss: "nats", masked: "nats per masked token", next_accuracy: "of the sentence pairs" };
   }
 
-  get activationCheckpointing(): boolean {
-    return this.bert.encoder.activationCheckpointing;
-  }
-
-  set activationCheckpointing(on: boolean) {
-    this.bert.encoder.activationCheckpointing = on;
-  }
-
   get config(): HuggingFaceConfig {
     return toConfig(this.shape, bertArchitecture);
-  }
-
-  get context(): number {
-    return this.shape.context;
   }
 
   /** x (…, d) → logits (…, V) */

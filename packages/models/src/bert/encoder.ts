@@ -6,6 +6,7 @@
  *
  * Shapes: tokens, segments, mask (B, T) i64   x (B, T, d)   pooled (B, d)
  */
+import { parseOptions } from "@terse/options";
 import {
   arange,
   checkpoint,
@@ -16,13 +17,14 @@ import {
   Linear,
   Module,
   ModuleList,
-  noGrad,
   scaledDotProductAttention,
   scope,
   type Tensor,
 } from "@terse/tensor";
+import type { HuggingFaceConfig } from "../hugging-face-config.ts";
+import type { Model } from "../model.ts";
 import { toDevice } from "../to-device.ts";
-import type { BertShape } from "./options.ts";
+import { type BertOptions, type BertShape, bertOptions } from "./options.ts";
 
 /** What the encoder reads. */
 export interface BertInput {
@@ -30,14 +32,6 @@ export interface BertInput {
   readonly segments: Tensor; // (B, T) i64: 0 for the first sentence, 1 for the second
   readonly mask: Tensor; // (B, T) i64: 1 for tokens, 0 for padding, which nothing attends to
 }
-
-/** The heads of pre-training, and of classification. */
-export const headNames = /^(cls|classifier)\./;
-
-/** The prefix of the encoder's names in files. */
-export const basePrefix = "bert.";
-/** Tensors in files that the model does not use: the numbers of positions. */
-export const unused = /(^|\.)position_ids$/;
 
 class Embeddings extends Module {
   readonly wordEmbeddings: Embedding; // (V, d); also the head of masked tokens
@@ -196,12 +190,35 @@ export class BertEncoder extends Module {
   }
 }
 
-/** Weights from N(0, 0.02²), biases 0. Devlin et al. 2019, as published with the paper. */
-export function initialise(model: Module): void {
-  noGrad(() => {
-    for (const [, parameter] of model.namedParameters()) {
-      if (parameter.shape.length >= 2) parameter.normal_({ std: 0.02 });
-      else if (parameter.role === "vector") parameter.zero_();
-    }
-  });
+/** What models of BERT with a head have in common: the encoder, and the names in files. */
+export abstract class BertWithHead extends Module implements Model {
+  readonly bert: BertEncoder;
+
+  readonly shape: BertShape;
+  readonly headNames = /^(cls|classifier)\./; // of pre-training, and of classification
+  readonly basePrefix = "bert.";
+  readonly unused = /(^|\.)position_ids$/; // the numbers of positions
+
+  constructor(options: BertOptions) {
+    super();
+    this.shape = parseOptions(bertOptions, options, "bert");
+    this.bert = new BertEncoder(this.shape);
+  }
+
+  abstract readonly config: HuggingFaceConfig;
+  abstract loss(batch: BertInput): Tensor;
+  abstract metrics(batch: BertInput): Readonly<Record<string, Tensor>>;
+  abstract metricUnits(unit: string): Readonly<Record<string, string>>;
+
+  get activationCheckpointing(): boolean {
+    return this.bert.encoder.activationCheckpointing;
+  }
+
+  set activationCheckpointing(on: boolean) {
+    this.bert.encoder.activationCheckpointing = on;
+  }
+
+  get context(): number {
+    return this.shape.context;
+  }
 }

@@ -26,6 +26,7 @@ import {
   type Tensor,
 } from "@terse/tensor";
 import type { HuggingFaceConfig } from "../hugging-face-config.ts";
+import { initialise } from "../initialise.ts";
 import { LanguageModel } from "../language-model.ts";
 import { toDevice } from "../to-device.ts";
 import { toConfig } from "./config.ts";
@@ -142,7 +143,9 @@ export class Llama extends LanguageModel {
     this.shape = shape;
     this.model = new Decoder(shape);
     this.lmHead = shape.tied ? undefined : new Linear(shape.width, shape.vocabulary, { bias: false, role: "head" });
-    this.initialise();
+    initialise(this);
+    const { padding } = shape;
+    if (padding !== null) noGrad(() => scope(() => void this.model.embedTokens.weight.select(0, padding).zero_()));
   }
 
   forward(tokens: Tensor, caches?: readonly KeyValueCache[], packed?: Tensor): Tensor {
@@ -189,17 +192,5 @@ export class Llama extends LanguageModel {
 
   get copies(): Readonly<Record<string, string>> {
     return this.shape.tied ? { "lm_head.weight": "model.embed_tokens.weight" } : {};
-  }
-
-  /** Weights from N(0, 0.02²), biases and the embedding of padding 0, as in transformers. */
-  private initialise(): void {
-    noGrad(() => {
-      for (const [, parameter] of this.namedParameters()) {
-        if (parameter.shape.length === 2) parameter.normal_({ std: 0.02 });
-        else if (parameter.role === "vector") parameter.zero_();
-      }
-      const { padding } = this.shape;
-      if (padding !== null) scope(() => this.model.embedTokens.weight.select(0, padding).zero_());
-    });
   }
 }

@@ -9,7 +9,7 @@
 import { OptionsError } from "@terse/options";
 import { BatchNorm2d, Embedding, type Module, manualSeed, type Parameter } from "@terse/tensor";
 import type { Model, NamesInFiles } from "../model.ts";
-import { type WeightsOfModel, weightsWithout } from "../weights-without.ts";
+import { exactly, type WeightsOfModel, weightsWithout } from "../weights-without.ts";
 import { endsIn, findTargets, layersOf, type NamedLayer, namesOf, type Target } from "./find-targets.ts";
 import { createPart, isTransposed, LoraLayer, type LoraPart } from "./lora-layer.ts";
 import { allLinear, type LoraOptions } from "./options.ts";
@@ -139,10 +139,10 @@ export class Lora {
           const fitting = named.others.filter((names) => names.length === named.names.length);
           others.set(inFile(named.names), fitting.map(inFile));
         }
-    const copies = [...this.copiesInFiles().keys()].map((name) => name.replaceAll(".", "\\."));
-    const own = new Set(this.#saved.map(([name]) => name.replaceAll(".", "\\.")));
+    const own = new Set(this.#saved.map(([name]) => name));
+    const copies = [...this.copiesInFiles().keys()].filter((name) => !own.has(name));
     return {
-      unused: new RegExp(`^(?:${copies.filter((name) => !own.has(name)).join("|") || "(?!)"})$`),
+      unused: exactly(copies),
       storedAs: (name) => [others.get(name)?.[0] ?? name],
       alsoStoredAs: (name) => [others.get(name)?.[1] ?? name],
     };
@@ -172,8 +172,7 @@ export class Lora {
     });
     const { basePrefix = "" } = model;
     const withoutPrefix = (name: string) => (name.startsWith(basePrefix) ? name.slice(basePrefix.length) : name);
-    const own = new Set([...names, ...names.map(withoutPrefix)].map((name) => name.replaceAll(".", "\\.")));
-    return weightsWithout(model, new RegExp(`^(?:${[...own].join("|") || "(?!)"})$`));
+    return weightsWithout(model, exactly([...names, ...names.map(withoutPrefix)]));
   }
 }
 
