@@ -2,15 +2,12 @@
 import type { ChildProcess } from "node:child_process";
 import { DataError } from "../data-error.ts";
 import { forkLimited, memoryWasFull } from "../limited-process.ts";
+import { programBeside } from "../program-beside.ts";
 import type { ChatTemplate } from "./chat-template.ts";
 import type { Rendering } from "./render-chat.ts";
 import type { RenderAnswer, RenderMessage, RenderRequest } from "./render-process.ts";
 
-// In the sources the program is this folder's file; in the published package it is beside the bundle.
-const program = new URL(
-  import.meta.url.endsWith(".ts") ? "./render-process.ts" : "./render-process.js",
-  import.meta.url,
-);
+const program = programBeside(import.meta.url, "render-process");
 
 const mostMegabytes = 512;
 const othersMegabytes = 1024; // V8's own, and what it holds outside of its heap
@@ -67,13 +64,10 @@ export class Renderer {
     const answer = await this.#ask(request);
     if ("rendered" in answer) return answer.rendered;
     const words = answer.problem.replaceAll(/\s+/g, " ").replace(/\.$/, "");
-    if (answer.ofTemplate)
-      throw new DataError(
-        `${where}: the chat template ${this.#source} fails: ${words}; correct the template, or name another one with data.template.`,
-      );
-    throw new DataError(
-      `${where}: the chat template ${this.#source} fails: ${words}; correct the row, or name another template with data.template.`,
-    );
+    const remedy = answer.ofTemplate
+      ? "correct the template, or name another one"
+      : "correct the row, or name another template";
+    throw new DataError(`${where}: the chat template ${this.#source} fails: ${words}; ${remedy} with data.template.`);
   }
 
   #ask(request: RenderRequest): Promise<RenderAnswer> {

@@ -3,6 +3,7 @@ import { once } from "node:events";
 import { stat } from "node:fs/promises";
 import { Worker } from "node:worker_threads";
 import { DataError } from "../data-error.ts";
+import { programBeside } from "../program-beside.ts";
 import type { DocumentOptions, DocumentRow, Piece } from "./piece.ts";
 
 export interface ParquetThreadData {
@@ -26,11 +27,7 @@ export type Answer = { readonly group: Group | undefined } | { readonly problem:
  */
 const limitSeconds = (fileBytes: number) => 30 + fileBytes / 1e6;
 
-// In the sources the thread is this folder's file; in the published package it is beside the bundle.
-const thread = new URL(
-  import.meta.url.endsWith(".ts") ? "./parquet-thread.ts" : "./parquet-thread.js",
-  import.meta.url,
-);
+const thread = programBeside(import.meta.url, "parquet-thread");
 
 /** The texts of a column of a parquet file. Throws `DataError`. */
 export async function* parquetTexts(path: string, { column }: DocumentOptions): AsyncGenerator<Piece> {

@@ -2,14 +2,11 @@
 import { Worker } from "node:worker_threads";
 import { DataError } from "../data-error.ts";
 import type { SampleOptions } from "../dataset.ts";
+import { programBeside } from "../program-beside.ts";
 import type { Arrays, Row, SampleFacts, Samples } from "../samples.ts";
 import type { Answer, Request, ThreadData } from "./messages.ts";
 
-// In the sources the thread is this folder's file; in the published package it is beside the bundle.
-const thread = new URL(
-  import.meta.url.endsWith(".ts") ? "./samples-thread.ts" : "./samples-thread.js",
-  import.meta.url,
-);
+const thread = programBeside(import.meta.url, "samples-thread");
 
 interface Waiting {
   resolve(answer: Answer): void;

@@ -4,14 +4,11 @@ import { availableParallelism } from "node:os";
 import { DataError, shortened } from "../data-error.ts";
 import type { TextContext } from "../dataset.ts";
 import { forkLimited, memoryWasFull } from "../limited-process.ts";
+import { programBeside } from "../program-beside.ts";
 import { remedyFor } from "./remedy-for.ts";
 import type { Answer, MarkedTokens, Request, WholeOptions } from "./tokenizer-process.ts";
 
-// In the sources the program is this folder's file; in the published package it is beside the bundle.
-const program = new URL(
-  import.meta.url.endsWith(".ts") ? "./tokenizer-process.ts" : "./tokenizer-process.js",
-  import.meta.url,
-);
+const program = programBeside(import.meta.url, "tokenizer-process");
 
 /** How long the process may take for so many letters. On an idle machine it takes a second for a million. */
 const limitSeconds = (letters: number) => 60 + letters / 10_000;
