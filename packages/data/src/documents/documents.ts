@@ -1,22 +1,22 @@
 /** The texts in files, one after the other, never all in memory: of plain text, jsonl, json, csv, tsv and parquet. */
 import type { Form, TextFile } from "../text/text-files.ts";
-import { csvTexts } from "./csv.ts";
-import { jsonRows, jsonTexts } from "./json.ts";
-import { jsonlRows, jsonlTexts } from "./jsonl.ts";
+import { jsonRows } from "./json.ts";
+import { jsonlRows } from "./jsonl.ts";
 import { parquetRows, parquetTexts } from "./parquet.ts";
 import type { DocumentOptions, DocumentRow, Piece } from "./piece.ts";
 import { plainText } from "./plain-text.ts";
 import { exactJson } from "./read-json.ts";
-import { tsvTexts } from "./tsv.ts";
+import { tableTexts } from "./table-file.ts";
+import { textsOfRows } from "./text-of-row.ts";
 
 type Reader = (path: string, options: DocumentOptions) => AsyncIterable<Piece>;
 
 const readers: Readonly<Record<Form, Reader>> = {
   plain: plainText,
-  jsonl: jsonlTexts,
-  json: jsonTexts,
-  csv: csvTexts,
-  tsv: tsvTexts,
+  jsonl: (path, { column }) => textsOfRows(jsonlRows(path), column),
+  json: (path, { column }) => textsOfRows(jsonRows(path), column),
+  csv: tableTexts,
+  tsv: tableTexts,
   parquet: parquetTexts,
 };
 

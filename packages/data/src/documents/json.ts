@@ -2,8 +2,7 @@ import { textOfFile } from "../content/text-of-file.ts";
 import { DataError } from "../data-error.ts";
 import { jsonlRows, parsed, type ReadJson } from "./jsonl.ts";
 import { mostLetters, tooLong } from "./lines.ts";
-import type { DocumentOptions, DocumentRow, Piece } from "./piece.ts";
-import { textsOfRows } from "./text-of-row.ts";
+import type { DocumentRow } from "./piece.ts";
 
 /**
  * The rows of a file with one array of objects, or with an object in each line, as pandas and Hugging Face's datasets
@@ -20,10 +19,6 @@ export async function* jsonRows(path: string, read?: ReadJson): AsyncGenerator<D
     yield { value: parsed(json, where, read), where, bytes };
   }
 }
-
-/** The texts of such a file. Throws `DataError`. */
-export const jsonTexts = (path: string, { column }: DocumentOptions): AsyncGenerator<Piece> =>
-  textsOfRows(jsonRows(path), column);
 
 async function beginsWithArray(path: string): Promise<boolean> {
   for await (const { text } of textOfFile(path)) {

@@ -1,8 +1,7 @@
 import { DataError } from "../data-error.ts";
 import { linesOf } from "./lines.ts";
-import type { DocumentOptions, DocumentRow, Piece } from "./piece.ts";
+import type { DocumentRow } from "./piece.ts";
 import { plainJson } from "./read-json.ts";
-import { textsOfRows } from "./text-of-row.ts";
 
 /** Reads a text of JSON. */
 export type ReadJson = (json: string) => unknown;
@@ -18,10 +17,6 @@ export async function* jsonlRows(path: string, read?: ReadJson): AsyncGenerator<
     passed = 0;
   }
 }
-
-/** The texts of a file with a JSON object in each line. Throws `DataError`. */
-export const jsonlTexts = (path: string, { column }: DocumentOptions): AsyncGenerator<Piece> =>
-  textsOfRows(jsonlRows(path), column);
 
 /** The value of a text of JSON; `where` names the text in errors. Throws `DataError`. */
 export function parsed(json: string, where: string, read: ReadJson = plainJson): unknown {

@@ -29,7 +29,7 @@ export async function* tableRows(
   path: string,
   rows: AsyncIterable<Cells>,
   columns: readonly string[],
-  { header = true, passOver }: TableOptions = {},
+  { header = true, passOver }: TableOptions,
 ): AsyncGenerator<TableRow> {
   let places: readonly number[] | undefined;
   let [width, read, passed] = [0, 0, 0];
