@@ -1,7 +1,8 @@
 /** json.dumps of Python, which is transformers' filter tojson. */
+import { byCodePoint } from "../../by-code-point.ts";
 import type { Value } from "./library.ts";
 import { floatText } from "./numbers.ts";
-import { byCodePoints, byNames, isList, isMap, str, typeName } from "./values.ts";
+import { byNames, isList, isMap, str, typeName } from "./values.ts";
 
 export interface JsonOptions {
   readonly indent?: string | undefined; // of a level; on one line if absent
@@ -44,7 +45,7 @@ export function json(value: Value, options: JsonOptions = {}, begin = "\n"): str
   if (!isMap(value) || value.type !== "ObjectValue")
     throw new Error(`Object of type ${typeName(value)} is not JSON serializable`);
   const entries = [...value.value];
-  if (sorted) entries.sort(([a], [b]) => byCodePoints(a, b));
+  if (sorted) entries.sort(([a], [b]) => byCodePoint(a, b));
   return parts(
     "{",
     entries.map(([key, each]) => quoted(key, ascii) + separators[1] + inner(each)),

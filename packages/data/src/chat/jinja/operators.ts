@@ -1,10 +1,10 @@
 /** Operators of two values, as Python has them. */
 
+import { byCodePoint } from "../../by-code-point.ts";
 import { formatted } from "./format.ts";
 import type { Value } from "./library.ts";
 import { ofFloats, ofIntegers } from "./numbers.ts";
 import {
-  byCodePoints,
   equal,
   float,
   integer,
@@ -52,7 +52,7 @@ function ofNumbers(operator: string, left: Value, right: Value): Value | undefin
 export function order(a: Value, b: Value, operator = "<"): number {
   const [x, y] = [numberIn(a), numberIn(b)];
   if (x !== undefined && y !== undefined) return x < y ? -1 : x > y ? 1 : 0;
-  if (typeof a.value === "string" && typeof b.value === "string") return byCodePoints(a.value, b.value);
+  if (typeof a.value === "string" && typeof b.value === "string") return byCodePoint(a.value, b.value);
   if (!isList(a) || !isList(b) || a.type !== b.type)
     throw new Error(`'${operator}' not supported between instances of '${typeName(a)}' and '${typeName(b)}'`);
   const at = a.value.findIndex((each, i) => b.value[i] === undefined || !equal(each, b.value[i]));

@@ -134,13 +134,6 @@ export function lengthOf(value: Value): number {
   return isMap(value) && value.type === "ObjectValue" ? value.value.size : itemsOf(value).length;
 }
 
-/** The order of two texts, as Python has it: UTF-16 has another one. */
-export function byCodePoints(a: string, b: string): number {
-  const [x, y] = [[...a], [...b]];
-  const at = x.findIndex((letter, i) => letter !== y[i]);
-  return at < 0 || at >= y.length ? x.length - y.length : x[at]!.codePointAt(0)! - y[at]!.codePointAt(0)!;
-}
-
 const names: Readonly<Record<string, string>> = {
   ...{ NullValue: "NoneType", BooleanValue: "bool", IntegerValue: "int", FloatValue: "float" },
   ...{ StringValue: "str", UndefinedValue: "Undefined", FunctionValue: "function", GeneratorValue: "generator" },

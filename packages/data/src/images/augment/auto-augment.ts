@@ -3,7 +3,7 @@
  * CIFAR-10.
  */
 import type { RandomNumbers } from "../../random.ts";
-import { applyOperation, type OperationName, operations } from "./operations.ts";
+import { type OperationName, operations } from "./operations.ts";
 import type { Pixels } from "./pixels.ts";
 
 type Choice = readonly [name: OperationName, probability: number, magnitude: number];
@@ -42,7 +42,7 @@ export function autoAugment(pixels: Pixels, random: RandomNumbers): Pixels {
   let result = pixels;
   for (const [name, probability, magnitude] of cifarPolicy[random.below(cifarPolicy.length)]!) {
     const [happens, sign] = [random.chance(probability), random.chance(0.5) ? -1 : 1];
-    if (happens) result = applyOperation(name, result, magnitude / 9, operations[name].signed ? sign : 1);
+    if (happens) result = operations[name](result, magnitude / 9, sign);
   }
   return result;
 }

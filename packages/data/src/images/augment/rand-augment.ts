@@ -3,7 +3,7 @@
  * 30.
  */
 import type { RandomNumbers } from "../../random.ts";
-import { applyOperation, type OperationName, operations } from "./operations.ts";
+import { type OperationName, operations } from "./operations.ts";
 import type { Pixels } from "./pixels.ts";
 
 /** The paper's 14 operations: all but Invert. */
@@ -20,7 +20,7 @@ export function randAugment(
   for (let i = 0; i < count; i++) {
     const name = randAugmentOperations[random.below(randAugmentOperations.length)]!;
     const sign = random.chance(0.5) ? -1 : 1;
-    result = applyOperation(name, result, magnitude / largestMagnitude, operations[name].signed ? sign : 1);
+    result = operations[name](result, magnitude / largestMagnitude, sign);
   }
   return result;
 }

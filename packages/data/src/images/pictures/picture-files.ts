@@ -6,10 +6,11 @@
 import type { Dirent, Stats } from "node:fs";
 import { readdir, realpath, stat } from "node:fs/promises";
 import { basename, extname, join, sep } from "node:path";
+import { byCodePoint } from "../../by-code-point.ts";
 import { DataError, reasonOf, unreadable } from "../../data-error.ts";
 import type { LeftOutFile } from "../../files-at.ts";
 import { fileGroup, type Inventory, leftOutGroups } from "../../inventory.ts";
-import { byCodePoint, foldersIn, isFolder, type PictureFolder, pictureFolder } from "./picture-folder.ts";
+import { foldersIn, isFolder, type PictureFolder, pictureFolder } from "./picture-folder.ts";
 import { isPictureName, pictureEndings } from "./picture-formats.ts";
 
 export interface PictureFile {

@@ -5,6 +5,7 @@
  */
 import { type Dirent, readdirSync, statSync } from "node:fs";
 import { join } from "node:path";
+import { byCodePoint } from "../../by-code-point.ts";
 import { DataError, reasonOf } from "../../data-error.ts";
 import { partsBySplit, type Split, splitOfName } from "../../split-names.ts";
 
@@ -116,13 +117,4 @@ export function isFolder(folder: string, entry: Dirent): boolean {
   } catch {
     return false; // a link that leads nowhere
   }
-}
-
-/** Compares texts by code points. By code units an emoji would come before "ﬀ". */
-export function byCodePoint(a: string, b: string): number {
-  for (let i = 0; i < Math.min(a.length, b.length); i++) {
-    if (a[i] === b[i]) continue;
-    return a.codePointAt(i)! - b.codePointAt(i)!;
-  }
-  return a.length - b.length;
 }
