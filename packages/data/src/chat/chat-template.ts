@@ -3,7 +3,7 @@ import { closeSync, existsSync, readdirSync, readFileSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { DataError, unreadable } from "../data-error.ts";
 import { openRegularFile } from "../regular-file.ts";
-import { jsonFile } from "../tokenizers/json-file.ts";
+import { jsonIfThere } from "../tokenizers/json-file.ts";
 import { fileOf } from "../tokenizers/tokenizers.ts";
 import { chatml } from "./chatml.ts";
 
@@ -42,6 +42,16 @@ export function chatTemplate(tokenizer: string, named?: string): ChatTemplate {
   );
 }
 
+/** The text of the template; undefined where there is none: rows of texts need none. */
+export function templateIfAny(tokenizer: string, named?: string): string | undefined {
+  try {
+    return chatTemplate(tokenizer, named).text;
+  } catch (error) {
+    if (error instanceof DataError) return undefined;
+    throw error;
+  }
+}
+
 type Found = Pick<ChatTemplate, "source" | "text">;
 
 /** The templates of a folder by name. A file of its own comes before tokenizer_config.json. Throws `DataError`. */
@@ -55,9 +65,7 @@ function templatesIn(folder: string): Map<string, Found> {
   if (existsSync(own)) add("default", own);
   if (found.size > 0) return found;
   const file = join(folder, "tokenizer_config.json");
-  const given = existsSync(file)
-    ? (jsonFile(file).json as { chat_template?: unknown } | null)?.chat_template
-    : undefined;
+  const given = (jsonIfThere(file) as { chat_template?: unknown } | null | undefined)?.chat_template;
   const named = typeof given === "string" ? [{ name: "default", template: given }] : given;
   for (const each of Array.isArray(named) ? named : []) {
     const { name, template } = { ...(each as { name?: unknown; template?: unknown }) };
@@ -87,8 +95,7 @@ const names = ["bos_token", "eos_token", "unk_token", "sep_token", "pad_token", 
 function specialTokens(folder: string): Record<string, string> {
   const special: Record<string, string> = {};
   for (const name of ["special_tokens_map.json", "tokenizer_config.json"]) {
-    const file = join(folder, name);
-    const said = (existsSync(file) ? jsonFile(file).json : undefined) as Record<string, unknown> | null | undefined;
+    const said = jsonIfThere(join(folder, name)) as Record<string, unknown> | null | undefined;
     for (const name of names) {
       const value = said?.[name];
       const content = typeof value === "object" && value !== null ? (value as { content?: unknown }).content : value;

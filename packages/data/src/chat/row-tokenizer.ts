@@ -1,12 +1,9 @@
 /** Tokens of whole rows, with what transformers' tokenizers do besides: their special tokens, and masks by places. */
 import { createHash } from "node:crypto";
 import { DataError } from "../data-error.ts";
-import { bytesJson } from "../tokenizers/byte-level-json.ts";
-import { endOfText } from "../tokenizers/end-of-text.ts";
-import { gpt2EndOfText, gpt2Json } from "../tokenizers/gpt2-tokenizer.ts";
 import { IsolatedTokenizer } from "../tokenizers/isolated-tokenizer.ts";
-import { contentOf, idsIn, readTokenizerFile, sizeOf, type TokenizerJson } from "../tokenizers/tokenizer-json.ts";
-import { fileOf } from "../tokenizers/tokenizers.ts";
+import { namedJson } from "../tokenizers/named-json.ts";
+import { contentOf, idsIn, sizeOf } from "../tokenizers/tokenizer-json.ts";
 
 export interface RowTokenizer extends Pick<IsolatedTokenizer, "encodeWhole" | "decode"> {
   /** SHA-256 of its tokenizer.json. */
@@ -19,15 +16,8 @@ export interface RowTokenizer extends Pick<IsolatedTokenizer, "encodeWhole" | "d
 
 /** Opens a tokenizer by its name or path. `endOfText` is a token of its own choice. Throws `DataError`. */
 export async function openRowTokenizer(name: string, named?: string): Promise<RowTokenizer> {
-  const { path, text, json } = await fileNamed(name);
-  const id =
-    named !== undefined
-      ? idsIn(json, [named])[0]
-      : name === "bytes"
-        ? undefined
-        : name === "gpt2"
-          ? gpt2EndOfText
-          : endOfText(path, json);
+  const { path = name, text, json, end } = await namedJson(name);
+  const id = named === undefined ? end() : idsIn(json, [named])[0];
   if (named !== undefined && id === undefined)
     throw new DataError(
       `The end of a text, ${JSON.stringify(named)}, is no token of ${name}; name one of its tokens, or leave it out.`,
@@ -46,12 +36,6 @@ export async function openRowTokenizer(name: string, named?: string): Promise<Ro
 }
 
 /** The `fingerprint` of a tokenizer that is not opened. Throws `DataError`. */
-export const fingerprintOfTokenizer = async (name: string): Promise<string> => hashOf((await fileNamed(name)).text);
+export const fingerprintOfTokenizer = async (name: string): Promise<string> => hashOf((await namedJson(name)).text);
 
 const hashOf = (text: string) => createHash("sha256").update(text).digest("hex");
-
-async function fileNamed(name: string): Promise<{ path: string; text: string; json: TokenizerJson }> {
-  if (name !== "bytes" && name !== "gpt2") return { path: fileOf(name), ...readTokenizerFile(fileOf(name)) };
-  const json = name === "bytes" ? bytesJson() : await gpt2Json();
-  return { path: name, text: JSON.stringify(json), json };
-}

@@ -1,5 +1,5 @@
 /** Text to bytes and back: 256 tokens, without a vocabulary file. */
-import { DataError } from "../data-error.ts";
+import { checkedIds } from "./checked-ids.ts";
 
 const encoder = new TextEncoder();
 const decoder = new TextDecoder("utf-8", { ignoreBOM: true });
@@ -14,10 +14,6 @@ export const byteTokenizer = {
   /** Bytes that are not UTF-8 become � (U+FFFD). Throws `DataError` for an id outside 0 … 255. */
   decode(ids: Iterable<number | bigint>): string {
     if (ids instanceof Uint8Array) return decoder.decode(ids);
-    const bytes = Array.from(ids, Number);
-    const wrong = bytes.findIndex((id) => !Number.isInteger(id) || id < 0 || id > 255);
-    if (wrong >= 0)
-      throw new DataError(`Token ${bytes[wrong]} at position ${wrong} is not a byte; give integers from 0 to 255.`);
-    return decoder.decode(Uint8Array.from(bytes));
+    return decoder.decode(Uint8Array.from(checkedIds(ids, 256, "is not a byte")));
   },
 } as const;

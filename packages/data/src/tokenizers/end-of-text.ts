@@ -1,7 +1,6 @@
 /** The token that ends a text, by the files of a tokenizer. */
-import { existsSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { jsonFile } from "./json-file.ts";
+import { jsonIfThere } from "./json-file.ts";
 import { contentOf, idsIn, type TokenizerJson } from "./tokenizer-json.ts";
 
 /** Names for it, for tokenizers whose files do not say which one it is. */
@@ -15,10 +14,8 @@ type Named = string | { readonly content?: unknown } | null | undefined;
  * config.json. Otherwise it is a token with a known name. Throws `DataError` for a file that is no JSON.
  */
 export function endOfText(path: string, json: TokenizerJson): number | undefined {
-  const saved = (name: string): { eos_token?: Named; eos_token_id?: unknown } => {
-    const file = join(dirname(path), name);
-    return (existsSync(file) && jsonFile(file).json) || {};
-  };
+  const saved = (name: string): { eos_token?: Named; eos_token_id?: unknown } =>
+    jsonIfThere(join(dirname(path), name)) || {};
   for (const name of ["tokenizer_config.json", "special_tokens_map.json"]) {
     const { eos_token: named } = saved(name);
     const content = typeof named === "string" ? named : named?.content;

@@ -1,7 +1,7 @@
 /** GPT-2's byte-pair encoding, Radford et al. 2019; gpt-tokenizer brings its ranks. */
-import { DataError } from "../data-error.ts";
 import type { Tokenizer } from "../dataset.ts";
 import { byteLevelJson } from "./byte-level-json.ts";
+import { checkedIds } from "./checked-ids.ts";
 import { IsolatedTokenizer } from "./isolated-tokenizer.ts";
 import type { TokenizerJson } from "./tokenizer-json.ts";
 
@@ -29,12 +29,7 @@ export async function gpt2Tokenizer(): Promise<Tokenizer> {
       return ofLongWords.encode(text);
     },
     decode(ids) {
-      const numbers = Array.from(ids, Number);
-      const wrong = numbers.findIndex((id) => !Number.isInteger(id) || id < 0 || id >= gpt2Vocabulary);
-      if (wrong >= 0)
-        throw new DataError(
-          `Token ${numbers[wrong]} at position ${wrong} is none of GPT-2's; give integers from 0 to ${gpt2Vocabulary - 1}.`,
-        );
+      const numbers = checkedIds(ids, gpt2Vocabulary, "is none of GPT-2's");
       // gpt-tokenizer's own decoder keeps the bytes of a letter that was cut, for the next text.
       return decoder.decode(Buffer.concat(numbers.map((id) => tokens[id] ?? Buffer.from("<|endoftext|>"))));
     },

@@ -1,5 +1,5 @@
 /** A file of JSON that somebody else wrote. */
-import { closeSync, readFileSync } from "node:fs";
+import { closeSync, existsSync, readFileSync } from "node:fs";
 import { DataError, unreadable } from "../data-error.ts";
 import { openRegularFile } from "../regular-file.ts";
 
@@ -29,3 +29,6 @@ export function jsonFile(path: string): { readonly text: string; readonly json: 
     throw new DataError(`${path} is not JSON, or was cut short: ${(error as Error).message}; fetch it again.`);
   }
 }
+
+/** What a file of JSON says; undefined where there is none. Throws `DataError`. */
+export const jsonIfThere = (path: string): unknown => (existsSync(path) ? jsonFile(path).json : undefined);

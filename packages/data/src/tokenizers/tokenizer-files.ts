@@ -2,12 +2,10 @@
 import { existsSync } from "node:fs";
 import { dirname, join } from "node:path";
 import type { ProcessorFiles } from "../dataset.ts";
-import { bytesJson } from "./byte-level-json.ts";
-import { endOfText } from "./end-of-text.ts";
-import { gpt2EndOfText, gpt2Json } from "./gpt2-tokenizer.ts";
 import { jsonFile } from "./json-file.ts";
-import { contentOf, readTokenizerJson, type TokenizerJson } from "./tokenizer-json.ts";
-import { bertContents, bertTokens, fileOf } from "./tokenizers.ts";
+import { namedJson } from "./named-json.ts";
+import { contentOf, type TokenizerJson } from "./tokenizer-json.ts";
+import { bertContents, bertTokens } from "./tokenizers.ts";
 
 const configFile = "tokenizer_config.json";
 
@@ -20,18 +18,17 @@ export async function tokenizerFiles(
   name: string,
   { bert = false, endOfText: named }: { bert?: boolean; endOfText?: string | undefined } = {},
 ): Promise<ProcessorFiles> {
-  const file = fileOf(name);
-  const json = name === "bytes" ? bytesJson() : name === "gpt2" ? await gpt2Json() : readTokenizerJson(file);
+  const { path, json, end } = await namedJson(name);
   const files = { "tokenizer.json": text(bert ? withBertTokens(json, name) : json) };
-  const given = join(dirname(file), configFile);
-  if (name !== "bytes" && name !== "gpt2" && existsSync(given)) {
+  const given = path === undefined ? undefined : join(dirname(path), configFile);
+  if (given !== undefined && existsSync(given)) {
     const config = jsonFile(given);
     const changed = () => text({ ...(config.json as object), eos_token: named });
     return { ...files, [configFile]: named === undefined ? config.text : changed() };
   }
-  const id = name === "bytes" ? undefined : name === "gpt2" ? gpt2EndOfText : endOfText(file, json);
-  const end = named ?? (id === undefined ? undefined : contentOf(json, id));
-  const special = bert ? ofBert : end === undefined ? {} : { bos_token: end, eos_token: end };
+  const id = end();
+  const eos = named ?? (id === undefined ? undefined : contentOf(json, id));
+  const special = bert ? ofBert : eos === undefined ? {} : { bos_token: eos, eos_token: eos };
   return { ...files, [configFile]: text({ tokenizer_class: "PreTrainedTokenizerFast", ...special }) };
 }
 

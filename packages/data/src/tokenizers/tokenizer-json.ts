@@ -2,7 +2,7 @@
 import { existsSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { DataError } from "../data-error.ts";
-import { jsonFile } from "./json-file.ts";
+import { jsonFile, jsonIfThere } from "./json-file.ts";
 import { writeTokenizerCommand } from "./write-tokenizer.ts";
 
 export interface TokenizerJson {
@@ -47,7 +47,7 @@ export function readTokenizerFile(path: string): { text: string; json: Tokenizer
  */
 function checkTokensBeside(path: string, json: TokenizerJson): void {
   const config = join(dirname(path), "tokenizer_config.json");
-  const found = existsSync(config) ? jsonFile(config).json : undefined;
+  const found = jsonIfThere(config);
   const tokens = isObject(found) && isObject(found["added_tokens_decoder"]) ? found["added_tokens_decoder"] : {};
   for (const [id, token] of Object.entries(tokens)) {
     const content = isObject(token) ? token["content"] : undefined;
@@ -113,5 +113,3 @@ export function contentOf({ model: { vocab }, added_tokens = [] }: TokenizerJson
   if (Array.isArray(vocab)) return vocab[id]?.[0];
   return Object.entries(vocab as Record<string, number>).find(([, each]) => each === id)?.[0];
 }
-
-export const vocabularyOfJson = (path: string) => sizeOf(readTokenizerJson(path));

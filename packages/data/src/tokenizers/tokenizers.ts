@@ -6,7 +6,7 @@ import type { Tokenizer } from "../dataset.ts";
 import { byteTokenizer } from "./byte-tokenizer.ts";
 import { gpt2EndOfText, gpt2Tokenizer, gpt2Vocabulary } from "./gpt2-tokenizer.ts";
 import { openTokenizerJson } from "./open-tokenizer-json.ts";
-import { idsIn, readTokenizerJson, vocabularyOfJson } from "./tokenizer-json.ts";
+import { idsIn, readTokenizerJson, sizeOf } from "./tokenizer-json.ts";
 
 interface Known {
   readonly vocabulary: number;
@@ -49,7 +49,8 @@ export async function openTokenizer(
 }
 
 /** The number of tokens of a tokenizer, named as in `openTokenizer`. Reads the file of a path. Throws `DataError`. */
-export const vocabularyOf = (name: string): number => known[name]?.vocabulary ?? vocabularyOfJson(fileOf(name));
+export const vocabularyOf = (name: string): number =>
+  known[name]?.vocabulary ?? sizeOf(readTokenizerJson(fileOf(name)));
 
 /** The tokens that BERT adds to texts. Those that a tokenizer lacks come behind its vocabulary. */
 export interface BertTokens {
