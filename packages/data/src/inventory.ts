@@ -48,6 +48,12 @@ export function leftOutGroups(
   return [...Map.groupBy(files, ({ why }) => why)].map(([why, group]) => ({ ...fileGroup(root, group), why }));
 }
 
+/** With other things that were left out, a few words each, where there are any. */
+export const withPassedOver = (inventory: Inventory, passedOver: readonly string[]): Inventory => ({
+  ...inventory,
+  ...(passedOver.length > 0 && { passedOver }),
+});
+
 /** The ending of a name, with that of a compression behind it. */
 const endingOf = (path: string) =>
   /(?<=[^.])(\.\w{1,12})?(\.(gz|zst|bz2|xz|lz4|zip))?$/i.exec(basename(path))?.[0] ?? "";

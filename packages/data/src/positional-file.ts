@@ -10,6 +10,7 @@
 import type { Hash } from "node:crypto";
 import { closeSync, readSync } from "node:fs";
 import { DataError, unreadable } from "./data-error.ts";
+import { evenlySpread } from "./evenly-spread.ts";
 import { openRegularFile } from "./regular-file.ts";
 
 const mostOpen = 64;
@@ -104,8 +105,6 @@ export async function hashPages(
 ): Promise<void> {
   hash.update(`${size} `);
   const count = Math.min(pages, Math.ceil(size / pageBytes));
-  for (let i = 0; i < count; i++) {
-    const at = count === 1 ? 0 : Math.floor((i * (size - pageBytes)) / (count - 1));
+  for (const at of evenlySpread(count, Math.max(1, size - pageBytes + 1)))
     hash.update(await read(at, Math.min(pageBytes, size - at)));
-  }
 }

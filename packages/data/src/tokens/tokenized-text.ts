@@ -10,7 +10,7 @@ import { documents } from "../documents/documents.ts";
 import type { DocumentOptions, Piece } from "../documents/piece.ts";
 import { SkippedRows } from "../documents/table.ts";
 import { inTurn } from "../in-turn.ts";
-import type { Inventory } from "../inventory.ts";
+import { type Inventory, withPassedOver } from "../inventory.ts";
 import { type TextFile, textFiles } from "../text/text-files.ts";
 import { largestInMemory } from "./largest-in-memory.ts";
 import { type TokenSource, type Tokens, tokensInMemory } from "./token-source.ts";
@@ -101,7 +101,7 @@ export async function tokenizedText(path: string, tokenizer: Tokenizer, column?:
     training: tokensInMemory(path, training),
     heldOut: heldOut && tokensInMemory(path, heldOut),
     fingerprint: [training, ...(heldOut ? [heldOut] : [])].map(digestOf).join(" "),
-    inventory: { ...found.inventory, ...(words.length > 0 && { passedOver: words }) },
+    inventory: withPassedOver(found.inventory, words),
     remarks: [...found.remarks, ...withoutEnd(texts, tokenizer, "data.endOfText")],
   };
 }
