@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { needsModules, runPython } from "../../../tensor/src/testing/python.ts";
-import type { ChatRowOptions } from "../chat/read-chat-rows.ts";
+import type { ChatRowOptions } from "../chat/chat-options.ts";
 import { datasets } from "../datasets.ts";
 import { rowsOf } from "../testing/dataset-contract.ts";
 import { prepareRows } from "./prepare-rows.ts";

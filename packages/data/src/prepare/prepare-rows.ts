@@ -1,7 +1,7 @@
 /** Writes rows for fine-tuning as tokens, train.rows and val.rows, which the dataset "chat" reads. */
-import { existsSync } from "node:fs";
 import { type FileHandle, open, rename, rm } from "node:fs/promises";
 import { join } from "node:path";
+import type { ChatRowOptions } from "../chat/chat-options.ts";
 import { RowCutter } from "../chat/cut-rows.ts";
 import {
   hashOfTemplate,
@@ -11,13 +11,13 @@ import {
   readingKeys,
   rowsFile,
 } from "../chat/prepared-rows.ts";
-import { type ChatRowOptions, ChatRows } from "../chat/read-chat-rows.ts";
+import { ChatRows } from "../chat/read-chat-rows.ts";
 import { rowInMemory } from "../chat/stored-row.ts";
 import { DataError, reasonOf } from "../data-error.ts";
-import type { Inventory } from "../inventory.ts";
-import { makeFolder } from "../make-folder.ts";
+import { type Inventory, withPassedOver } from "../inventory.ts";
 import { type TextFile, textFiles } from "../text/text-files.ts";
 import type { Progress } from "./fetch-source.ts";
+import { checkCount, counting, makePlaceFor, writeAt } from "./written-files.ts";
 
 export interface PrepareRowsOptions extends ChatRowOptions {
   readonly out: string; // a folder
@@ -37,8 +37,6 @@ export interface WrittenRows {
   readonly remarks: readonly string[];
 }
 
-const mostTokens = 2 ** 31 - 1;
-
 /**
  * Writes the tokens of rows, and which of them are learned, into the folder `out`. `progress` gets the bytes read and
  * their total. Throws `DataError`, or the reason of `signal`; then no file is left.
@@ -46,15 +44,12 @@ const mostTokens = 2 ** 31 - 1;
 export async function prepareRows(options: PrepareRowsOptions, progress: Progress = () => {}): Promise<WrittenRows> {
   const { out, path } = options;
   const targets = [rowsFile.training, rowsFile.heldOut].map((name) => join(out, name));
-  for (const target of targets)
-    if (existsSync(target))
-      throw new DataError(`${target} is there already; remove it, or name another folder with --out.`);
-  makeFolder(out);
+  makePlaceFor(out, targets);
   const found = await textFiles(path, "rows");
   await using rows = await ChatRows.open(options);
   const cutter = new RowCutter();
   const bytes = rows.tokenizer.vocabulary <= 65536 ? 2 : 4;
-  const bar = { read: 0, total: [...found.training, ...found.heldOut].reduce((sum, { size }) => sum + size, 0) };
+  const tell = counting([...found.training, ...found.heldOut], progress);
   const [train, val] = targets.map((target) => `${target}.partial`) as [string, string];
   try {
     await using training = await open(train, "w");
@@ -79,7 +74,7 @@ export async function prepareRows(options: PrepareRowsOptions, progress: Progres
         tokens: count,
         bytes: headerBytes + count * bytes + Math.ceil(count / 8) + 4 * lengths.length + about.length,
       })),
-      inventory: { ...found.inventory, ...(passedOver.length > 0 && { passedOver }) },
+      inventory: withPassedOver(found.inventory, passedOver),
       remarks,
     };
   } catch (error) {
@@ -98,16 +93,12 @@ export async function prepareRows(options: PrepareRowsOptions, progress: Progres
       const cut = cutter.cut(rowInMemory(row), most)?.read();
       if (cut === undefined) continue;
       const { ids, learned } = cut;
-      if (count + ids.length > mostTokens)
-        throw new DataError(
-          `${path} has more than ${mostTokens} tokens, the most of one file; prepare parts of it into several folders.`,
-        );
+      checkCount(count + ids.length, path);
       await writeAt(file, bytes === 2 ? Uint16Array.from(ids) : ids, headerBytes + count * bytes);
       lengths.push(ids.length);
       bits.add(learned);
       count += ids.length;
-      bar.read += row.bytes;
-      progress(Math.min(bar.read, bar.total), bar.total);
+      tell(row.bytes);
     }
     return { count, lengths, learned: bits.bytes };
   }
@@ -146,12 +137,6 @@ async function factsOf(
     prompt,
     ends,
   };
-}
-
-async function writeAt(file: FileHandle, part: Uint8Array | Uint16Array | Uint32Array, at: number): Promise<void> {
-  const content = new Uint8Array(part.buffer, part.byteOffset, part.byteLength);
-  for (let done = 0; done < content.length; )
-    done += (await file.write(content, done, content.length - done, at + done)).bytesWritten;
 }
 
 /** Bits that grow in number, the lowest of each byte first. */

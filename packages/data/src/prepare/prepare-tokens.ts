@@ -1,16 +1,15 @@
 /** Writes texts as token files, train.bin and val.bin, which the dataset "tokens" reads. Texts may exceed memory. */
-import { existsSync } from "node:fs";
 import { type FileHandle, open, rename, rm } from "node:fs/promises";
 import { basename, join, relative } from "node:path";
 import { DataError, reasonOf } from "../data-error.ts";
 import type { Tokenizer } from "../dataset.ts";
 import { SkippedRows } from "../documents/table.ts";
-import type { Inventory } from "../inventory.ts";
-import { makeFolder } from "../make-folder.ts";
+import { type Inventory, withPassedOver } from "../inventory.ts";
 import { type TextFile, textFiles } from "../text/text-files.ts";
 import { headerBytes, headerOf } from "../tokens/token-file.ts";
 import { textTokens } from "../tokens/tokenized-text.ts";
 import type { Progress } from "./fetch-source.ts";
+import { checkCount, counting, makePlaceFor, writeAt } from "./written-files.ts";
 
 /** What `prepareTokens` reads and writes. */
 export interface PrepareOptions {
@@ -30,7 +29,6 @@ export interface PreparedTokens {
   readonly inventory: Inventory;
 }
 
-const mostTokens = 2 ** 31 - 1; // the header counts them as an i32
 const copiedAtOnce = 1 << 20;
 
 /**
@@ -42,12 +40,9 @@ export async function prepareTokens(options: PrepareOptions, progress: Progress 
   const { out, validationFraction } = options;
   const bytes = options.tokenizer.vocabulary <= 65536 ? 2 : 4;
   const [train, val] = [join(out, "train.bin"), join(out, "val.bin")];
-  for (const path of [train, val])
-    if (existsSync(path))
-      throw new DataError(`${path} is there already; remove it, or name another folder with --out.`);
-  makeFolder(out);
+  makePlaceFor(out, [train, val]);
   const found = await textFiles(options.path, "texts", options.column);
-  const bar = { read: 0, total: [...found.training, ...found.heldOut].reduce((sum, { size }) => sum + size, 0) };
+  const tell = counting([...found.training, ...found.heldOut], progress);
   const passed = new SkippedRows();
   const write = (file: FileHandle, files: readonly TextFile[]) =>
     writeAll(file, files, {
@@ -55,10 +50,7 @@ export async function prepareTokens(options: PrepareOptions, progress: Progress 
       bytes,
       column: found.column!,
       passOver: passed.add,
-      progress(read) {
-        bar.read += read;
-        progress(Math.min(bar.read, bar.total), bar.total);
-      },
+      tell,
     });
   const [trainPartial, valPartial] = [`${train}.partial`, `${val}.partial`];
   try {
@@ -89,7 +81,7 @@ export async function prepareTokens(options: PrepareOptions, progress: Progress 
     return {
       files: [fileOf(train, count), ...(heldOut > 0 ? [fileOf(val, heldOut)] : [])],
       documents: written.texts + heldTexts,
-      inventory: { ...found.inventory, ...(words.length > 0 && { passedOver: words }) },
+      inventory: withPassedOver(found.inventory, words),
     };
   } catch (error) {
     for (const path of [trainPartial, valPartial]) await rm(path, { force: true });
@@ -105,34 +97,29 @@ interface Writing {
   readonly column: string;
   readonly passOver: SkippedRows["add"];
   readonly signal?: AbortSignal | undefined;
-  progress(bytes: number): void;
+  tell(bytes: number): void;
 }
 
 /** Appends the tokens of all documents, with endOfText between two, after room for the header. */
 async function writeAll(
   file: FileHandle,
   files: readonly TextFile[],
-  { path, tokenizer, bytes, progress, signal, ...options }: Writing,
+  { path, tokenizer, bytes, tell, signal, ...options }: Writing,
 ): Promise<{ count: number; texts: number }> {
   const Tokens = bytes === 2 ? Uint16Array : Uint32Array;
   let [count, texts, at] = [0, 0, headerBytes];
   const write = async (tokens: Iterable<number>) => {
     const encoded = Tokens.from(tokens);
     count += encoded.length;
-    if (count > mostTokens)
-      throw new DataError(
-        `${path} has more than ${mostTokens} tokens, the most of one file; prepare parts of it into several folders.`,
-      );
-    const content = new Uint8Array(encoded.buffer);
-    for (let done = 0; done < content.length; )
-      done += (await file.write(content, done, content.length - done, at + done)).bytesWritten;
-    at += content.length;
+    checkCount(count, path);
+    await writeAt(file, encoded, at);
+    at += encoded.byteLength;
   };
   for await (const piece of textTokens(files, tokenizer, options)) {
     signal?.throwIfAborted();
     await write(piece.tokens);
     if (piece.ends) texts++;
-    progress(piece.bytes);
+    tell(piece.bytes);
   }
   return { count, texts };
 }
