@@ -1,8 +1,8 @@
 /** Batches of text, tokens and images. One seed gives the same rows on every machine and for any number of ranks. */
 export type { Batch, ImageBatch, LabelledTextBatch, MaskedTextBatch, TextBatch } from "./batch.ts";
+export type { ChatRowOptions } from "./chat/chat-options.ts";
 export { type ChatPrompt, chatPrompt } from "./chat/chat-prompt.ts";
 export { type LookedRow, lookAtChat } from "./chat/look-at-chat.ts";
-export type { ChatRowOptions } from "./chat/read-chat-rows.ts";
 export { checkSkipped } from "./check-skipped.ts";
 export { DataError } from "./data-error.ts";
 export type { DataFacts, Dataset, DatasetEntry, DatasetState, OpenOptions, TextContext, Tokenizer } from "./dataset.ts";

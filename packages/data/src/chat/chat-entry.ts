@@ -1,53 +1,25 @@
 /** The dataset of conversations and instructions, for the registry. */
 import { createHash } from "node:crypto";
-import { oneOf, positiveInteger, text, unitInterval, v } from "@terse/options";
 import { DataError } from "../data-error.ts";
 import type { SampledEntry } from "../dataset.ts";
 import { evenlySpread } from "../evenly-spread.ts";
 import { tokenizerFiles } from "../tokenizers/tokenizer-files.ts";
 import { openTokenizer, vocabularyOf } from "../tokenizers/tokenizers.ts";
-import { ChatSamples, targetsOf } from "./chat-samples.ts";
-import { chatTemplate } from "./chat-template.ts";
+import { type ChatOptions, chatOptions } from "./chat-options.ts";
+import { chatSamples, targetsOf } from "./chat-samples.ts";
+import { templateIfAny } from "./chat-template.ts";
 import { inventoryOfRows, openRows } from "./open-rows.ts";
 import { packBestFit, packWrapped } from "./pack-rows.ts";
 import type { StoredRow } from "./stored-row.ts";
 
-const options = v.object({
-  path: text, // a file or folder of jsonl, json or parquet
-  tokenizer: v.optional(text, "bytes"), // bytes, gpt2, or the path of a tokenizer.json or of its folder
-  // chatml, one of the templates of the tokenizer's folder by its name, or a file; the folder's own if absent
-  template: v.optional(text),
-  // The keys of rows, of one form; the form that the first row has if absent.
-  messages: v.optional(text),
-  prompt: v.optional(text),
-  completion: v.optional(text),
-  instruction: v.optional(text),
-  input: v.optional(text),
-  output: v.optional(text),
-  loss: v.optional(oneOf(["answers", "all"]), "answers"), // which tokens are learned
-  packing: v.optional(oneOf(["none", "best-fit", "wrapped"]), "none"), // several rows in one
-  // The date of the day that templates write; those that write one are refused without it.
-  date: v.optional(
-    v.pipe(text, v.isoDate("must be a date such as 2026-11-26"), v.description("a date such as 2026-11-26")),
-  ),
-  endOfText: v.optional(text), // of rows without a template; the tokenizer's own if absent
-  blockSize: v.optional(positiveInteger), // tokens of the longest row; the model's context if absent
-  validationFraction: v.optional(unitInterval, 0.1),
-});
-export type ChatOptions = v.InferOutput<typeof options>;
-
 export const chatEntry: SampledEntry = {
-  options,
+  options: chatOptions,
   fields: ["tokens", "next"],
   tokenizer: ({ tokenizer, endOfText }: ChatOptions) => openTokenizer(tokenizer, { endOfText }),
   processorFiles: async ({ tokenizer, template, endOfText }: ChatOptions) => {
     const files = await tokenizerFiles(tokenizer, { endOfText });
-    try {
-      return { ...files, "chat_template.jinja": chatTemplate(tokenizer, template).text };
-    } catch (error) {
-      if (error instanceof DataError) return files; // rows of texts need none
-      throw error;
-    }
+    const text = templateIfAny(tokenizer, template);
+    return text === undefined ? files : { ...files, "chat_template.jinja": text };
   },
   facts: ({ tokenizer, blockSize }: ChatOptions) => ({ vocabulary: vocabularyOf(tokenizer), length: blockSize }),
   inventory: ({ path }: ChatOptions) => inventoryOfRows(path),
@@ -68,7 +40,7 @@ export const chatEntry: SampledEntry = {
           );
       const pack = { none: alone, "best-fit": packBestFit, wrapped: packWrapped }[packing];
       const samples = pack(training, block).filter((sample) => targetsOf(sample) > 0);
-      return new ChatSamples({
+      return chatSamples({
         source: path,
         training: samples,
         validation: alone(validation.map((row) => row.part(0, block))).filter((sample) => targetsOf(sample) > 0),

@@ -3,6 +3,7 @@ import { DataError } from "../data-error.ts";
 import { exactJson } from "../documents/read-json.ts";
 import { someNames } from "../documents/some-names.ts";
 import { isObject, kindOf, type Values } from "../documents/text-of-row.ts";
+import type { RowKeys } from "./chat-options.ts";
 import type { Message } from "./render-chat.ts";
 
 /** A conversation. What follows its first `given` messages is the answer; undefined: what the assistant says. */
@@ -18,16 +19,6 @@ export interface Conversation {
 export interface Continuation {
   readonly prompt: string;
   readonly completion: string;
-}
-
-/** The keys of rows. Those of one form are given, or none. */
-export interface RowKeys {
-  readonly messages?: string | undefined;
-  readonly prompt?: string | undefined;
-  readonly completion?: string | undefined;
-  readonly instruction?: string | undefined;
-  readonly input?: string | undefined;
-  readonly output?: string | undefined;
 }
 
 export interface RowForm {

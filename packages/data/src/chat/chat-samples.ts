@@ -2,70 +2,39 @@
  * Rows of conversations. A sample is one row, or several that are packed into one; what an answer does not predict has
  * the next token −100, which a cross entropy ignores. Rows are padded at their end, to the longest of a batch.
  */
-import type { Inventory } from "../inventory.ts";
+import { listedSamples } from "../listed-samples.ts";
 import { notPredicted } from "../masked-text/masking.ts";
-import type { Arrays, Row, SampleFacts, Samples } from "../samples.ts";
+import type { Arrays, SampleFacts, Samples } from "../samples.ts";
 import type { StoredRow } from "./stored-row.ts";
 
-export interface ChatInput {
-  readonly source: string;
+interface ChatInput extends Pick<SampleFacts, "source" | "fingerprint" | "prompt" | "ends" | "inventory" | "remarks"> {
   readonly training: readonly StoredRow[][]; // the rows of each sample
   readonly validation: readonly StoredRow[][];
   readonly pad: number; // the token at the end of shorter rows
   /** Whether places start anew at each row of a sample, which then sees itself alone. */
   readonly packed: boolean;
-  readonly fingerprint: string;
-  readonly prompt?: string | undefined;
-  readonly ends?: SampleFacts["ends"];
-  readonly inventory: Inventory;
-  readonly remarks: readonly string[];
-  close?(): void;
+  close(): void;
 }
 
-export class ChatSamples implements Samples {
-  readonly facts: SampleFacts;
-  readonly #input: ChatInput;
+export function chatSamples({ training, validation, pad, packed, close, ...given }: ChatInput): Samples {
+  const tokensIn = (samples: ChatInput["training"]) => samples.reduce((sum, rows) => sum + lengthOf(rows), 0);
+  const any = training.length > 0 ? training : validation;
+  const facts = {
+    ...given,
+    unit: "token",
+    trainingUnits: tokensIn(training),
+    validationUnits: tokensIn(validation),
+    item: "token",
+    itemsPerRow: tokensIn(any) / any.length,
+    targets: { training: Uint32Array.from(training, targetsOf), validation: Uint32Array.from(validation, targetsOf) },
+  };
+  return listedSamples(facts, { training, validation, batchOf, close });
 
-  constructor(input: ChatInput) {
-    this.#input = input;
-    const { source, training, validation, fingerprint, prompt, ends, inventory, remarks } = input;
-    const tokensIn = (samples: ChatInput["training"]) => samples.reduce((sum, rows) => sum + lengthOf(rows), 0);
-    const any = training.length > 0 ? training : validation;
-    this.facts = {
-      source,
-      unit: "token",
-      trainingUnits: tokensIn(training),
-      validationUnits: tokensIn(validation),
-      item: "token",
-      itemsPerRow: tokensIn(any) / any.length,
-      trainingSamples: training.length,
-      validationSamples: validation.length,
-      targets: { training: Uint32Array.from(training, targetsOf), validation: Uint32Array.from(validation, targetsOf) },
-      fingerprint,
-      prompt,
-      ends,
-      inventory,
-      remarks,
-    };
-  }
-
-  async training(rows: readonly Row[]): Promise<Arrays> {
-    return this.#batch(rows.map(({ sample }) => this.#input.training[sample]!));
-  }
-
-  async validation(samples: readonly number[]): Promise<Arrays> {
-    return this.#batch(samples.map((sample) => this.#input.validation[sample]!));
-  }
-
-  async close(): Promise<void> {
-    this.#input.close?.();
-  }
-
-  #batch(samples: ChatInput["training"]): Arrays {
+  function batchOf(samples: ChatInput["training"]): Arrays {
     const T = Math.max(...samples.map(lengthOf));
     const shape = [samples.length, T];
     const filled = (value: number) => new BigInt64Array(samples.length * T).fill(BigInt(value));
-    const [tokens, next, positions] = [filled(this.#input.pad), filled(notPredicted), filled(0)] as const;
+    const [tokens, next, positions] = [filled(pad), filled(notPredicted), filled(0)] as const;
     for (const [i, rows] of samples.entries()) {
       let at = i * T;
       for (const row of rows) {
@@ -79,7 +48,7 @@ export class ChatSamples implements Samples {
       for (let t = 0; at < (i + 1) * T; t++, at++) positions[at] = BigInt(t);
     }
     const fields = { tokens: { data: tokens, shape }, next: { data: next, shape } };
-    return this.#input.packed ? { ...fields, positions: { data: positions, shape } } : fields;
+    return packed ? { ...fields, positions: { data: positions, shape } } : fields;
   }
 }
 

@@ -1,7 +1,8 @@
 import { textFiles } from "../text/text-files.ts";
+import type { ChatRowOptions } from "./chat-options.ts";
 import { RowCutter } from "./cut-rows.ts";
 import { isPrepared, openPrepared } from "./prepared-rows.ts";
-import { type ChatRowOptions, ChatRows } from "./read-chat-rows.ts";
+import { ChatRows } from "./read-chat-rows.ts";
 import { rowInMemory } from "./stored-row.ts";
 
 /** A row as a model is to see it. */

@@ -1,11 +1,12 @@
 /** The rows at a data path, as tokens: read and tokenized, or prepared already. */
 import { DataError } from "../data-error.ts";
-import type { Inventory } from "../inventory.ts";
+import { type Inventory, withPassedOver } from "../inventory.ts";
 import type { SampleFacts } from "../samples.ts";
 import { textFiles } from "../text/text-files.ts";
+import type { ChatRowOptions } from "./chat-options.ts";
 import { RowCutter } from "./cut-rows.ts";
 import { inventoryOfPrepared, isPrepared, openPrepared } from "./prepared-rows.ts";
-import { type ChatRowOptions, ChatRows } from "./read-chat-rows.ts";
+import { ChatRows } from "./read-chat-rows.ts";
 import { fingerprintOfTokenizer } from "./row-tokenizer.ts";
 import type { StoredRow } from "./stored-row.ts";
 
@@ -90,8 +91,3 @@ async function preparedRows(options: ChatRowOptions, { block, most }: Lengths): 
     throw error;
   }
 }
-
-const withPassedOver = (inventory: Inventory, passedOver: readonly string[]): Inventory => ({
-  ...inventory,
-  ...(passedOver.length > 0 && { passedOver }),
-});

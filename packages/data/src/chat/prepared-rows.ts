@@ -15,8 +15,8 @@ import { join } from "node:path";
 import { DataError } from "../data-error.ts";
 import { fileGroup, type Inventory } from "../inventory.ts";
 import { PositionalFile } from "../positional-file.ts";
-import { chatTemplate } from "./chat-template.ts";
-import type { ChatRowOptions } from "./read-chat-rows.ts";
+import type { ChatRowOptions } from "./chat-options.ts";
+import { templateIfAny } from "./chat-template.ts";
 import { type RowSource, StoredRow } from "./stored-row.ts";
 
 /** The keys of a recipe that say how rows become tokens. */
@@ -118,12 +118,8 @@ export function openPrepared(path: string, options: ChatRowOptions, tokenizer: s
 
 /** The SHA-256 of the chat template; undefined where there is none. */
 export function hashOfTemplate({ tokenizer, template }: ChatRowOptions): string | undefined {
-  try {
-    return createHash("sha256").update(chatTemplate(tokenizer, template).text).digest("hex");
-  } catch (error) {
-    if (error instanceof DataError) return undefined;
-    throw error;
-  }
+  const text = templateIfAny(tokenizer, template);
+  return text === undefined ? undefined : createHash("sha256").update(text).digest("hex");
 }
 
 /** Throws `DataError` where a recipe asks for rows that were read in another way. */

@@ -7,16 +7,9 @@ import { lettersOf } from "../documents/text-of-row.ts";
 import { inTurn } from "../in-turn.ts";
 import type { TextFile } from "../text/text-files.ts";
 import { largestInMemory } from "../tokens/largest-in-memory.ts";
+import type { ChatRowOptions } from "./chat-options.ts";
 import { type ChatPrompt, promptBy } from "./chat-prompt.ts";
-import {
-  type Continuation,
-  type Conversation,
-  columnsOfRows,
-  type RowForm,
-  type RowKeys,
-  rowForm,
-  unreadIn,
-} from "./chat-rows.ts";
+import { type Continuation, type Conversation, columnsOfRows, type RowForm, rowForm, unreadIn } from "./chat-rows.ts";
 import { type ChatTemplate, chatTemplate } from "./chat-template.ts";
 import { countText } from "./count-text.ts";
 import type { RowCutter } from "./cut-rows.ts";
@@ -25,15 +18,6 @@ import { Renderer } from "./renderer.ts";
 import { openRowTokenizer, type RowTokenizer } from "./row-tokenizer.ts";
 import { type RowTokens, rowTokens } from "./row-tokens.ts";
 import { rowInMemory, type StoredRow } from "./stored-row.ts";
-
-export interface ChatRowOptions extends RowKeys {
-  readonly path: string;
-  readonly tokenizer: string;
-  readonly template?: string | undefined;
-  readonly loss: "answers" | "all";
-  readonly date?: string | undefined;
-  readonly endOfText?: string | undefined;
-}
 
 interface Read extends DocumentRow {
   readonly row: Conversation | Continuation;

@@ -1,7 +1,6 @@
 /** The tokens of a row, and which of them are learned: as TRL's SFTTrainer prepares rows. */
 import { DataError } from "../data-error.ts";
 import { checkLetters } from "../documents/text-of-row.ts";
-import type { MarkedTokens } from "../tokenizers/tokenizer-process.ts";
 import type { Continuation, Conversation } from "./chat-rows.ts";
 import { mostLetters, type Rendering } from "./render-chat.ts";
 import type { Beginning } from "./render-process.ts";
@@ -104,14 +103,14 @@ function learning(
 }
 
 /** How many tokens two rows have in common at their beginning. */
-function commonLength(a: MarkedTokens["ids"], b: MarkedTokens["ids"]): number {
+function commonLength(a: Uint32Array, b: Uint32Array): number {
   let length = 0;
   while (length < a.length && length < b.length && a[length] === b[length]) length++;
   return length;
 }
 
 /** How many tokens at the end of a row are the beginning of another one: 0, or at least 2, because a newline may be. */
-function endAtBeginning(row: MarkedTokens["ids"], other: MarkedTokens["ids"]): number {
+function endAtBeginning(row: Uint32Array, other: Uint32Array): number {
   for (let length = Math.min(row.length, other.length); length > 1; length--)
     if (commonLength(row.subarray(row.length - length), other) >= length) return length;
   return 0;

@@ -1,5 +1,5 @@
 /** Numbered images with labels, in memory or in files. */
-import type { Inventory } from "../inventory.ts";
+import type { SampleFacts } from "../samples.ts";
 
 export interface Images {
   readonly count: number;
@@ -10,23 +10,17 @@ export interface Images {
 }
 
 /** The training images, the held-out images, and what both have in common. */
-export interface ImageSet {
-  readonly source: string; // the path or name, for messages
+export interface ImageSet extends Pick<SampleFacts, "source" | "fingerprint" | "classNames" | "inventory" | "remarks"> {
   readonly classes: number;
-  /** In the order of their labels; absent where they have none. */
-  readonly classNames?: readonly string[];
   readonly height: number;
   readonly width: number;
   /** Mean and standard deviation of red, green and blue, in pixels from 0 to 1. */
   readonly mean: readonly [number, number, number];
   readonly deviation: readonly [number, number, number];
-  readonly fingerprint: string; // SHA-256 of the files
   readonly training: Images;
   readonly validation: Images;
   /** Images that are known to be corrupt: what they are called, and why, by part and number. */
   readonly corrupt?: ReadonlyMap<string, string>;
-  readonly inventory?: Inventory;
-  readonly remarks?: readonly string[];
   /** Closes files. */
   close?(): void;
 }

@@ -10,11 +10,12 @@ import { SkippedRows } from "../documents/table.ts";
 import { tableFile } from "../documents/table-file.ts";
 import type { SizedFile } from "../files-at.ts";
 import { inTurn } from "../in-turn.ts";
+import { withPassedOver } from "../inventory.ts";
 import { tokenizerFiles } from "../tokenizers/tokenizer-files.ts";
 import { bertTokens, openTokenizer } from "../tokenizers/tokenizers.ts";
 import { largestInMemory } from "../tokens/largest-in-memory.ts";
 import { labelledFiles } from "./labelled-files.ts";
-import { type LabelledText, LabelledTextSamples } from "./labelled-text-samples.ts";
+import { type LabelledText, labelledTextSamples } from "./labelled-text-samples.ts";
 
 const options = v.object({
   path: text, // a folder with train.tsv and, to validate on, another file; or a .tsv or .csv to train on
@@ -79,11 +80,13 @@ export const labelledTextEntry: SampledEntry = {
     const isWhole = holdOutAll && files.validation.length === 0;
     const training = isWhole ? [] : rows;
     const validation = isWhole ? rows : await read(files.validation);
-    const words = passed.words((file) => basename(file));
-    const inventory = { ...files.inventory, ...(words.length > 0 && { passedOver: words }) };
+    const inventory = withPassedOver(
+      files.inventory,
+      passed.words((file) => basename(file)),
+    );
     const special = bertTokens(given.tokenizer);
     const fingerprint = hash.digest("hex");
-    return new LabelledTextSamples({
+    return labelledTextSamples({
       source: path,
       training,
       validation,

@@ -2,8 +2,8 @@
  * Rows of T tokens: a sentence to classify, or a pair. [CLS] first [SEP], or [CLS] first [SEP] second [SEP], then
  * padding.
  */
-import type { Inventory } from "../inventory.ts";
-import type { Arrays, Row, SampleFacts, Samples } from "../samples.ts";
+import { listedSamples } from "../listed-samples.ts";
+import type { Arrays, SampleFacts, Samples } from "../samples.ts";
 import type { BertTokens } from "../tokenizers/tokenizers.ts";
 
 export interface LabelledText {
@@ -11,51 +11,21 @@ export interface LabelledText {
   readonly label: number;
 }
 
-interface LabelledTextInput {
-  readonly source: string;
+interface LabelledTextInput
+  extends Pick<SampleFacts, "source" | "fingerprint" | "classNames" | "inventory" | "remarks"> {
   readonly training: readonly LabelledText[];
   readonly validation: readonly LabelledText[];
-  readonly fingerprint: string;
   readonly blockSize: number; // T
   readonly special: BertTokens;
-  readonly classNames?: readonly string[] | undefined;
-  readonly inventory: Inventory;
-  readonly remarks: readonly string[];
 }
 
-export class LabelledTextSamples implements Samples {
-  readonly facts: SampleFacts;
-  readonly #input: LabelledTextInput;
+export function labelledTextSamples(input: LabelledTextInput): Samples {
+  const { training, validation, blockSize: T, special, ...given } = input;
+  const [trainingUnits, validationUnits] = [training.length, validation.length];
+  const facts = { ...given, unit: "text", trainingUnits, validationUnits, item: "text", itemsPerRow: 1 };
+  return listedSamples(facts, { training, validation, batchOf });
 
-  constructor(input: LabelledTextInput) {
-    this.#input = input;
-    const { source, training, validation, fingerprint, classNames, inventory, remarks } = input;
-    this.facts = {
-      source,
-      unit: "text",
-      trainingUnits: training.length,
-      validationUnits: validation.length,
-      item: "text",
-      itemsPerRow: 1,
-      trainingSamples: training.length,
-      validationSamples: validation.length,
-      fingerprint,
-      classNames,
-      inventory,
-      remarks,
-    };
-  }
-
-  async training(rows: readonly Row[]): Promise<Arrays> {
-    return this.#batch(rows.map(({ sample }) => this.#input.training[sample]!));
-  }
-
-  async validation(samples: readonly number[]): Promise<Arrays> {
-    return this.#batch(samples.map((sample) => this.#input.validation[sample]!));
-  }
-
-  #batch(texts: readonly LabelledText[]): Arrays {
-    const { blockSize: T, special } = this.#input;
+  function batchOf(texts: readonly LabelledText[]): Arrays {
     const [tokens, segments, mask] = [special.pad, 0, 0].map((value) =>
       new BigInt64Array(texts.length * T).fill(BigInt(value)),
     ) as [BigInt64Array, BigInt64Array, BigInt64Array];

@@ -2,7 +2,7 @@
 import { createHash } from "node:crypto";
 import { positiveInteger, text, unitInterval, v } from "@terse/options";
 import type { SampledEntry } from "../dataset.ts";
-import type { Inventory } from "../inventory.ts";
+import type { SampleFacts } from "../samples.ts";
 import { textFiles } from "../text/text-files.ts";
 import { declarationsAsBytes, declarationsName } from "../text/typescript-declarations.ts";
 import { tokenizerFiles } from "../tokenizers/tokenizer-files.ts";
@@ -57,12 +57,9 @@ export const maskedTextEntry: SampledEntry = {
   },
 };
 
-interface Parts {
+interface Parts extends Pick<SampleFacts, "fingerprint" | "inventory" | "remarks"> {
   readonly training: TokenSource;
   readonly validation: TokenSource;
-  readonly fingerprint: string;
-  readonly inventory?: Inventory;
-  readonly remarks?: readonly string[];
 }
 
 /** The tokens of files of tokens, or else of texts, which are tokenized in memory. */

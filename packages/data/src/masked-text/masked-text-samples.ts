@@ -4,25 +4,20 @@
  * half of the rows, that of another stretch.
  */
 import { DataError } from "../data-error.ts";
-import type { Inventory } from "../inventory.ts";
 import { RandomNumbers } from "../random.ts";
 import type { Arrays, Row, SampleFacts, Samples } from "../samples.ts";
 import type { BertTokens } from "../tokenizers/tokenizers.ts";
 import { readChecked, type TokenSource } from "../tokens/token-source.ts";
 import { maskTokens } from "./masking.ts";
 
-interface MaskedTextInput {
-  readonly source: string;
+interface MaskedTextInput extends Pick<SampleFacts, "source" | "fingerprint" | "inventory" | "remarks"> {
   readonly training: TokenSource;
   readonly validation: TokenSource;
-  readonly fingerprint: string;
   readonly blockSize: number; // T
   readonly special: BertTokens;
   readonly vocabulary: number; // of the tokenizer, without tokens that were added
   readonly maskFraction: number;
   readonly seed: number;
-  readonly inventory?: Inventory;
-  readonly remarks?: readonly string[];
 }
 
 export class MaskedTextSamples implements Samples {

@@ -3,8 +3,8 @@ import { createHash } from "node:crypto";
 import { positiveInteger, text, unitInterval, v } from "@terse/options";
 import { DataError } from "../data-error.ts";
 import type { SampledEntry } from "../dataset.ts";
-import type { Inventory } from "../inventory.ts";
 import { hashPages } from "../positional-file.ts";
+import type { SampleFacts } from "../samples.ts";
 import { tokenizerFiles } from "../tokenizers/tokenizer-files.ts";
 import { openTokenizer, vocabularyOf } from "../tokenizers/tokenizers.ts";
 import { TokenSamples } from "../tokens/token-samples.ts";
@@ -78,14 +78,10 @@ export const textEntry: SampledEntry = {
 
 const readAs = (tokenizer = "bytes") => (tokenizer === "bytes" ? "bytes" : "texts");
 
-interface Text {
-  readonly source: string; // the path or name, for messages
+interface Text extends Pick<SampleFacts, "source" | "fingerprint" | "inventory" | "remarks"> {
   readonly training: TokenSource;
   /** The files that are held out by their names; absent where none is. */
   readonly heldOut?: TokenSource | undefined;
-  readonly fingerprint: string;
-  readonly inventory?: Inventory;
-  readonly remarks?: readonly string[];
 }
 
 /** Bytes of files are read where they are; tokens, and texts of columns, are in memory. Throws `DataError`. */

@@ -5,13 +5,11 @@
  */
 import { createHash } from "node:crypto";
 import { DataError } from "../data-error.ts";
-import type { Inventory } from "../inventory.ts";
 import { RandomNumbers } from "../random.ts";
 import type { Arrays, Row, SampleFacts, Samples } from "../samples.ts";
 import { readChecked, type TokenSource } from "./token-source.ts";
 
-interface TokenInput {
-  readonly source: string;
+interface TokenInput extends Pick<SampleFacts, "source" | "prompt" | "remarks" | "inventory"> {
   readonly training: readonly TokenSource[];
   readonly validation: readonly TokenSource[];
   readonly blockSize: number; // T
@@ -19,9 +17,6 @@ interface TokenInput {
   readonly seed: number; // of the shifts
   readonly fingerprint: string; // of the sources
   readonly unit?: string; // "token" if absent
-  readonly prompt?: string | undefined;
-  readonly remarks?: readonly string[] | undefined;
-  readonly inventory?: Inventory | undefined;
 }
 
 export class TokenSamples implements Samples {
