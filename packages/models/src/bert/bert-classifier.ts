@@ -7,8 +7,9 @@ import { dropout, Linear, scope, type Tensor } from "@terse/tensor";
 import { type HuggingFaceConfig, labelsOf } from "../hugging-face-config.ts";
 import { initialise } from "../initialise.ts";
 import { toDevice } from "../to-device.ts";
+import { BertWithHead } from "./bert-with-head.ts";
 import { toConfig } from "./config.ts";
-import { type BertInput, BertWithHead } from "./encoder.ts";
+import type { BertInput } from "./encoder.ts";
 import { accuracyOf, lossOf } from "./labels.ts";
 import type { BertOptions } from "./options.ts";
 

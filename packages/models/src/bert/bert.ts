@@ -17,8 +17,9 @@ import {
 import type { HuggingFaceConfig } from "../hugging-face-config.ts";
 import { initialise } from "../initialise.ts";
 import { toDevice } from "../to-device.ts";
+import { BertWithHead } from "./bert-with-head.ts";
 import { toConfig } from "./config.ts";
-import { type BertInput, BertWithHead } from "./encoder.ts";
+import type { BertInput } from "./encoder.ts";
 import { accuracyOf, ignored, lossOf } from "./labels.ts";
 import type { BertOptions, BertShape } from "./options.ts";
 

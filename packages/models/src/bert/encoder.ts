@@ -6,7 +6,6 @@
  *
  * Shapes: tokens, segments, mask (B, T) i64   x (B, T, d)   pooled (B, d)
  */
-import { parseOptions } from "@terse/options";
 import {
   arange,
   checkpoint,
@@ -21,10 +20,8 @@ import {
   scope,
   type Tensor,
 } from "@terse/tensor";
-import type { HuggingFaceConfig } from "../hugging-face-config.ts";
-import type { Model } from "../model.ts";
 import { toDevice } from "../to-device.ts";
-import { type BertOptions, type BertShape, bertOptions } from "./options.ts";
+import type { BertShape } from "./options.ts";
 
 /** What the encoder reads. */
 export interface BertInput {
@@ -187,38 +184,5 @@ export class BertEncoder extends Module {
     const attended = toDevice(device, mask).ne(0).unsqueeze(1).unsqueeze(1); // (B, 1, 1, T)
     x = this.encoder.forward(x, attended);
     return { x, pooled: this.pooler.forward(x.select(1, 0)).tanh() };
-  }
-}
-
-/** What models of BERT with a head have in common: the encoder, and the names in files. */
-export abstract class BertWithHead extends Module implements Model {
-  readonly bert: BertEncoder;
-
-  readonly shape: BertShape;
-  readonly headNames = /^(cls|classifier)\./; // of pre-training, and of classification
-  readonly basePrefix = "bert.";
-  readonly unused = /(^|\.)position_ids$/; // the numbers of positions
-
-  constructor(options: BertOptions) {
-    super();
-    this.shape = parseOptions(bertOptions, options, "bert");
-    this.bert = new BertEncoder(this.shape);
-  }
-
-  abstract readonly config: HuggingFaceConfig;
-  abstract loss(batch: BertInput): Tensor;
-  abstract metrics(batch: BertInput): Readonly<Record<string, Tensor>>;
-  abstract metricUnits(unit: string): Readonly<Record<string, string>>;
-
-  get activationCheckpointing(): boolean {
-    return this.bert.encoder.activationCheckpointing;
-  }
-
-  set activationCheckpointing(on: boolean) {
-    this.bert.encoder.activationCheckpointing = on;
-  }
-
-  get context(): number {
-    return this.shape.context;
   }
 }
