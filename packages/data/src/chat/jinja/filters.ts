@@ -14,13 +14,16 @@ import {
   dict,
   equal,
   float,
+  type Given,
   integer,
   isList,
   isMap,
+  isTrue,
   itemsOf,
   lazy,
   lengthOf,
   list,
+  type Named,
   nothing,
   numberIn,
   str,
@@ -29,8 +32,6 @@ import {
   typeName,
 } from "./values.ts";
 
-type Named = ReadonlyMap<string, Value>;
-type Given = Readonly<Record<string, Value | undefined>>;
 type Filter = (value: Value, args: readonly Value[], named: Named) => Value;
 
 /** A filter with the names of its parameters. */
@@ -38,7 +39,6 @@ const taking =
   (parameters: readonly string[], filter: (value: Value, given: Given) => Value): Filter =>
   (value, args, named) =>
     filter(value, byNames("the filter", parameters, args, named));
-const isTrue = (value: Value | undefined) => value?.__bool__().value ?? false;
 const count = (value: number) => integer(BigInt(value));
 const numberOr = (value: Value | undefined, other: number) => {
   const number = value && numberIn(value);

@@ -17,6 +17,8 @@ import {
   float,
   integer,
   isMap,
+  isSequence,
+  isTrue,
   itemsOf,
   list,
   nothing,
@@ -142,7 +144,7 @@ export class PythonInterpreter extends Interpreter {
       return own;
     };
     const items = itemsOf(over).filter(
-      (value) => !isFiltered || this.evaluate(iterable["test"] as Node, scopeOf(value)).__bool__().value,
+      (value) => !isFiltered || isTrue(this.evaluate(iterable["test"] as Node, scopeOf(value))),
     );
     let written = "";
     let hasEnded = false; // an iteration, not by {% break %} or {% continue %}: else Jinja goes on with {% else %}
@@ -171,7 +173,7 @@ export class PythonInterpreter extends Interpreter {
     const key = isName ? text(property["value"] as string) : this.evaluate(property, scope);
     if (typeof key.value !== "string") {
       const place = numberIn(key);
-      const isPlain = typeof object.value === "string" || ["ArrayValue", "TupleValue"].includes(object.type);
+      const isPlain = typeof object.value === "string" || isSequence(object);
       if (!isPlain || place === undefined || key.type === "FloatValue") return nothing;
       return itemsOf(object).at(Number(place)) ?? nothing;
     }
@@ -187,7 +189,7 @@ export class PythonInterpreter extends Interpreter {
 
   #slice(object: Value, slice: Node, scope: Scope): Value {
     const isText = typeof object.value === "string";
-    if (!isText && !["ArrayValue", "TupleValue"].includes(object.type)) return nothing;
+    if (!isText && !isSequence(object)) return nothing;
     const [from, to, step] = ["start", "stop", "step"].map((name) => {
       const place = numberIn(this.evaluate(slice[name] as Node | undefined, scope));
       return place === undefined ? undefined : Number(place);
@@ -212,7 +214,7 @@ export class PythonInterpreter extends Interpreter {
     const operator = (node["operator"] as { value: string }).value;
     const value = this.evaluate(node["argument"] as Node, scope);
     const number = numberIn(value);
-    if (operator === "not") return truth(!value.__bool__().value);
+    if (operator === "not") return truth(!isTrue(value));
     if (number === undefined) throw new Error(`bad operand type for unary ${operator}: '${typeName(value)}'`);
     if (value.type === "FloatValue") return float(operator === "-" ? -Number(number) : Number(number));
     return integer(operator === "-" ? -BigInt(number) : BigInt(number));
@@ -223,10 +225,10 @@ export class PythonInterpreter extends Interpreter {
     const [left, right] = [node["left"] as Node, node["right"] as Node];
     const first = this.evaluate(left, scope);
     if (operator === "and" || operator === "or")
-      return first.__bool__().value === (operator === "and") ? this.evaluate(right, scope) : first;
+      return isTrue(first) === (operator === "and") ? this.evaluate(right, scope) : first;
     const [, chained] = /^and (.+)/.exec(operator) ?? []; // a < b < c: withChains()
     if (chained === undefined) return operate(operator, first, this.evaluate(right, scope));
-    if (!first.__bool__().value) return first;
+    if (!isTrue(first)) return first;
     return operate(chained, this.evaluate(left["right"] as Node, scope), this.evaluate(right, scope));
   }
 

@@ -2,7 +2,7 @@
 import { byCodePoint } from "../../by-code-point.ts";
 import type { Value } from "./library.ts";
 import { floatText } from "./numbers.ts";
-import { byNames, isList, isMap, str, typeName } from "./values.ts";
+import { byNames, isList, isMap, isSequence, isTrue, type Named, str, typeName } from "./values.ts";
 
 export interface JsonOptions {
   readonly indent?: string | undefined; // of a level; on one line if absent
@@ -12,10 +12,9 @@ export interface JsonOptions {
 }
 
 /** The options that arguments of tojson say. */
-export function jsonOptions(args: readonly Value[], named: ReadonlyMap<string, Value>): JsonOptions {
+export function jsonOptions(args: readonly Value[], named: Named): JsonOptions {
   const given = byNames("tojson", ["ensure_ascii", "indent", "separators", "sort_keys"], args, named);
   const { indent, separators } = given;
-  const isTrue = (value: Value | undefined) => value?.__bool__().value;
   return {
     indent:
       typeof indent?.value === "number" ? " ".repeat(indent.value) : ((indent?.value as string | null) ?? undefined),
@@ -40,8 +39,7 @@ export function json(value: Value, options: JsonOptions = {}, begin = "\n"): str
       ? open + close
       : open + inside + all.join(separators[0] + inside) + (indent === undefined ? "" : begin) + close;
   const inner = (each: Value) => json(each, options, inside);
-  if (isList(value) && ["ArrayValue", "TupleValue"].includes(value.type))
-    return parts("[", value.value.map(inner), "]");
+  if (isSequence(value)) return parts("[", value.value.map(inner), "]");
   if (!isMap(value) || value.type !== "ObjectValue")
     throw new Error(`Object of type ${typeName(value)} is not JSON serializable`);
   const entries = [...value.value];

@@ -8,11 +8,15 @@ import {
   type Callable,
   dict,
   equal,
+  type Given,
   integer,
   isList,
   isMap,
+  isSequence,
+  isTrue,
   itemsOf,
   list,
+  type Named,
   none,
   numberIn,
   str,
@@ -22,8 +26,6 @@ import {
   typeName,
   view,
 } from "./values.ts";
-
-type Given = Readonly<Record<string, Value | undefined>>;
 
 /** A method of a text, with the names of its parameters. */
 type OfTexts = readonly [parameters: readonly string[], call: (text: string, given: Given) => Value];
@@ -95,7 +97,7 @@ const ofTexts: Readonly<Record<string, OfTexts>> = {
   rstrip: stripping("rstrip"),
   split: splitting("split"),
   rsplit: splitting("rsplit"),
-  splitlines: [["keepends"], (whole, { keepends }) => list(lines(whole, keepends?.__bool__().value).map(text))],
+  splitlines: [["keepends"], (whole, { keepends }) => list(lines(whole, isTrue(keepends)).map(text))],
   partition: parting(false),
   rpartition: parting(true),
   find: found(false, false),
@@ -153,16 +155,11 @@ export function methodOf(value: Value, name: string): Callable | undefined {
   }
   if (value.type === "ObjectValue" && isMap(value) && Object.hasOwn(ofDicts, name))
     return (args, named) => ofDicts[name]!(value.value, args, named);
-  if ((value.type === "ArrayValue" || value.type === "TupleValue") && isList(value) && Object.hasOwn(ofLists, name))
-    return (args) => ofLists[name]!(value.value, args);
+  if (isSequence(value) && Object.hasOwn(ofLists, name)) return (args) => ofLists[name]!(value.value, args);
   return undefined;
 }
 
-type OfDicts = (
-  entries: ReadonlyMap<string, Value>,
-  args: readonly Value[],
-  named: ReadonlyMap<string, Value>,
-) => Value;
+type OfDicts = (entries: ReadonlyMap<string, Value>, args: readonly Value[], named: Named) => Value;
 
 const ofDicts: Readonly<Record<string, OfDicts>> = {
   get: (entries, args, named) => {

@@ -20,7 +20,9 @@ export const lazy = (items: readonly Value[]): Value =>
 /** What a dict has, seen as a list: its items, keys or values. */
 export const view = (type: "dict_items" | "dict_keys" | "dict_values", items: readonly Value[]): Value =>
   Object.assign(list(items), { type });
-export type Callable = (args: readonly Value[], named: ReadonlyMap<string, Value>) => Value;
+/** Arguments by name. */
+export type Named = ReadonlyMap<string, Value>;
+export type Callable = (args: readonly Value[], named: Named) => Value;
 /** A function. The library gives the named arguments as the last one. */
 export const callable = (call: Callable): Value =>
   Object.assign(
@@ -59,8 +61,14 @@ export function numberIn({ value }: Value): number | bigint | undefined {
   return typeof value === "number" || typeof value === "bigint" ? value : undefined;
 }
 
-/** A list or tuple. */
+/** Whether it is true in an {% if %}; what is not given is not. */
+export const isTrue = (value: Value | undefined): boolean => value?.__bool__().value ?? false;
+
+/** A list or tuple, or what is asked for like one: a generator, or a view of a dict. */
 export const isList = (value: Value): value is Value & { value: readonly Value[] } => Array.isArray(value.value);
+/** A list or tuple, whose items have places. */
+export const isSequence = (value: Value): value is Value & { value: readonly Value[] } =>
+  isList(value) && (value.type === "ArrayValue" || value.type === "TupleValue");
 export const isMap = (value: Value): value is Value & { value: ReadonlyMap<string, Value> } =>
   value.value instanceof Map;
 
@@ -143,13 +151,11 @@ const names: Readonly<Record<string, string>> = {
 /** The name of its type. */
 export const typeName = ({ type }: Value): string => names[type] ?? type;
 
+/** Arguments by the names of the parameters. */
+export type Given = Readonly<Record<string, Value | undefined>>;
+
 /** Arguments of a function of Python by the names of its parameters. Throws for one that has none. */
-export function byNames(
-  name: string,
-  parameters: readonly string[],
-  args: readonly Value[],
-  named: ReadonlyMap<string, Value>,
-): Readonly<Record<string, Value | undefined>> {
+export function byNames(name: string, parameters: readonly string[], args: readonly Value[], named: Named): Given {
   if (args.length > parameters.length)
     throw new Error(`${name} takes at most ${parameters.length} arguments, and ${args.length} are given`);
   for (const key of named.keys())
