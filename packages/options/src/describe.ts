@@ -1,5 +1,5 @@
 /** Describes schemas and values in words: "a number > 0", "one of plus, minus", "an integer ≥ 1". */
-import type * as v from "valibot";
+import * as v from "valibot";
 
 export type Schema = v.GenericSchema;
 
@@ -33,6 +33,26 @@ export const isObjectSchema = (schema: AnySchema) =>
 const isOptional = ({ type }: AnySchema) => /^(optional|exact_optional|undefinedable|non_optional)$/.test(type);
 
 export const isListSchema = (schema: AnySchema) => schema.type === "array" || /^(\w+_)?tuple(_\w+)?$/.test(schema.type);
+
+/** The named options of an object schema or of an intersection; undefined for other schemas. */
+export function entriesOf(schema: AnySchema): Readonly<Record<string, AnySchema>> | undefined {
+  if (isObjectSchema(schema)) return schema.entries;
+  if (schema.type !== "intersect") return undefined;
+  return Object.assign({}, ...(schema.options as readonly AnySchema[]).map((part) => entriesOf(part) ?? {}));
+}
+
+/** The branch of a variant that a group of options chooses; undefined where it chooses none that exists. */
+export const branchOf = ({ key, options }: AnySchema, group: Readonly<Record<string, unknown>>) =>
+  (options as readonly AnySchema[]).find((branch) => {
+    const discriminator = entriesOf(branch)?.[key as string];
+    return discriminator !== undefined && v.is(discriminator, group[key as string]);
+  });
+
+/** The word that chooses a branch of a variant, and whether it may be left out. */
+export function choiceOf(branch: AnySchema, key: string): { word: string; isDefault: boolean } {
+  const { wrapped, literal } = branch.entries![key]!;
+  return { word: String(wrapped?.literal ?? literal), isDefault: wrapped !== undefined };
+}
 
 export const isPlainObject = (value: unknown): value is Record<string, unknown> =>
   typeof value === "object" && value !== null && !Array.isArray(value);

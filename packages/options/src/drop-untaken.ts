@@ -1,5 +1,5 @@
 import * as v from "valibot";
-import { type AnySchema, isObjectSchema, isPlainObject } from "./describe.ts";
+import { type AnySchema, branchOf, choiceOf, isObjectSchema, isPlainObject } from "./describe.ts";
 
 type Tree = Readonly<Record<string, unknown>>;
 
@@ -41,7 +41,7 @@ export function dropUntaken(
     if (schema.item && Array.isArray(from) && Array.isArray(to))
       return to.map((each, i) => inside(schema.item, from[i], each, [...path, `${i}`]));
     if (!isPlainObject(from) || !isPlainObject(to)) return to;
-    const branch = schema.type === "variant" ? chosen(schema, to) : schema;
+    const branch = schema.type === "variant" ? branchOf(schema, to) : schema;
     if (branch === undefined || !isObjectSchema(branch)) return to;
     const kept = schema.type === "variant" ? withoutUntaken(schema, from, to, path) : to;
     return Object.fromEntries(
@@ -50,7 +50,7 @@ export function dropUntaken(
   };
   const withoutUntaken = (schema: AnySchema, from: Tree, to: Tree, path: readonly string[]): Tree => {
     const key = schema.key as string;
-    const [old, now] = [chosen(schema, from), chosen(schema, to)!];
+    const [old, now] = [branchOf(schema, from), branchOf(schema, to)!];
     if (old === undefined || old === now) return to;
     const takes = (branch: AnySchema, option: string, value: unknown) => {
       const entry = branch.entries![option];
@@ -66,24 +66,13 @@ export function dropUntaken(
         takes(old, option, to[option]),
     );
     if (options.length === 0) return to;
-    const [before, after] = [old, now].map((branch) => wordOf(branch.entries![key]!)) as [string, string];
+    const [before, after] = [old, now].map((branch) => choiceOf(branch, key).word) as [string, string];
     dropped.push({ group: path.join("."), key, from: before, to: after, options });
     return Object.fromEntries(Object.entries(to).filter(([option]) => !options.includes(option)));
   };
   const tree = inside(schema as unknown as AnySchema, before, after, []) as Tree;
   return { tree, dropped };
 }
-
-/** The branch that a group chooses; undefined where it chooses none that exists. */
-function chosen({ key, options }: AnySchema, group: Tree): AnySchema | undefined {
-  const chooses = (branch: AnySchema) => {
-    const discriminator = branch.entries?.[key as string];
-    return discriminator !== undefined && v.is(discriminator, group[key as string]);
-  };
-  return (options as readonly AnySchema[]).find(chooses);
-}
-
-const wordOf = (discriminator: AnySchema) => String(discriminator.wrapped?.literal ?? discriminator.literal);
 
 /** Whether a dotted name is another one, or below it. */
 const isWithin = (name: string, group: string) => name === group || name.startsWith(`${group}.`);

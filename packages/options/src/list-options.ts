@@ -1,6 +1,6 @@
 /** Lists what a schema takes, for help texts. */
 import type * as v from "valibot";
-import { type AnySchema, describe, isObjectSchema } from "./describe.ts";
+import { type AnySchema, choiceOf, describe, isObjectSchema } from "./describe.ts";
 
 /** An option of a schema, in words for a help text. */
 export interface ListedOption {
@@ -53,10 +53,8 @@ function listed(schema: AnySchema, place: Place): ListedOption[] {
 function choices({ key, options }: AnySchema, path: readonly string[], only: string | undefined): ListedOption[] {
   const name = [...path, key].join(".");
   const branches = (options as readonly AnySchema[]).map((branch) => {
-    const discriminator = branch.entries![key as string]!;
-    const choice = String(discriminator.wrapped?.literal ?? discriminator.literal);
+    const { word: choice, isDefault } = choiceOf(branch, key as string);
     const all = listed(branch, { path, optional: false, fallback: undefined, only: `${name}=${choice}` });
-    const isDefault = discriminator.wrapped !== undefined;
     return { choice, isDefault, all: all.filter((option) => option.name !== name) };
   });
   const sameIn = (all: readonly ListedOption[], { name, takes, fallback }: ListedOption) =>

@@ -1,7 +1,9 @@
 import * as v from "valibot";
 import {
   type AnySchema,
+  branchOf,
   describe,
+  entriesOf,
   isDescribed,
   isListSchema,
   isObjectSchema,
@@ -53,13 +55,7 @@ function resolve(schema: AnySchema, input: unknown): AnySchema {
   if (schema.wrapped) return resolve(schema.wrapped, input);
   if (schema.type === "lazy") return resolve(schema.getter!(input), input);
   if (schema.type === "variant") {
-    const key = schema.key as string;
-    const branches = schema.options as readonly AnySchema[];
-    const fits = (branch: AnySchema) => {
-      const discriminator = entriesOf(branch)?.[key];
-      return discriminator !== undefined && v.is(discriminator, (input as Record<string, unknown>)[key]);
-    };
-    const branch = isPlainObject(input) ? branches.find(fits) : undefined;
+    const branch = isPlainObject(input) ? branchOf(schema, input) : undefined;
     return branch ? resolve(branch, input) : schema;
   }
   if (schema.type === "union") {
@@ -72,13 +68,6 @@ function resolve(schema: AnySchema, input: unknown): AnySchema {
     return fitting.length === 1 ? fitting[0]! : schema;
   }
   return schema;
-}
-
-/** The named options of an object schema or of an intersection; undefined for other schemas. */
-function entriesOf(schema: AnySchema): Readonly<Record<string, AnySchema>> | undefined {
-  if (isObjectSchema(schema)) return schema.entries;
-  if (schema.type !== "intersect") return undefined;
-  return Object.assign({}, ...(schema.options as readonly AnySchema[]).map((part) => entriesOf(part) ?? {}));
 }
 
 const acceptsMore = (schema: AnySchema): boolean =>
