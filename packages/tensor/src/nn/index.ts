@@ -20,7 +20,7 @@ export { GroupNorm, groupNorm } from "./group-norm.ts";
 export { joinHeads, splitHeads } from "./heads.ts";
 export { LayerNorm, layerNorm } from "./layer-norm.ts";
 export { Linear, linear } from "./linear.ts";
-export { Module, snakeCase } from "./module.ts";
+export { Module } from "./module.ts";
 export { ModuleList } from "./module-list.ts";
 export { packedMask } from "./packed-mask.ts";
 export type { Pair } from "./pair.ts";

@@ -13,9 +13,9 @@ import {
   randn,
   Sequential,
   scope,
-  snakeCase,
   zeros,
 } from "../index.ts";
+import { snakeCase } from "./module.ts";
 
 class Block extends Module {
   readonly attentionNorm = new RMSNorm(4);
