@@ -17,11 +17,17 @@ export interface Cost {
   readonly peakBytes: number;
 }
 
-/** The cost for a vector of n elements on `ranks` ranks, for one of them. */
-export type CostOf = (n: number, ranks: number, rank: number) => Cost;
-
 /** The bytes of a message's header. */
 export const headerBytes = 32;
+
+/** The cost of vectors that are carried together: they share their messages, and are all held at once. */
+export function costTogether(costs: readonly Cost[]): Cost {
+  return {
+    bytes: costs.reduce((sum, { bytes }) => sum + bytes, 0),
+    messages: Math.max(0, ...costs.map(({ messages }) => messages)),
+    peakBytes: costs.reduce((sum, { peakBytes }) => sum + peakBytes, 0),
+  };
+}
 
 /** The cost of several operations, sequential or concurrent, with the peak of all their memory. */
 export function costOf(operations: readonly Volume[], peakBytes = 0): Cost {

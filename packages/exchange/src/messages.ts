@@ -63,12 +63,16 @@ export function memoryOfRound(round: readonly Message[], ranks: number, rank: nu
 }
 
 /** The costs of the messages of a round, one after the other. */
-export const costsOfRound = (
+const costsOfRound = (
   round: readonly Message[],
   ranks: number,
   rank: number,
   schemes: ChosenSchemes,
-): readonly Cost[] => kinds.flatMap(({ name, cost }) => cost(ofKind(round, name as never), ranks, rank, schemes));
+): readonly Cost[] =>
+  kinds.flatMap(({ name, cost }) => {
+    const messages = ofKind(round, name as never);
+    return messages.length > 0 ? cost(messages, ranks, rank, schemes) : [];
+  });
 
 /** The messages of one kind. */
 export const ofKind = <Name extends Message["kind"]>(round: readonly Message[], name: Name) =>

@@ -1,7 +1,7 @@
 import { type Codec, dctTopK, int8, l1, linf, qsgd, scaledSign, terngrad, topK } from "@terse/codecs";
 import { type Group, loopback } from "@terse/collectives";
 import { describe, expect, it } from "vitest";
-import type { CostOf } from "../cost.ts";
+import type { Cost } from "../cost.ts";
 import { openExchange, ownedElements } from "../index.ts";
 import { scratchOf } from "../scratch.ts";
 import {
@@ -26,7 +26,7 @@ import { onRanks } from "../testing/on-ranks.ts";
 
 interface Scheme {
   run: (group: Group, x: Float32Array) => Promise<unknown>;
-  cost: CostOf;
+  cost: (n: number, ranks: number, rank: number) => Cost;
 }
 
 const draws = { seed: 1, step: 2 };

@@ -122,6 +122,6 @@ it("the memory of a round is what its schemes hold", () => {
   const { votes } = standardSchemes;
   expect(memoryOfRound([vote], 4, 1, standardSchemes)).toBe(votes.cost(n, 4, 1, "plus").peakBytes);
   expect(memoryOfRound([vote, { kind: "mean", n }], 4, 1, standardSchemes)).toBe(
-    votes.cost(n, 4, 1, "plus").peakBytes + standardSchemes.means.cost(n, 4, 1).peakBytes,
+    votes.cost(n, 4, 1, "plus").peakBytes + standardSchemes.means.cost([n], 4, 1).peakBytes,
   );
 });

@@ -98,8 +98,7 @@ const owned = <O, M extends Sent>(
   ask: (x, options, { group, schemes }) => layOut(group, x, options, typesOf(schemes, group.size)),
   carry: (vectors, context) => carryOwned(vectors, context, only),
   result: nothing,
-  cost: (messages, ranks, rank, schemes) =>
-    messages.length > 0 ? ownedCosts(sizesOf(messages, ranks, schemes), ranks, rank, only) : [],
+  cost: (messages, ranks, rank, schemes) => ownedCosts(sizesOf(messages, ranks, schemes), ranks, rank, only),
 });
 
 /** into ← f(mean over ranks of x), computed once, by its owner, who sends it to all; into is x unless given. */

@@ -39,7 +39,7 @@ export interface Kind<X, Options, Part, R, M> {
   readonly notesMayFollow?: boolean;
   /** The result of one request, when they have been carried. */
   result(part: Part): R;
-  /** The cost of all messages of one round, one after the other. */
+  /** The cost of all messages of one round, at least one, one after the other. */
   cost(messages: readonly M[], ranks: number, rank: number, schemes: ChosenSchemes): readonly Cost[];
 }
 

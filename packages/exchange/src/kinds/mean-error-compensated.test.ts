@@ -359,11 +359,11 @@ describe("the error-compensated mean", () => {
   });
 
   it("sends a 32nd of the bytes of a 32-bit mean, a 16th of a 16-bit one", () => {
-    expect(dense("f16").cost(124_000_000, 8, 0).bytes).toBe(434_000_000);
-    expect(dense("f16").cost(768, 8, 0).bytes).toBe(2688);
+    expect(dense("f16").cost([124_000_000], 8, 0).bytes).toBe(434_000_000);
+    expect(dense("f16").cost([768], 8, 0).bytes).toBe(2688);
     // Chunks begin at multiples of 8, which 340,000,000/64 is not. So ranks own 4 floats more or less, and send
     // 2 · 2 (P − 2) bytes for each.
-    const bytes = Array.from({ length: 64 }, (_, rank) => dense("f16").cost(340_000_000, 64, rank).bytes);
+    const bytes = Array.from({ length: 64 }, (_, rank) => dense("f16").cost([340_000_000], 64, rank).bytes);
     expect(bytes.reduce((sum, each) => sum + each, 0) / 64).toBe(1_338_750_000);
     for (const each of bytes) expect(Math.abs(each - 1_338_750_000)).toBe(4 * 2 * 62);
     const n = 124_000_000;

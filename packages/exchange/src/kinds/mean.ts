@@ -39,7 +39,7 @@ export const mean: Kind<BufferLike, MeanOptions, Part, void, MeanMessage> = {
   },
   notesMayFollow: true,
   result: nothing,
-  cost: (messages, ranks, rank, { means }) => [means.costTogether(joinedMeans(messages), ranks, rank)],
+  cost: (messages, ranks, rank, { means }) => [means.cost(joinedMeans(messages), ranks, rank)],
 };
 
 /** The lengths of the vectors that are averaged. Neighbours count as one vector. */

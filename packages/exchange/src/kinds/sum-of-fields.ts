@@ -33,7 +33,7 @@ import { type Codec, type Floats, scaleGroupsWithin } from "@terse/codecs";
 import { allReduceBytes, type Group } from "@terse/collectives";
 import { OwnerPhases, type OwnerScheme } from "../by-owners/by-owners.ts";
 import { checkLength, checkOptions, type EncodeOptions, sliceOf } from "../by-owners/owned-chunks.ts";
-import { type Cost, costOf } from "../cost.ts";
+import { type Cost, costOf, costTogether } from "../cost.ts";
 import type { ExchangeContext } from "../exchange-context.ts";
 import { runStages } from "../run-stages.ts";
 import { AgreedUnits } from "./agreed-units.ts";
@@ -71,7 +71,7 @@ export const sumOfFields: Kind<Floats, SumOfFieldsOptions, FieldsRequest, void, 
   },
   carry: carryFields,
   result: nothing,
-  cost: (messages, ranks, rank) => (messages.length > 0 ? [sumsOfFieldsCost(messages, ranks, rank)] : []),
+  cost: (messages, ranks, rank) => [sumsOfFieldsCost(messages, ranks, rank)],
 };
 
 /** Several vectors: one all-reduce for all scales, and one message for all fields. */
@@ -90,13 +90,8 @@ export async function carryFields(requests: readonly FieldsRequest[], context: E
 export function sumsOfFieldsCost(vectors: readonly CodedVector[], ranks: number, rank: number): Cost {
   const layouts = vectors.map(({ n, codec }) => layoutOf(codec, n, ranks));
   const scales = layouts.reduce((sum, { groups }) => sum + groups, 1); // the last one carries refusals
-  const sums = layouts.map((layout) => levelSumsCost(layout, rank));
-  const fields = {
-    bytes: sums.reduce((sum, { bytes }) => sum + bytes, 0),
-    messages: Math.max(0, ...sums.map(({ messages }) => messages)),
-  };
-  const peakBytes = sums.reduce((sum, cost) => sum + cost.peakBytes, 4 * scales);
-  return costOf([allReduceBytes(scales, 4, ranks, rank), fields], peakBytes);
+  const fields = costTogether(layouts.map((layout) => levelSumsCost(layout, rank)));
+  return costOf([allReduceBytes(scales, 4, ranks, rank), fields], fields.peakBytes + 4 * scales);
 }
 
 /** RangeError for wrong options, before anything is sent. */

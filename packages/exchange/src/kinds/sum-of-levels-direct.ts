@@ -30,7 +30,7 @@ export const sumOfLevelsDirect: Kind<
   },
   carry: carryDirect,
   result: nothing,
-  cost: (messages, ranks, rank) => (messages.length > 0 ? [directCost(messages, ranks, rank)] : []),
+  cost: (messages, ranks, rank) => [directCost(messages, ranks, rank)],
 };
 
 interface DirectRequest {

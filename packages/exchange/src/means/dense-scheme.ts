@@ -1,5 +1,5 @@
 import type { BufferLike } from "@terse/collectives";
-import type { Cost, CostOf } from "../cost.ts";
+import type { Cost } from "../cost.ts";
 import type { ExchangeContext } from "../exchange-context.ts";
 
 /** A way to carry means, by the type on the wire. */
@@ -11,10 +11,8 @@ export interface DenseScheme {
    * so does a refusal, as NaN.
    */
   carry(vectors: readonly BufferLike[], context: ExchangeContext): Promise<void>;
-  /** The cost of one vector. */
-  readonly cost: CostOf;
-  /** The cost of several vectors that are carried together. */
-  costTogether(lengths: readonly number[], ranks: number, rank: number): Cost;
+  /** The cost of vectors that are carried together. */
+  cost(lengths: readonly number[], ranks: number, rank: number): Cost;
 }
 
 /** The type in which a dense mean is sent. */

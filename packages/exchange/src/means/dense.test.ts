@@ -155,7 +155,7 @@ describe.each(["f32", "bf16", "f16", "int8"] as const)("the closed form of a mea
       for (const group of groups) {
         const { bytes, messages } = group.sent();
         const { peak: peakBytes, live } = scratchOf(group);
-        expect({ bytes, messages, peakBytes }, `n = ${n}`).toEqual(dense(type).cost(n, ranks, group.rank));
+        expect({ bytes, messages, peakBytes }, `n = ${n}`).toEqual(dense(type).cost([n], ranks, group.rank));
         expect(live).toBe(0);
       }
       await Promise.all(groups.map((group) => group.close()));

@@ -1,57 +1,50 @@
 /** The mean of vectors of f32, sent as f32, bf16, f16 or int8. */
-import { bf16, type Codec, f16 } from "@terse/codecs";
-import type { Cost, CostOf } from "../cost.ts";
+import { bf16, type Codec, type Floats, f16 } from "@terse/codecs";
+import type { BufferLike } from "@terse/collectives";
+import { costOf, costTogether } from "../cost.ts";
+import type { ExchangeContext } from "../exchange-context.ts";
 import { onHost } from "../on-host.ts";
+import { checkNotes } from "../refusal.ts";
 import type { DenseScheme, DenseType } from "./dense-scheme.ts";
-import { carryMeans, meanCost, meansCost } from "./f32-mean.ts";
+import { carryMeans, meansCost } from "./f32-mean.ts";
 import { carryHalfMeans, halfMeanCost } from "./half-mean.ts";
 import { carryInt8Means, int8Codec, int8MeansCost } from "./int8-mean.ts";
 
-function scheme(
-  type: DenseType,
-  carry: DenseScheme["carry"],
-  cost: CostOf,
-  costTogether: DenseScheme["costTogether"] = (lengths, ranks, rank) => added(lengths.map((n) => cost(n, ranks, rank))),
-): DenseScheme {
-  return { type, carry, cost, costTogether };
+type Carry = (vectors: readonly Floats[], context: ExchangeContext) => Promise<void>;
+
+/** Codecs encode these means on the host, or where `codec`, which alone touches the vectors, runs. */
+function encoded(type: DenseType, codec: Codec, carry: Carry, cost: DenseScheme["cost"]): DenseScheme {
+  return {
+    type,
+    async carry(vectors, context) {
+      if (context.size === 1) return checkNotes([context.note]); // nothing is sent: the vectors stay as they are
+      await onHost(vectors, (here) => carry(here.map(floatsOf), context), codec);
+    },
+    cost: (lengths, ranks, rank) => (ranks === 1 ? costOf([]) : cost(lengths, ranks, rank)),
+  };
 }
 
-/**
- * Codecs encode these means, on the host, or where `codec`, which alone touches the vectors, runs. A single rank sends
- * nothing: its vectors stay where they are.
- */
-function encoded(carry: DenseScheme["carry"], codec?: Codec): DenseScheme["carry"] {
-  return (vectors, context) =>
-    context.size === 1 ? carry(vectors, context) : onHost(vectors, (here) => carry(here, context), codec);
-}
+const half = (type: "bf16" | "f16", codec: Codec): DenseScheme =>
+  encoded(
+    type,
+    codec,
+    (vectors, context) => carryHalfMeans(codec, vectors, context),
+    (lengths, ranks, rank) => costTogether(lengths.map((n) => halfMeanCost(n, ranks, rank))),
+  );
 
 const schemes: Record<DenseType, DenseScheme> = {
-  f32: scheme("f32", carryMeans, meanCost, meansCost),
-  bf16: scheme(
-    "bf16",
-    encoded((vectors, context) => carryHalfMeans("bf16", vectors, context), bf16 as Codec),
-    halfMeanCost,
-  ),
-  f16: scheme(
-    "f16",
-    encoded((vectors, context) => carryHalfMeans("f16", vectors, context), f16 as Codec),
-    halfMeanCost,
-  ),
-  int8: scheme(
-    "int8",
-    encoded(carryInt8Means, int8Codec),
-    (n, ranks, rank) => int8MeansCost([n], ranks, rank),
-    int8MeansCost,
-  ),
+  f32: { type: "f32", carry: carryMeans, cost: meansCost },
+  bf16: half("bf16", bf16 as Codec),
+  f16: half("f16", f16 as Codec),
+  int8: encoded("int8", int8Codec, carryInt8Means, int8MeansCost),
 };
 
-/** The bytes and memory of all vectors, which share their messages. */
-function added(costs: readonly Cost[]): Cost {
-  return {
-    bytes: costs.reduce((sum, { bytes }) => sum + bytes, 0),
-    messages: Math.max(0, ...costs.map(({ messages }) => messages)),
-    peakBytes: costs.reduce((sum, { peakBytes }) => sum + peakBytes, 0),
-  };
+/** The vector as a codec takes it. TypeError if it is not f32. */
+function floatsOf(x: BufferLike): Floats {
+  if (x instanceof Float32Array || ("pointer" in x && x.dtype === "f32")) return x;
+  throw new TypeError(
+    "mean: a mean that is sent in 8 or 16 bits (exchange.dense in a recipe) takes vectors of f32; send it in f32",
+  );
 }
 
 /** Every type that means can be sent in; recipes use these names. */

@@ -61,7 +61,6 @@ export function meanCost(n: number, ranks: number, rank: number): Cost {
 
 /** The cost of several vectors together, with the memory of their copy. */
 export function meansCost(lengths: readonly number[], ranks: number, rank: number): Cost {
-  if (lengths.length === 0) return costOf([]);
   const n = lengths.reduce((a, b) => a + b, 0);
   return { ...meanCost(n, ranks, rank), peakBytes: lengths.length > 1 && ranks > 1 ? 4 * n : 0 };
 }

@@ -10,36 +10,24 @@
  * Chunks begin at multiples of 8 elements. Held: the wires of by-owners.ts, 2 bytes an element, and 4 bytes for each
  * element of a chunk.
  */
-import { bf16, type Codec, f16 } from "@terse/codecs";
-import type { BufferLike, Group } from "@terse/collectives";
+import { bf16, type Codec, type Floats } from "@terse/codecs";
+import type { Group } from "@terse/collectives";
 import { byOwners, byOwnersCost, type OwnerScheme } from "../by-owners/by-owners.ts";
 import { ownedChunks, sliceOf } from "../by-owners/owned-chunks.ts";
-import { type Cost, costOf } from "../cost.ts";
+import type { Cost } from "../cost.ts";
 import type { ExchangeContext } from "../exchange-context.ts";
-import { checkNotes } from "../refusal.ts";
 import { scratchOf } from "../scratch.ts";
-import { floatsOf } from "./floats-of.ts";
 
-const codecs = { bf16, f16 };
-
-/** A single rank sends nothing and keeps its vectors as they are. */
-export async function carryHalfMeans(
-  type: "bf16" | "f16",
-  vectors: readonly BufferLike[],
-  context: ExchangeContext,
-): Promise<void> {
-  if (context.size === 1) return checkNotes([context.note]);
+/** The means of vectors over more than one rank, in the codec bf16 or f16. */
+export function carryHalfMeans(codec: Codec, vectors: readonly Floats[], context: ExchangeContext): Promise<void> {
   const { group } = context.up;
-  await byOwners(
-    vectors.map((x) => halfMeanScheme(group, x, codecs[type])),
-    context,
-  );
+  const schemes = vectors.map((x) => halfMeanScheme(group, x, codec));
+  return byOwners(schemes, context);
 }
 
-function halfMeanScheme(group: Group, vector: BufferLike, codec: Codec<Record<never, never>>): OwnerScheme {
-  const x = floatsOf(vector);
+function halfMeanScheme(group: Group, x: Floats, codec: Codec): OwnerScheme {
   const { rank, size } = group;
-  const chunks = ownedChunks(codec as Codec, x.length, size);
+  const chunks = ownedChunks(codec, x.length, size);
   const mine = chunks.lengthOf(rank);
   return {
     up: chunks.sizes,
@@ -57,7 +45,6 @@ function halfMeanScheme(group: Group, vector: BufferLike, codec: Codec<Record<ne
 }
 
 export function halfMeanCost(n: number, ranks: number, rank: number): Cost {
-  if (ranks === 1) return costOf([]);
   const chunks = ownedChunks(bf16 as Codec, n, ranks);
   const memory = { encoding: chunks.wholeBytes, reducing: 4 * chunks.lengthOf(rank) };
   return byOwnersCost(chunks.sizes, chunks.sizes, rank, memory);

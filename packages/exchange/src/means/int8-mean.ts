@@ -14,31 +14,22 @@
  *   messages   those of the small all-reduce, and 2 (P − 1)
  *   holds      as `sumOfFields`
  */
-import { int8 } from "@terse/codecs";
-import type { BufferLike } from "@terse/collectives";
-import { type Cost, costOf } from "../cost.ts";
+import { type Floats, int8 } from "@terse/codecs";
+import type { Cost } from "../cost.ts";
 import type { ExchangeContext } from "../exchange-context.ts";
 import { carryFields, checkFields, sumsOfFieldsCost } from "../kinds/sum-of-fields.ts";
-import { checkNotes } from "../refusal.ts";
-import { floatsOf } from "./floats-of.ts";
 
 export const int8Codec = int8({ block: 512 });
 
-/** A single rank sends nothing and keeps its vectors as they are. */
-export async function carryInt8Means(vectors: readonly BufferLike[], context: ExchangeContext): Promise<void> {
-  const { size } = context;
-  if (size === 1) return checkNotes([context.note]);
-  const requests = vectors.map((vector) => {
-    const x = floatsOf(vector);
-    return { x, options: { codec: int8Codec, scale: 1 / size } };
-  });
+/** The means of vectors over more than one rank. */
+export async function carryInt8Means(vectors: readonly Floats[], context: ExchangeContext): Promise<void> {
+  const requests = vectors.map((x) => ({ x, options: { codec: int8Codec, scale: 1 / context.size } }));
   for (const request of requests) checkFields("int8 mean", context.up.group, request);
   await carryFields(requests, context);
 }
 
-/** The cost for vectors of these lengths in one round. */
+/** The cost for vectors of these lengths in one round, on more than one rank. */
 export function int8MeansCost(lengths: readonly number[], ranks: number, rank: number): Cost {
-  if (ranks === 1 || lengths.length === 0) return costOf([]);
   const vectors = lengths.map((n) => ({ n, codec: int8Codec }));
   return sumsOfFieldsCost(vectors, ranks, rank);
 }

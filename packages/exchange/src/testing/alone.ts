@@ -71,5 +71,3 @@ export const meanErrorCompensatedCost = (n: number, ranks: number, rank: number,
 export const computedMeanCost = (n: number, ranks: number, rank: number, owner: number, result: number = n): Cost =>
   computed.computedMean.cost([{ kind: "computedMean", n, owner, result }], ranks, rank, standardSchemes)[0]!;
 export const majorityCost = (n: number, ranks: number, rank: number) => votes.cost(n, ranks, rank, "plus");
-export const majorityOrZeroCost = (n: number, ranks: number, rank: number) => votes.cost(n, ranks, rank, "zero");
-export const tallyCost = (n: number, ranks: number, rank: number) => votes.cost(n, ranks, rank, "tally");
