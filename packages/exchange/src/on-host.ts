@@ -5,47 +5,9 @@
  */
 import type { Codec } from "@terse/codecs";
 import { type BufferLike, copy } from "@terse/collectives";
-import { isNativeBuffer, retaining } from "./retaining.ts";
 import { type Loan, uncounted } from "./scratch.ts";
 
-interface OnHost {
-  /** Whether the vector is written. */
-  readonly replaces: boolean;
-  /** Names of buffers that stay on the vector's device, as it does, if all are there and the codec runs there. */
-  readonly ofCodec?: readonly string[] | undefined;
-}
-
-/**
- * As `retaining`, with the vector and the buffers among the options on the host. The options are written, the vector
- * only where `replaces` says so.
- */
-export function retainingOnHost<X extends BufferLike, O extends object, R>(
-  vector: X,
-  given: O,
-  use: (x: X, options: O) => Promise<R>,
-  { replaces, ofCodec }: OnHost,
-): Promise<R> {
-  return retaining(vector, given, async (x, options) => {
-    using copies = new HostCopies();
-    const buffers = Object.entries(options).filter(([, value]) => isNativeBuffer(value)) as [string, BufferLike][];
-    const isOfCodec = ([name]: [string, BufferLike]) => ofCodec?.includes(name) === true;
-    const stay =
-      ofCodec !== undefined && runsThere([x, ...buffers.filter(isOfCodec).map(([, buffer]) => buffer)], options);
-    const moving = stay ? buffers.filter((each) => !isOfCodec(each)) : buffers;
-    const here = Object.fromEntries(moving.map(([name, buffer]) => [name, copies.of(buffer)]));
-    const result = await use(stay ? x : replaces ? copies.of(x) : copies.read(x), { ...options, ...here });
-    copies.giveBack();
-    return result;
-  });
-}
-
-/** Whether all are on one device, and the codec among the options runs there. */
-function runsThere(floats: readonly BufferLike[], { codec }: { readonly codec?: Codec }): boolean {
-  const [device, ...others] = floats.map(deviceOf);
-  return codec?.runsOn(device!) === true && others.every((other) => other === device);
-}
-
-const deviceOf = (x: BufferLike): string => (ArrayBuffer.isView(x) ? "cpu" : x.device);
+export const deviceOf = (x: BufferLike): string => (ArrayBuffer.isView(x) ? "cpu" : x.device);
 
 /** Runs `use` with vectors that are on the host, or on `device`, or where the codec runs. It writes them. */
 export async function onHost(
