@@ -48,23 +48,14 @@ Napi::Value start_mpi(const Napi::CallbackInfo& info) {
 
 // mpi(rank, size, timeoutSeconds, link) → [communicator, addresses]
 Napi::Value mpi(const Napi::CallbackInfo& info) {
-    try {
-        return make_with_addresses(info.Env(), opened_mpi(info.Env()).make(info[0].ToNumber(), info[1].ToNumber()),
-                                   info[3], seconds(info[2]));
-    } catch (const Failure& failure) {
-        throw Napi::Error::New(info.Env(), failure.what());
-    }
+    return make_with_addresses(info.Env(), opened_mpi(info.Env()).make(info[0].ToNumber(), info[1].ToNumber()), info[3],
+                               seconds(info[2]));
 }
 
 // mpiBootstrap(round, timeoutSeconds) → communicator of all processes of the job
 Napi::Value mpi_bootstrap(const Napi::CallbackInfo& info) {
-    try {
-        return CommunicatorObject::make(
-            info.Env(), CommunicatorObject::over(opened_mpi(info.Env()).make_bootstrap(info[0].ToNumber()),
-                                                 seconds(info[1]), true));
-    } catch (const Failure& failure) {
-        throw Napi::Error::New(info.Env(), failure.what());
-    }
+    auto engine = opened_mpi(info.Env()).make_bootstrap(info[0].ToNumber());
+    return CommunicatorObject::make(info.Env(), CommunicatorObject::over(std::move(engine), seconds(info[1]), true));
 }
 
 }  // namespace

@@ -45,14 +45,10 @@ Napi::Value nccl_device(const Napi::CallbackInfo& info) {
     const auto& library = opened_library(info.Env(), info[1]);
     const auto driver = nccl::open_driver(text_or_empty(info[2]));
     if (!driver.library) throw Napi::Error::New(info.Env(), driver.reason);
-    try {
-        auto device = std::make_unique<std::shared_ptr<nccl::Device>>(
-            std::make_shared<nccl::Device>(library, *driver.library, info[0].ToNumber().Int32Value()));
-        return DeviceExternal::New(info.Env(), device.release(),
-                                   [](Napi::Env, std::shared_ptr<nccl::Device>* device) { delete device; });
-    } catch (const std::exception& error) {
-        throw Napi::Error::New(info.Env(), error.what());
-    }
+    auto device = std::make_unique<std::shared_ptr<nccl::Device>>(
+        std::make_shared<nccl::Device>(library, *driver.library, info[0].ToNumber().Int32Value()));
+    return DeviceExternal::New(info.Env(), device.release(),
+                               [](Napi::Env, std::shared_ptr<nccl::Device>* device) { delete device; });
 }
 
 // ncclUniqueId(library) → 128 bytes, for one group
@@ -68,23 +64,15 @@ Napi::Value nccl_unique_id(const Napi::CallbackInfo& info) {
 
 // ncclAllocate(device, bytes) → address
 Napi::Value nccl_allocate(const Napi::CallbackInfo& info) {
-    try {
-        void* memory = device_of(info[0])->allocate_buffer(static_cast<size_t>(info[1].ToNumber().Int64Value()));
-        return Napi::BigInt::New(info.Env(), static_cast<uint64_t>(reinterpret_cast<uintptr_t>(memory)));
-    } catch (const std::exception& error) {
-        throw Napi::Error::New(info.Env(), error.what());
-    }
+    void* memory = device_of(info[0])->allocate_buffer(static_cast<size_t>(info[1].ToNumber().Int64Value()));
+    return Napi::BigInt::New(info.Env(), static_cast<uint64_t>(reinterpret_cast<uintptr_t>(memory)));
 }
 
 // ncclFree(device, address)
 Napi::Value nccl_free(const Napi::CallbackInfo& info) {
     bool lossless;
-    try {
-        device_of(info[0])->free_buffer(
-            reinterpret_cast<void*>(static_cast<uintptr_t>(info[1].As<Napi::BigInt>().Uint64Value(&lossless))));
-    } catch (const std::exception& error) {
-        throw Napi::Error::New(info.Env(), error.what());
-    }
+    const auto address = static_cast<uintptr_t>(info[1].As<Napi::BigInt>().Uint64Value(&lossless));
+    device_of(info[0])->free_buffer(reinterpret_cast<void*>(address));
     return info.Env().Undefined();
 }
 

@@ -2,8 +2,8 @@
 #pragma once
 #include <chrono>
 #include <functional>
-#include <memory>
 #include <string>
+#include <thread>
 
 namespace terse::collectives {
 
@@ -17,10 +17,26 @@ public:
     Heartbeat(std::string host, int port, std::string hello, std::chrono::milliseconds interval,
               std::chrono::milliseconds silence, std::function<void()> on_silence);
     ~Heartbeat();
+    Heartbeat(const Heartbeat&) = delete;
 
 private:
-    struct Body;
-    std::unique_ptr<Body> body_;
+    using milliseconds = std::chrono::milliseconds;
+    using time_point = std::chrono::steady_clock::time_point;
+    milliseconds patience() const;
+    bool wait(int fd, short events, time_point until, bool& ready) const;
+    void run();
+    void run_connection();
+    void send_heartbeats(int fd);
+    void check_silence();
+
+    const std::string host_, hello_;
+    const int port_;
+    const milliseconds interval_, silence_;
+    const std::function<void()> on_silence_;
+    const int stop_;  // a descriptor: readable at the end
+    std::thread thread_;
+    bool answered_ = false;  // these three are the thread's
+    time_point last_reply_{}, checked_{};
 };
 
 }  // namespace terse::collectives

@@ -2,8 +2,11 @@
 // each connection.
 #pragma once
 #include <chrono>
+#include <condition_variable>
 #include <cstdint>
-#include <memory>
+#include <map>
+#include <mutex>
+#include <thread>
 
 namespace terse::collectives {
 
@@ -11,13 +14,21 @@ class HeartbeatReplies {
 public:
     explicit HeartbeatReplies(std::chrono::milliseconds interval);
     ~HeartbeatReplies();
+    HeartbeatReplies(const HeartbeatReplies&) = delete;
 
     uint64_t add(int fd);  // duplicates the descriptor; returns a number for `remove`
     void remove(uint64_t number);
 
 private:
-    struct Body;
-    std::unique_ptr<Body> body_;
+    void run();
+
+    const std::chrono::milliseconds interval_;
+    std::mutex mutex_;
+    std::condition_variable changed_;
+    std::map<uint64_t, int> connections_;  // by number: the descriptor
+    uint64_t added_ = 0;
+    bool ending_ = false;
+    std::thread thread_;
 };
 
 }  // namespace terse::collectives

@@ -119,6 +119,17 @@ export interface MpiWorld {
   readonly library: string;
 }
 
+/** One rank of a group, which listens at `address`, and its addresses by peer. */
+type Listening = (
+  rank: number,
+  size: number,
+  address: string,
+  timeoutSeconds: number,
+  connectSeconds: number,
+  link: NativeLink | undefined,
+  outageSeconds: number,
+) => [Communicator, Uint8Array[]];
+
 interface Collectives {
   readonly hasGloo: boolean;
   /** The build found an MPI. `startMpi` tells whether it opens and starts. */
@@ -131,24 +142,8 @@ interface Collectives {
     faults: readonly NativeFault[],
     links: readonly NativeLink[],
   ): Communicator[];
-  tcp(
-    rank: number,
-    size: number,
-    address: string,
-    timeoutSeconds: number,
-    connectSeconds: number,
-    link: NativeLink | undefined,
-    outageSeconds: number,
-  ): [Communicator, Uint8Array[]];
-  gloo(
-    rank: number,
-    size: number,
-    address: string,
-    timeoutSeconds: number,
-    connectSeconds: number,
-    link: NativeLink | undefined,
-    outageSeconds: number,
-  ): [Communicator, Uint8Array[]];
+  tcp: Listening;
+  gloo: Listening;
   /** Without arguments it uses `TERSE_NCCL` and `TERSE_CUDA_DRIVER`. Never throws. */
   ncclStatus(library?: string, driver?: string): NcclStatus;
   ncclDevice(ordinal: number, library?: string, driver?: string): NcclDevice;

@@ -1,6 +1,7 @@
 #include "engines/nccl/plan.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace terse::nccl {
 
@@ -15,17 +16,7 @@ Reduce reduce_of(Reduction reduction) {
     return numbers[static_cast<int>(reduction)];
 }
 
-const void* in(CUdeviceptr memory) { return reinterpret_cast<const void*>(memory); }
-void* out(CUdeviceptr memory) { return reinterpret_cast<void*>(memory); }
-
-template <typename Spans>
-bool are_equal(const Spans& spans) {
-    return std::ranges::all_of(spans, [&](const auto& span) { return span.bytes == spans[0].bytes; });
-}
-
-}  // namespace
-
-Type Plan::type_of(DType dtype) const {
+Type type_of(DType dtype) {
     switch (dtype) {
         case DType::i8: return Type::i8;
         case DType::i32: return Type::i32;
@@ -37,6 +28,16 @@ Type Plan::type_of(DType dtype) const {
         default: return Type::u8;  // i16 and bool are only moved, never reduced
     }
 }
+
+const void* in(CUdeviceptr memory) { return reinterpret_cast<const void*>(memory); }
+void* out(CUdeviceptr memory) { return reinterpret_cast<void*>(memory); }
+
+template <typename Spans>
+bool are_equal(const Spans& spans) {
+    return std::ranges::all_of(spans, [&](const auto& span) { return span.bytes == spans[0].bytes; });
+}
+
+}  // namespace
 
 void Plan::add_step(std::function<void()> what) {
     work_.steps.push_back([what = std::move(what)] {
@@ -61,11 +62,34 @@ void Plan::add_group(std::vector<Step> calls) {
     });
 }
 
-void Plan::copy(CUdeviceptr to, CUdeviceptr from, size_t bytes) {
-    if (!bytes || to == from) return;
-    add_step([&comm = comm_, to, from, bytes] {
-        comm.device_.check(comm.device_.cuda.copy(to, from, bytes, comm.stream_), "cuMemcpyDtoDAsync");
+template <typename... Parameters, typename... Arguments>
+Step Plan::nccl(Result (*Library::*function)(Parameters...), Arguments... arguments) const {
+    return [&comm = comm_, function, arguments...] {
+        return (comm.device_.nccl.*function)(arguments..., comm.handle_, comm.stream_);
+    };
+}
+
+template <typename... Parameters, typename... Arguments>
+void Plan::add_cuda(const char* name, CUresult (*Driver::*function)(Parameters...), Arguments... arguments) {
+    add_step([&comm = comm_, name, function, arguments...] {
+        comm.device_.check((comm.device_.cuda.*function)(arguments..., comm.stream_), name);
     });
+}
+
+void Plan::copy(CUdeviceptr to, CUdeviceptr from, size_t bytes) {
+    if (bytes && to != from) add_cuda("cuMemcpyDtoDAsync", &Driver::copy, to, from, bytes);
+}
+
+void Plan::copy_in(CUdeviceptr to, const void* from, size_t bytes) {
+    if (bytes) add_cuda("cuMemcpyHtoDAsync", &Driver::copy_in, to, from, bytes);
+}
+
+void Plan::send(const Span& span, int to) {
+    if (span.bytes) point_to_point_.push_back(nccl(&Library::Send, in(span.memory), span.bytes, Type::u8, to));
+}
+
+void Plan::recv(const Span& span, int from) {
+    if (span.bytes) point_to_point_.push_back(nccl(&Library::Recv, out(span.memory), span.bytes, Type::u8, from));
 }
 
 // The buffers' memory on the device. CPU buffers get scratch: copied there first (`in`), and copied back afterwards
@@ -82,14 +106,15 @@ std::vector<Plan::Span> Plan::stage(const std::vector<BufferView>& list, bool in
             continue;
         }
         spans.push_back({next, memory.length, bytes});
-        if (in && bytes)
-            add_step([&comm = comm_, next, from = memory.data, bytes] {
-                comm.device_.check(comm.device_.cuda.copy_in(next, from, bytes, comm.stream_), "cuMemcpyHtoDAsync");
-            });
+        if (in) copy_in(next, memory.data, bytes);
         if (out && bytes) work_.copies.push_back({memory.data, next, bytes});
         next += bytes;
     }
     return spans;
+}
+
+Step Plan::broadcast(const Span& span, int root) const {
+    return nccl(&Library::Broadcast, in(span.memory), out(span.memory), span.bytes, Type::u8, root);
 }
 
 // All spans as one span: their own memory if it is contiguous, else scratch, into which they are copied (`in`).
@@ -138,34 +163,15 @@ void Plan::operation(const Operation& operation) {
                          arrives;
     parts_ = stage(operation.parts, !arrives, results, on_host);
     incoming_ = stage(operation.incoming, false, true, on_host);
-    const Library& nccl = comm_.device_.nccl;
     const int rank = comm_.rank, n = comm_.size, peer = operation.peer;
-    const auto send = [&](const Span& span, int to) {
-        if (span.bytes)
-            point_to_point_.push_back([&nccl, &comm = comm_, span, to] {
-                return nccl.Send(in(span.memory), span.bytes, Type::u8, to, comm.handle_, comm.stream_);
-            });
-    };
-    const auto recv = [&](const Span& span, int from) {
-        if (span.bytes)
-            point_to_point_.push_back([&nccl, &comm = comm_, span, from] {
-                return nccl.Recv(out(span.memory), span.bytes, Type::u8, from, comm.handle_, comm.stream_);
-            });
-    };
     switch (kind) {
         case Kind::all_reduce: return all_reduce(operation);
         case Kind::reduce_scatter: return reduce_scatter(operation);
-        case Kind::all_gather: return all_gather(operation);
+        case Kind::all_gather: return all_gather();
         case Kind::all_to_all: return all_to_all(operation);
-        case Kind::broadcast: {
-            const Span span = parts_[0];
-            if (span.bytes)
-                add_group({[&nccl, &comm = comm_, span, peer] {
-                    return nccl.Broadcast(in(span.memory), out(span.memory), span.bytes, Type::u8, peer, comm.handle_,
-                                          comm.stream_);
-                }});
+        case Kind::broadcast:
+            if (parts_[0].bytes) add_group({broadcast(parts_[0], peer)});
             return;
-        }
         case Kind::gather:
             if (rank != peer) return send(parts_[0], peer);
             for (int r = 0; r < n; r++)
@@ -180,10 +186,7 @@ void Plan::operation(const Operation& operation) {
         case Kind::recv: return recv(parts_[0], peer);
         case Kind::barrier: {
             const CUdeviceptr byte = comm_.scratch(1);
-            add_group({[&nccl, &comm = comm_, byte] {
-                return nccl.AllReduce(in(byte), out(byte), 1, Type::u8, Reduce::sum, comm.handle_, comm.stream_);
-            }});
-            return;
+            return add_group({nccl(&Library::AllReduce, in(byte), out(byte), 1, Type::u8, Reduce::sum)});
         }
         case Kind::copy: return;
         case Kind::register_buffer:
@@ -202,10 +205,7 @@ void Plan::copy_between_devices(const Operation& operation) {
     const size_t bytes = from.bytes();
     const auto address = [](const BufferView& memory) { return reinterpret_cast<CUdeviceptr>(memory.data); };
     if (!bytes) return;
-    if (from.on_cpu && !to.on_cpu)
-        add_step([&comm = comm_, to = address(to), from = from.data, bytes] {
-            comm.device_.check(comm.device_.cuda.copy_in(to, from, bytes, comm.stream_), "cuMemcpyHtoDAsync");
-        });
+    if (from.on_cpu && !to.on_cpu) copy_in(address(to), from.data, bytes);
     else if (!from.on_cpu && to.on_cpu) work_.copies.push_back({to.data, address(from), bytes});
     else copy(address(to), address(from), bytes);
 }
@@ -213,14 +213,11 @@ void Plan::copy_between_devices(const Operation& operation) {
 // NCCL sums words of 8 bytes faster than bytes. So packed fields are summed as u64, and the last 0 to 7 bytes as u8.
 void Plan::all_reduce(const Operation& operation) {
     const Span span = parts_[0];
-    const Library& nccl = comm_.device_.nccl;
     const Reduce reduce = reduce_of(operation.reduction);
     std::vector<Step> calls;
     const auto add = [&](size_t from, size_t count, Type type) {
-        if (count)
-            calls.push_back([&nccl, &comm = comm_, at = span.memory + from, count, type, reduce] {
-                return nccl.AllReduce(in(at), out(at), count, type, reduce, comm.handle_, comm.stream_);
-            });
+        const CUdeviceptr at = span.memory + from;
+        if (count) calls.push_back(nccl(&Library::AllReduce, in(at), out(at), count, type, reduce));
     };
     if (operation.packed) {
         add(0, span.bytes / 8, Type::u64);
@@ -232,7 +229,6 @@ void Plan::all_reduce(const Operation& operation) {
 }
 
 void Plan::reduce_scatter(const Operation& operation) {
-    const Library& nccl = comm_.device_.nccl;
     const Reduce reduce = reduce_of(operation.reduction);
     const Type type = type_of(operation.parts[0].dtype);
     const int rank = comm_.rank;
@@ -240,73 +236,51 @@ void Plan::reduce_scatter(const Operation& operation) {
     if (are_equal(parts_)) {
         if (!bytes) return;
         const CUdeviceptr whole = make_contiguous(parts_, true), mine = whole + rank * bytes;
-        add_group({[&nccl, &comm = comm_, whole, mine, length, type, reduce] {
-            return nccl.ReduceScatter(in(whole), out(mine), length, type, reduce, comm.handle_, comm.stream_);
-        }});
+        add_group({nccl(&Library::ReduceScatter, in(whole), out(mine), length, type, reduce)});
         return copy(parts_[rank].memory, mine, bytes);
     }
     std::vector<Step> calls;
     for (int root = 0; root < comm_.size; root++)
-        if (const Span span = parts_[root]; span.bytes)
-            calls.push_back([&nccl, &comm = comm_, span, type, reduce, root] {
-                return nccl.Reduce(in(span.memory), out(span.memory), span.length, type, reduce, root, comm.handle_,
-                                   comm.stream_);
-            });
+        if (const Span& span = parts_[root]; span.bytes)
+            calls.push_back(nccl(&Library::Reduce, in(span.memory), out(span.memory), span.length, type, reduce, root));
     add_group(std::move(calls));
 }
 
-void Plan::all_gather(const Operation&) {
-    const Library& nccl = comm_.device_.nccl;
+void Plan::all_gather() {
     const int rank = comm_.rank;
     const size_t bytes = parts_[0].bytes;
     if (are_equal(parts_)) {
         if (!bytes) return;
         const CUdeviceptr whole = make_contiguous(parts_, false), mine = whole + rank * bytes;
         copy(mine, parts_[rank].memory, bytes);
-        add_group({[&nccl, &comm = comm_, whole, mine, bytes] {
-            return nccl.AllGather(in(mine), out(whole), bytes, Type::u8, comm.handle_, comm.stream_);
-        }});
+        add_group({nccl(&Library::AllGather, in(mine), out(whole), bytes, Type::u8)});
         return unpack(whole, parts_, rank);
     }
     std::vector<Step> calls;
     for (int root = 0; root < comm_.size; root++)
-        if (const Span span = parts_[root]; span.bytes)
-            calls.push_back([&nccl, &comm = comm_, span, root] {
-                return nccl.Broadcast(in(span.memory), out(span.memory), span.bytes, Type::u8, root, comm.handle_,
-                                      comm.stream_);
-            });
+        if (parts_[root].bytes) calls.push_back(broadcast(parts_[root], root));
     add_group(std::move(calls));
 }
 
 // A rank knows only the lengths of its own parts, so the caller says whether all lengths are equal (`even`).
 void Plan::all_to_all(const Operation& operation) {
-    const Library& nccl = comm_.device_.nccl;
     const int rank = comm_.rank;
-    if (operation.even && nccl.AlltoAll) {
+    if (operation.even && comm_.device_.nccl.AlltoAll) {
         const size_t bytes = parts_[0].bytes;
         if (bytes) {
             const CUdeviceptr from = make_contiguous(parts_, true), to = make_contiguous(incoming_, false);
-            add_group({[&nccl, &comm = comm_, from, to, bytes] {
-                return nccl.AlltoAll(in(from), out(to), bytes, Type::u8, comm.handle_, comm.stream_);
-            }});
+            add_group({nccl(&Library::AlltoAll, in(from), out(to), bytes, Type::u8)});
             unpack(to, incoming_, parts_.size());
         }
         return notes(operation.note);
     }
-    std::vector<Step> calls;
     copy(incoming_[rank].memory, parts_[rank].memory, parts_[rank].bytes);
     for (int peer = 0; peer < comm_.size; peer++) {
         if (peer == rank) continue;
-        if (const Span span = parts_[peer]; span.bytes)
-            calls.push_back([&nccl, &comm = comm_, span, peer] {
-                return nccl.Send(in(span.memory), span.bytes, Type::u8, peer, comm.handle_, comm.stream_);
-            });
-        if (const Span span = incoming_[peer]; span.bytes)
-            calls.push_back([&nccl, &comm = comm_, span, peer] {
-                return nccl.Recv(out(span.memory), span.bytes, Type::u8, peer, comm.handle_, comm.stream_);
-            });
+        send(parts_[peer], peer);
+        recv(incoming_[peer], peer);
     }
-    add_group(std::move(calls));
+    add_group(std::exchange(point_to_point_, {}));
     notes(operation.note);
 }
 
@@ -314,17 +288,9 @@ void Plan::all_to_all(const Operation& operation) {
 void Plan::notes(uint8_t note) {
     const Notes taken = comm_.take_notes();
     work_.notes = taken;
-    Device& device = comm_.device_;
-    const size_t n = comm_.size;
-    add_step([&device, &comm = comm_, taken, note] {
-        device.check(device.cuda.set_bytes(taken.memory, note, 1, comm.stream_), "cuMemsetD8Async");
-    });
-    add_group({[&device, &comm = comm_, taken] {
-        return device.nccl.AllGather(in(taken.memory), out(taken.memory + 1), 1, Type::u8, comm.handle_, comm.stream_);
-    }});
-    add_step([&device, &comm = comm_, taken, n] {
-        device.check(device.cuda.copy_out(taken.received, taken.memory + 1, n, comm.stream_), "cuMemcpyDtoHAsync");
-    });
+    add_cuda("cuMemsetD8Async", &Driver::set_bytes, taken.memory, note, 1);
+    add_group({nccl(&Library::AllGather, in(taken.memory), out(taken.memory + 1), 1, Type::u8)});
+    add_cuda("cuMemcpyDtoHAsync", &Driver::copy_out, taken.received, taken.memory + 1, comm_.size);
 }
 
 }  // namespace terse::nccl

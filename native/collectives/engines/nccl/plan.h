@@ -23,7 +23,7 @@ private:
     void copy_between_devices(const collectives::Operation& operation);
     void all_reduce(const collectives::Operation& operation);
     void reduce_scatter(const collectives::Operation& operation);
-    void all_gather(const collectives::Operation& operation);
+    void all_gather();
     void all_to_all(const collectives::Operation& operation);
     void notes(uint8_t note);
     std::vector<Span> stage(const std::vector<BufferView>& list, bool in, bool out, bool on_host);
@@ -31,8 +31,17 @@ private:
     void unpack(CUdeviceptr memory, const std::vector<Span>& spans, size_t skip);
     void add_step(std::function<void()> what);  // CUDA work on the stream
     void add_group(std::vector<Step> calls);    // NCCL calls between ncclGroupStart and ncclGroupEnd
+    // A call of NCCL, and one of the driver as a step. `function` takes the arguments, then the communicator (NCCL's)
+    // and the stream.
+    template <typename... Parameters, typename... Arguments>
+    Step nccl(Result (*Library::*function)(Parameters...), Arguments... arguments) const;
+    template <typename... Parameters, typename... Arguments>
+    void add_cuda(const char* name, CUresult (*Driver::*function)(Parameters...), Arguments... arguments);
+    Step broadcast(const Span& span, int root) const;
+    void send(const Span& span, int to);
+    void recv(const Span& span, int from);
     void copy(CUdeviceptr to, CUdeviceptr from, size_t bytes);
-    Type type_of(DType dtype) const;
+    void copy_in(CUdeviceptr to, const void* from, size_t bytes);
 
     NcclComm& comm_;
     Work& work_;
