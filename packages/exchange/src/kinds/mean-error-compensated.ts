@@ -27,7 +27,6 @@ import {
   checkDecay,
   checkLength,
   checkOptions,
-  type EncodeOptions,
   type FeedbackOptions,
   ownedChunks,
   sliceOf,
@@ -112,21 +111,31 @@ export const meanOfWires: Kind<undefined, MeanOfWires, WiresPart, readonly Chunk
 };
 
 function schemeOf(group: Group, x: Floats, options: ErrorCompensation): OwnerScheme {
-  const { into, workerError, codec = oneBit } = options;
+  const { into, workerError, serverError, decay, codec = oneBit } = options;
+  const { rank, size } = group;
   const n = x.length;
-  const chunks = ownedChunks(codec, n, group.size);
+  const chunks = ownedChunks(codec, n, size);
+  const mine = size === 1 ? 0 : chunks.lengthOf(rank);
   if (into) checkLength(where, "into", into, n, "as x has");
   checkLength(where, "workerError", workerError, n, "as x has");
+  checkOptions(where, codec, n, options);
+  checkDecay(where, decay);
+  const why = `the elements that rank ${rank} of ${size} owns (see ownedElements)`;
+  checkLength(where, "serverError", serverError, mine, why);
   return {
     up: chunks.sizes,
     down: chunks.sizes,
-    reduce: ownersPart(group, n, options),
     encode: (outgoing) =>
       chunks.write(outgoing, scratchOf(group), (of, wire, begin, end) => {
-        const call: object = chunks.call(options, 2 * group.rank, begin, end);
+        const call: object = chunks.call(options, 2 * rank, begin, end);
         const [part, error] = [sliceOf(x, begin, end), sliceOf(workerError, begin, end)];
-        of.encodeWithFeedback(wire, part, error, { ...call, decay: options.decay });
+        of.encodeWithFeedback(wire, part, error, { ...call, decay });
       }),
+    reduce(incoming, result) {
+      if (mine === 0) return result.set(incoming[0]!); // one rank, or no element
+      const call: object = chunks.call(options, 2 * rank + 1, chunks.starts[rank]!, chunks.starts[rank + 1]!);
+      chunks.codecs[rank]!.encodeSumWithFeedback(result, incoming, serverError, { ...call, scale: 1 / size, decay });
+    },
     handOut: (results) => chunks.handOut(results, x, into, options),
   };
 }
@@ -150,23 +159,6 @@ function schemeOfWires(group: Group, options: MeanOfWires, found: ChunkWire[]): 
       for (const [r, wire] of results.entries())
         if (wire.length > 0) found.push({ begin: chunks.starts[r]!, end: chunks.starts[r + 1]!, wire: wire.slice() });
     },
-  };
-}
-
-/** What the owner of a chunk does. */
-function ownersPart({ rank, size }: Group, n: number, options: ErrorCompensation): OwnerScheme["reduce"] {
-  const { serverError, codec = oneBit } = options;
-  const chunks = ownedChunks(codec, n, size);
-  checkOptions(where, codec, n, options);
-  checkDecay(where, options.decay);
-  const mine = size === 1 ? 0 : chunks.lengthOf(rank);
-  const why = `the elements that rank ${rank} of ${size} owns (see ownedElements)`;
-  checkLength(where, "serverError", serverError, mine, why);
-  return (incoming, result) => {
-    if (mine === 0) return result.set(incoming[0]!); // one rank, or no element
-    const call = chunks.call(options, 2 * rank + 1, chunks.starts[rank]!, chunks.starts[rank + 1]!) as EncodeOptions;
-    const { decay } = options;
-    chunks.codecs[rank]!.encodeSumWithFeedback(result, incoming, serverError, { ...call, scale: 1 / size, decay });
   };
 }
 
