@@ -106,12 +106,20 @@ export class OwnedChunks {
 
   /** into += scale · decode(wire), for the wire of each chunk; without `into` x ← scale · decode(wire). */
   handOut(wires: readonly Uint8Array[], x: Floats, into: Floats | undefined, { hold }: EncodeOptions, scale = 1): void {
+    this.read(wires, x, into, (r) => [this.codecs[r]!, { scale, ...this.#maskOf(r, hold) }]);
+  }
+
+  /** As `handOut`, where `wayOf` says with which codec and options each chunk's wire is read. */
+  read(
+    wires: readonly Uint8Array[],
+    x: Floats,
+    into: Floats | undefined,
+    wayOf: (r: number) => [codec: Codec, options: object],
+  ): void {
     for (const [r, wire] of wires.entries()) {
       if (this.lengthOf(r) === 0) continue;
-      const options = { scale, ...this.#maskOf(r, hold) };
-      const part = sliceOf(into ?? x, this.starts[r]!, this.starts[r + 1]!);
-      if (into) this.codecs[r]!.decodeAdd(part, wire, options);
-      else this.codecs[r]!.decode(part, wire, options);
+      const [codec, options] = wayOf(r);
+      codec[into ? "decodeAdd" : "decode"](sliceOf(into ?? x, this.starts[r]!, this.starts[r + 1]!), wire, options);
     }
   }
 

@@ -32,7 +32,7 @@
 import { type Codec, type Floats, scaleGroupsWithin } from "@terse/codecs";
 import { allReduceBytes, type Group } from "@terse/collectives";
 import { OwnerPhases, type OwnerScheme } from "../by-owners/by-owners.ts";
-import { checkLength, checkOptions, type EncodeOptions, sliceOf } from "../by-owners/owned-chunks.ts";
+import { checkLength, checkOptions, type EncodeOptions } from "../by-owners/owned-chunks.ts";
 import { type Cost, costOf, costTogether } from "../cost.ts";
 import type { ExchangeContext } from "../exchange-context.ts";
 import { runStages } from "../run-stages.ts";
@@ -108,15 +108,10 @@ export function fieldsScheme(group: Group, { x, options }: FieldsRequest, units:
   const { chunks, down } = layout;
   return {
     ...addLevels(group, x, options, layout, units),
-    handOut(results) {
-      for (const [r, wire] of results.entries()) {
-        if (wire.length === 0) continue;
+    handOut: (results) =>
+      chunks.read(results, x, into, (r) => {
         const [first, count] = scaleGroupsWithin(codec.parameters, chunks.starts[r]!, chunks.starts[r + 1]!);
-        const part = sliceOf(into ?? x, chunks.starts[r]!, chunks.starts[r + 1]!);
-        const call = { scale, units: units.subarray(first, first + count) };
-        if (into) down[r]!.decodeAdd(part, wire, call);
-        else down[r]!.decode(part, wire, call);
-      }
-    },
+        return [down[r]!, { scale, units: units.subarray(first, first + count) }];
+      }),
   };
 }

@@ -2,7 +2,7 @@
 import { type Codec, count, type Floats, f16, SumTooWideError } from "@terse/codecs";
 import type { Group } from "@terse/collectives";
 import type { OwnerScheme } from "../by-owners/by-owners.ts";
-import { checkLength, checkOptions, sliceOf } from "../by-owners/owned-chunks.ts";
+import { checkLength, checkOptions } from "../by-owners/owned-chunks.ts";
 import type { CodecMessage } from "./codec-message.ts";
 import { type Kind, nothing } from "./kind.ts";
 import { addLevels, levelSumsCost } from "./level-sums.ts";
@@ -40,14 +40,9 @@ function scheme(group: Group, x: Floats, options: SumByOwnersOptions): OwnerSche
   checkOptions("levels", codec, x.length, options);
   const down = wholeNumbers(codec, group.size);
   const sums = levelSums(codec, x.length, group.size, down);
-  const { starts } = sums.chunks;
   return {
     ...addLevels(group, x, options, sums, unit === undefined ? undefined : Float32Array.of(unit)),
-    handOut(results) {
-      for (const [r, wire] of results.entries())
-        if (wire.length > 0)
-          down[into ? "decodeAdd" : "decode"](sliceOf(into ?? x, starts[r]!, starts[r + 1]!), wire, { scale });
-    },
+    handOut: (results) => sums.chunks.read(results, x, into, () => [down, { scale }]),
   };
 }
 
