@@ -67,3 +67,9 @@ async function routedAddress(family: number): Promise<string | undefined> {
 export function isLoopbackAddress(address: string): boolean {
   return address === "::1" || address.startsWith("127.");
 }
+
+/** Whether a host, by its name or address, is this machine and nobody else can reach it. */
+export const isLoopbackHost = (host: string): boolean => host === "localhost" || isLoopbackAddress(host);
+
+/** A socket's address: an IPv4 address as such, even on a socket of IPv6. */
+export const plainAddress = (address: string): string => address.replace(/^::ffff:/, "");

@@ -21,8 +21,6 @@ export interface WorldOptions extends Membership {
 
 /** An entry of the registry in engines.ts: how ranks in processes of their own join a world over one transport. */
 export interface Engine {
-  /** `joinWorld` may take it where neither an option nor TERSE_ENGINE names one. */
-  readonly mayBeDefault: boolean;
   /** It can slow its connections down to an emulated link. */
   readonly emulatesLinks: boolean;
   /** A world of one rank opens it too, because its memory is on a device. Others use loopback there. */

@@ -4,7 +4,6 @@ import { SocketWorld } from "./socket-world.ts";
 
 /** CPU memory over Gloo's TCP transport. */
 export const gloo: Engine = {
-  mayBeDefault: false,
   emulatesLinks: true,
   opensAlone: false,
   missing: () =>

@@ -11,6 +11,7 @@ import type { Group } from "../group.ts";
 import { type Link, linkOf, openLink } from "../link.ts";
 import { checkSeconds, milliseconds } from "../milliseconds.ts";
 import { NativeGroup } from "../native-group.ts";
+import { listOfRanks } from "../rendezvous/list-of-ranks.ts";
 import type { Rendezvous } from "../rendezvous/rendezvous.ts";
 import type { World, WorldGroup } from "../world.ts";
 
@@ -152,8 +153,7 @@ class SharedState {
   #expire(key: string, members: readonly number[]): void {
     const { values, waiting } = this.#calls.get(key)!;
     const missing = members.filter((member) => !values.has(member));
-    const who = `rank${missing.length > 1 ? "s" : ""} ${missing.join(", ")}`;
-    const sentence = `${who} did not reach ${key} within ${this.#timeoutSeconds} s; check what it does, or raise timeoutSeconds`;
+    const sentence = `${listOfRanks(missing)} did not reach ${key} within ${this.#timeoutSeconds} s; check what it does, or raise timeoutSeconds`;
     for (const each of waiting) each.fail(new CollectiveError("timeout", sentence));
   }
 }

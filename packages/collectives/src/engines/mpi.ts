@@ -6,7 +6,6 @@ import { RendezvousWorld } from "./rendezvous-world.ts";
 
 /** CPU memory by the messages of an MPI library. */
 export const mpi: Engine = {
-  mayBeDefault: false,
   emulatesLinks: true,
   opensAlone: false,
   missing: () =>
@@ -41,8 +40,7 @@ class MpiWorld extends RendezvousWorld {
     if (this.failure) throw this.failure;
     if (members.length === 1) return collectives().loopback(1, this.#timeoutSeconds, [], [])[0]!;
     const place = members.indexOf(this.rendezvous.rank);
-    const [native, blobs] = collectives().mpi(place, members.length, this.#timeoutSeconds, this.#link);
-    const contacts = blobs.map((blob) => ({ blob: Buffer.from(blob).toString("base64") }));
-    return this.connect(native, name, members, contacts);
+    const opened = collectives().mpi(place, members.length, this.#timeoutSeconds, this.#link);
+    return this.connect(opened, name, members, {});
   }
 }

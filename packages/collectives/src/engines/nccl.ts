@@ -30,7 +30,6 @@ import { RendezvousWorld } from "./rendezvous-world.ts";
 
 /** GPU memory by NCCL. */
 export const nccl: Engine = {
-  mayBeDefault: false,
   emulatesLinks: false,
   opensAlone: true,
   // The library and the GPU are looked for in `world`, so that the other ranks get the error too

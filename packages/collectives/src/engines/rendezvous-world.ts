@@ -14,11 +14,6 @@ export interface Membership {
   readonly leave: () => Promise<void>;
 }
 
-/** What a rank sends another one when they are about to connect. */
-export interface Contact {
-  blob: string; // the engine's address, base64
-}
-
 const rootCauseMilliseconds = 1000; // how long a broken connection waits for the server to name the rank that failed
 
 /**
@@ -82,23 +77,25 @@ export abstract class RendezvousWorld implements World {
   }
 
   /**
-   * The ranks exchange the addresses that `native` has for each of them, and connect. `contacts[i]` is for member i.
+   * The ranks exchange the addresses of `native`, of which addresses[i] is for member i, and connect. `about`: what
+   * this rank also tells them of itself.
    */
-  protected async connect<T extends Contact>(
-    native: Communicator,
+  protected async connect<T extends object>(
+    [native, addresses]: [Communicator, Uint8Array[]],
     name: string,
     members: readonly number[],
-    contacts: readonly T[],
+    about: T,
     shape: Shape = {},
     check: (peers: readonly T[]) => void = () => {},
   ): Promise<Communicator> {
     this.opening.set(native, name);
     try {
+      const contacts = addresses.map((each) => ({ blob: Buffer.from(each).toString("base64"), ...about }));
       const found = await this.rendezvous.allToAll(`${name}/addresses`, members, contacts);
       const here = members.indexOf(this.rendezvous.rank);
       // An engine's addresses have one length, but for a rank's own, which is empty.
-      const bytes = Buffer.from(contacts.find((_, place) => place !== here)!.blob, "base64").length;
-      const peers = checkValues<T>(found, members, "its address", (place) => ({
+      const bytes = addresses.find((_, place) => place !== here)!.length;
+      const peers = checkValues<T & { blob: string }>(found, members, "its address", (place) => ({
         ...shape,
         blob: isBlob(place === here ? undefined : bytes),
       }));

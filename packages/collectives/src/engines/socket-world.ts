@@ -7,9 +7,9 @@ import { type Link, openLink } from "../link.ts";
 import { isText } from "../rendezvous/check-value.ts";
 import { textOfPeer } from "../text-of-peer.ts";
 import type { WorldOptions } from "./engine.ts";
-import { type Contact, RendezvousWorld } from "./rendezvous-world.ts";
+import { RendezvousWorld } from "./rendezvous-world.ts";
 
-interface SocketContact extends Contact {
+interface Place {
   address: string;
   host: string;
 }
@@ -41,7 +41,7 @@ export class SocketWorld extends RendezvousWorld {
     // Gloo takes any connection for the rank that it waits for, so its ports open only when all ranks are there.
     if (this.engine === "gloo" && name === "world") await rendezvous.allGather(`${name}/here`, members, null);
     const place = members.indexOf(rendezvous.rank);
-    const [native, blobs] = collectives()[this.engine](
+    const opened = collectives()[this.engine](
       place,
       members.length,
       this.#address,
@@ -50,15 +50,13 @@ export class SocketWorld extends RendezvousWorld {
       this.#link,
       rendezvous.outageSeconds,
     );
-    const contacts = blobs.map((blob): SocketContact => {
-      return { blob: Buffer.from(blob).toString("base64"), address: this.#address, host: hostname() };
-    });
+    const here: Place = { address: this.#address, host: hostname() };
     const shape = { address: (value: unknown) => isText(value) && isIP(value.split("%")[0]!) > 0, host: isText };
-    return this.connect(native, name, members, contacts, shape, (peers) => checkContacts(peers, place, members));
+    return this.connect(opened, name, members, here, shape, (peers) => checkPlaces(peers, place, members));
   }
 }
 
-function checkContacts(peers: readonly SocketContact[], place: number, members: readonly number[]): void {
+function checkPlaces(peers: readonly Place[], place: number, members: readonly number[]): void {
   const mine = peers[place]!;
   peers.forEach((peer, at) => {
     const unreachable = isLoopbackAddress(peer.address) && peer.host !== mine.host;

@@ -3,7 +3,6 @@ import { SocketWorld } from "./socket-world.ts";
 
 /** CPU memory over the project's own TCP transport. */
 export const tcp: Engine = {
-  mayBeDefault: true,
   emulatesLinks: true,
   opensAlone: false,
   missing: () => undefined,

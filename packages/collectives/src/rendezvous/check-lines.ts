@@ -2,7 +2,7 @@
  * What comes over a connection of the rendezvous is checked before it is used: each function says what is wrong with a
  * line, or returns undefined. The values that ranks exchange are checked by whoever asked for them.
  */
-import { misfit, type Shape } from "./check-value.ts";
+import { isCount, misfit, type Shape } from "./check-value.ts";
 import { leastOutageSeconds, mostOutageSeconds } from "./outage.ts";
 import type { AbortReason, FromRank } from "./protocol.ts";
 
@@ -13,9 +13,7 @@ const isReason = (value: unknown) => reasons.includes(value as AbortReason);
 const isText = (value: unknown): value is string => typeof value === "string";
 const isNumber = (value: unknown): value is number => typeof value === "number";
 const isName = (value: unknown) => isText(value) && value.length <= longestName;
-const isCount = (value: unknown, most = Number.MAX_SAFE_INTEGER): value is number =>
-  Number.isSafeInteger(value) && (value as number) >= 0 && (value as number) <= most;
-const isRank = (value: unknown) => isCount(value, 2 ** 31);
+const isRank = (value: unknown) => isCount(value) && value <= 2 ** 31;
 
 /** What is wrong with a request of rank `rank` in a world of `size`; undefined if nothing is. */
 export function problemOfRequest(line: object, rank: number, size: number): string | undefined {
@@ -42,7 +40,7 @@ export function problemOfRequest(line: object, rank: number, size: number): stri
     !Array.isArray(members) ||
     members.length > size ||
     !members.includes(rank) ||
-    !members.every((member) => isCount(member, size - 1)) ||
+    !members.every((member) => isCount(member) && member < size) ||
     new Set(members).size < members.length
   )
     return `${name}: its members are not ranks of this world, or this rank is not among them`;

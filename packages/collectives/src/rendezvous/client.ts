@@ -1,6 +1,7 @@
 import type { Socket } from "node:net";
 import { hostname } from "node:os";
 import { setTimeout as sleep } from "node:timers/promises";
+import { plainAddress } from "../address.ts";
 import { RendezvousError } from "../errors.ts";
 import { milliseconds } from "../milliseconds.ts";
 import { textOfPeer } from "../text-of-peer.ts";
@@ -108,7 +109,7 @@ export class RendezvousClient implements WorldRendezvous {
 
   /** This machine's address on the way to the server, which the other ranks can be expected to reach too. */
   get localAddress(): string {
-    return (this.#socket.localAddress ?? "127.0.0.1").replace(/^::ffff:/, "");
+    return plainAddress(this.#socket.localAddress ?? "127.0.0.1");
   }
 
   /**
@@ -120,7 +121,7 @@ export class RendezvousClient implements WorldRendezvous {
     return {
       intervalMs: heartbeatMs,
       silenceMs: 1000 * seconds,
-      host: (this.#socket.remoteAddress ?? "").replace(/^::ffff:/, ""),
+      host: plainAddress(this.#socket.remoteAddress ?? ""),
       port: this.#socket.remotePort ?? 0,
       hello: JSON.stringify({ ...this.#hello, beat: true }),
     };

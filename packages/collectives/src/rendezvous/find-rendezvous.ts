@@ -3,7 +3,7 @@ import { randomBytes } from "node:crypto";
 import { lookup } from "node:dns/promises";
 import { setTimeout as sleep } from "node:timers/promises";
 import { collectives, kinds, type MpiWorld, reductions } from "@terse/native-collectives";
-import { chooseAddress, isLoopbackAddress, outwardAddress } from "../address.ts";
+import { chooseAddress, isLoopbackAddress, isLoopbackHost, outwardAddress } from "../address.ts";
 import { RendezvousError } from "../errors.ts";
 import { textOfPeer } from "../text-of-peer.ts";
 import type { WorldEnvironment } from "../world-environment.ts";
@@ -130,13 +130,8 @@ export async function findByMpi(
   } catch (error) {
     await server?.close();
     if (error instanceof RendezvousError) throw error;
-    throw new RendezvousError(
-      `the processes of this MPI job did not find each other: ${(error as Error).message}`,
-      [],
-      {
-        cause: error,
-      },
-    );
+    const why = (error as Error).message;
+    throw new RendezvousError(`the processes of this MPI job did not find each other: ${why}`, [], { cause: error });
   } finally {
     await job.close();
   }
@@ -199,8 +194,7 @@ export async function hostOf(
         (found) => found.address,
         () => name,
       );
-  const meantForHere = name === "localhost" || isLoopbackAddress(name);
-  if (meantForHere || !isLoopbackAddress(named)) return listens ? named : name;
+  if (isLoopbackHost(name) || !isLoopbackAddress(named)) return listens ? named : name;
   return chooseAddress(address, (address ? undefined : await outwardAddress()) ?? named);
 }
 

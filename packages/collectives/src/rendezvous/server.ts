@@ -1,11 +1,10 @@
 import { createServer, isIP } from "node:net";
 import { checkOptions } from "@terse/native-collectives";
+import { isLoopbackHost } from "../address.ts";
 import { RendezvousError } from "../errors.ts";
 import { checkOutage } from "./outage.ts";
 import { ServedWorld } from "./served-world.ts";
 import type { RendezvousOptions, RendezvousServer } from "./server-options.ts";
-
-const isLoopback = (host: string) => host === "localhost" || host === "::1" || /^127\./.test(host);
 
 const optionNames = [
   "size",
@@ -33,7 +32,7 @@ export async function serveRendezvous(options: RendezvousOptions): Promise<Rende
       'serveRendezvous: token must be a string, the secret of the ranks; "" on a loopback address alone',
     );
   if (options.outageSeconds !== undefined) checkOutage(options.outageSeconds);
-  if (token === "" && !isLoopback(host))
+  if (token === "" && !isLoopbackHost(host))
     throw new RendezvousError(
       `the rendezvous would listen on ${host} without a token; set TERSE_TOKEN to the same secret for all ranks`,
     );

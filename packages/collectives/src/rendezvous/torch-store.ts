@@ -15,6 +15,7 @@
  */
 import type { Socket } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
+import { plainAddress } from "../address.ts";
 import { RendezvousError } from "../errors.ts";
 import { milliseconds } from "../milliseconds.ts";
 import { reach } from "./reach.ts";
@@ -76,7 +77,7 @@ export class TorchStore implements AsyncDisposable {
 
   /** This machine's address on the way to the store, which the other ranks can be expected to reach too. */
   get localAddress(): string {
-    return (this.#socket.localAddress ?? "127.0.0.1").replace(/^::ffff:/, "");
+    return plainAddress(this.#socket.localAddress ?? "127.0.0.1");
   }
 
   set(key: string, value: string): void {
