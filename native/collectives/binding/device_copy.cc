@@ -19,11 +19,7 @@ const Driver& opened_driver() {
 }
 
 void check(const Driver& cuda, CUresult result, const char* what) {
-    if (result == cuda_success) return;
-    const char* name = nullptr;
-    cuda.error_name(result, &name);
-    throw std::runtime_error(std::string("copy: ") + what + ": " +
-                             (name ? name : "CUDA error " + std::to_string(result)));
+    if (result != cuda_success) throw std::runtime_error(std::string("copy: ") + what + ": " + name_of(cuda, result));
 }
 
 // libtorch uses the primary context too. It is retained once and never released.

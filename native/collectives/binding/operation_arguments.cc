@@ -1,58 +1,48 @@
 #include "binding/operation_arguments.h"
 
-#include <cstdlib>
-
 #include "binding/pinned_memory.h"
 #include "terse/napi_buffer.h"
 
 namespace terse::collectives::binding {
 namespace {
 
-std::vector<BufferView> read_buffers(const Napi::Value& list, const char* what,
-                                     std::vector<std::shared_ptr<void>>& pinned) {
-    const auto array = list.As<Napi::Array>();
-    std::vector<BufferView> buffers;
-    for (uint32_t i = 0; i < array.Length(); i++) {
-        Napi::HandleScope scope(list.Env());
-        const Napi::Value value = array.Get(i);
-        buffers.push_back(buffer_of(value, what));
-        if (value.IsTypedArray()) pinned.push_back(pin_memory(value.As<Napi::TypedArray>()));
-    }
-    return buffers;
-}
-
-// Sets the device of all buffers, and the stream that writes them.
-void read_device(Operation& operation, std::initializer_list<Napi::Value> lists) {
+// Reads lists of buffers. Sets the device of all of them, and the stream that writes them.
+struct BufferReader {
+    Operation& operation;
+    std::vector<std::shared_ptr<void>>& pinned;
     bool first = true;
-    for (const Napi::Value& list : lists) {
-        const Napi::Env env = list.Env();
+
+    std::vector<BufferView> read(const Napi::Value& list, const char* what) {
         const auto array = list.As<Napi::Array>();
+        std::vector<BufferView> buffers;
         for (uint32_t i = 0; i < array.Length(); i++) {
-            Napi::HandleScope scope(env);
+            Napi::HandleScope scope(list.Env());
             const Napi::Value value = array.Get(i);
-            int device = -1;
+            const BufferView buffer = buffers.emplace_back(buffer_of(value, what));
             uint64_t stream = 0;
-            if (!value.IsTypedArray()) {
-                const auto object = value.As<Napi::Object>();
-                const Napi::Value where = object.Get("device"), handle = object.Get("stream");
-                const std::string name = where.IsString() ? where.As<Napi::String>().Utf8Value() : "cpu";
-                if (name == "cuda") device = 0;
-                else if (name.rfind("cuda:", 0) == 0) device = std::atoi(name.c_str() + 5);
-                else if (name != "cpu")
-                    throw Napi::TypeError::New(env, "collectives take memory on cpu or cuda, not on " + name);
+            if (value.IsTypedArray()) {
+                pinned.push_back(pin_memory(value.As<Napi::TypedArray>()));
+            } else {
+                const Napi::Value handle = value.As<Napi::Object>().Get("stream");
                 bool lossless;
                 if (handle.IsBigInt()) stream = handle.As<Napi::BigInt>().Uint64Value(&lossless);
             }
+            if (!buffer.on_cpu && buffer.cuda < 0)
+                throw Napi::TypeError::New(list.Env(),
+                                           "collectives take memory on cpu or cuda, not on " +
+                                               value.As<Napi::Object>().Get("device").ToString().Utf8Value());
             // A copy has one buffer on the CPU and one on the device.
-            if (operation.kind == Kind::copy && device < 0) continue;
-            if (!first && (device != operation.device || stream != operation.stream))
-                throw Napi::TypeError::New(env, "all buffers of an operation must be on one device and one stream");
+            if (operation.kind == Kind::copy && buffer.on_cpu) continue;
+            if (!first && (buffer.cuda != operation.device || stream != operation.stream))
+                throw Napi::TypeError::New(list.Env(),
+                                           "all buffers of an operation must be on one device and one stream");
             first = false;
-            operation.device = device;
+            operation.device = buffer.cuda;
             operation.stream = stream;
         }
+        return buffers;
     }
-}
+};
 
 void validate(Napi::Env env, const Operation& operation, const Communicator& communicator) {
     const auto require = [&](bool holds, const char* sentence) {
@@ -105,9 +95,9 @@ Operation read_operation(const Napi::CallbackInfo& info, const Communicator& com
     operation.kind = static_cast<Kind>(info[0].ToNumber().Uint32Value());
     operation.reduction = static_cast<Reduction>(info[1].ToNumber().Uint32Value());
     operation.peer = info[2].ToNumber().Int32Value();
-    operation.parts = read_buffers(info[3], "parts", pinned);
-    operation.incoming = read_buffers(info[4], "incoming", pinned);
-    read_device(operation, {info[3], info[4]});
+    BufferReader buffers{operation, pinned};
+    operation.parts = buffers.read(info[3], "parts");
+    operation.incoming = buffers.read(info[4], "incoming");
     const uint32_t guarantees = info[6].IsNumber() ? info[6].ToNumber().Uint32Value() : 0;
     operation.packed = guarantees & 1;
     operation.even = guarantees & 2;

@@ -38,6 +38,16 @@ struct Event {
     std::mutex mutex;
     std::condition_variable changed;
     uint64_t recorded = 0, reached = 0;
+
+    void reach(uint64_t number) {
+        std::lock_guard lock(mutex);
+        reached = std::max(reached, number);  // it may have been recorded again on another stream
+        changed.notify_all();
+    }
+    void wait_for(uint64_t number) {
+        std::unique_lock lock(mutex);
+        changed.wait(lock, [&] { return reached >= number; });
+    }
 };
 
 struct Load {
@@ -178,23 +188,15 @@ EXPORT int cuStreamDestroy_v2(CUstream_st* handle) {
 }
 EXPORT int cuStreamSynchronize(CUstream_st* stream) {
     NEEDS_CONTEXT;
-    auto reached = std::make_shared<Event>();
-    of(stream).enqueue([=] {
-        std::lock_guard lock(reached->mutex);
-        reached->reached = 1;
-        reached->changed.notify_all();
-    });
-    std::unique_lock lock(reached->mutex);
-    reached->changed.wait(lock, [&] { return reached->reached == 1; });
+    const auto end = std::make_shared<Event>();
+    of(stream).enqueue([=] { end->reach(1); });
+    end->wait_for(1);
     return broken ? illegal_address : success;
 }
 EXPORT int cuStreamWaitEvent(CUstream_st* stream, Event* event, unsigned) {
     NEEDS_CONTEXT;
     std::lock_guard lock(event->mutex);
-    of(stream).enqueue([event, target = event->recorded] {
-        std::unique_lock lock(event->mutex);
-        event->changed.wait(lock, [&] { return event->reached >= target; });
-    });
+    of(stream).enqueue([event, target = event->recorded] { event->wait_for(target); });
     return success;
 }
 
@@ -206,11 +208,7 @@ EXPORT int cuEventDestroy_v2(Event*) { return success; }  // a stream may still 
 EXPORT int cuEventRecord(Event* event, CUstream_st* stream) {
     NEEDS_CONTEXT;
     std::lock_guard lock(event->mutex);
-    of(stream).enqueue([event, number = ++event->recorded] {
-        std::lock_guard lock(event->mutex);
-        event->reached = std::max(event->reached, number);  // it may have been recorded again on another stream
-        event->changed.notify_all();
-    });
+    of(stream).enqueue([event, number = ++event->recorded] { event->reach(number); });
     return success;
 }
 EXPORT int cuEventQuery(Event* event) {
@@ -274,16 +272,12 @@ EXPORT int cuMemcpyHtoDAsync_v2(uintptr_t to, const void* from, size_t bytes, CU
 EXPORT int cuMemcpyDtoHAsync_v2(void* to, uintptr_t from, size_t bytes, CUstream_st* stream) {
     NEEDS_CONTEXT;
     if (!fake_cuda_owns(reinterpret_cast<void*>(from), bytes)) return invalid_value;
-    auto copied = std::make_shared<Event>();
+    const auto copied = std::make_shared<Event>();
     of(stream).enqueue([=] {
         std::memcpy(to, reinterpret_cast<void*>(from), bytes);
-        std::lock_guard lock(copied->mutex);
-        copied->reached = 1;
-        copied->changed.notify_all();
+        copied->reach(1);
     });
-    if (owns(host_allocations, to, bytes)) return success;
-    std::unique_lock lock(copied->mutex);
-    copied->changed.wait(lock, [&] { return copied->reached == 1; });
+    if (!owns(host_allocations, to, bytes)) copied->wait_for(1);
     return success;
 }
 EXPORT int cuMemcpyDtoDAsync_v2(uintptr_t to, uintptr_t from, size_t bytes, CUstream_st* stream) {

@@ -78,14 +78,14 @@ static Value break_context(Environment env, Info info) {
 }
 
 extern "C" __attribute__((visibility("default"))) Value napi_register_module_v1(Environment env, Value exports) {
-    Value function;
-    napi_create_function(env, "create", ~size_t{0}, create, nullptr, &function);
-    napi_set_named_property(env, exports, "create", function);
-    napi_create_function(env, "fill", ~size_t{0}, fill, nullptr, &function);
-    napi_set_named_property(env, exports, "fill", function);
-    napi_create_function(env, "count", ~size_t{0}, count, nullptr, &function);
-    napi_set_named_property(env, exports, "count", function);
-    napi_create_function(env, "breakContext", ~size_t{0}, break_context, nullptr, &function);
-    napi_set_named_property(env, exports, "breakContext", function);
+    const auto add = [&](const char* name, Value (*call)(Environment, Info)) {
+        Value function;
+        napi_create_function(env, name, ~size_t{0}, call, nullptr, &function);
+        napi_set_named_property(env, exports, name, function);
+    };
+    add("create", create);
+    add("fill", fill);
+    add("count", count);
+    add("breakContext", break_context);
     return exports;
 }

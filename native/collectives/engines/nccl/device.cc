@@ -32,11 +32,8 @@ Device::~Device() {
 
 void Device::check(CUresult result, const char* what) const {
     if (result == cuda_success) return;
-    const char* name = nullptr;
-    cuda.error_name(result, &name);
     throw Failure(Reason::device, -1,
-                  std::string(what) + " on cuda:" + std::to_string(ordinal) + ": " +
-                      (name ? name : "CUDA error " + std::to_string(result)));
+                  std::string(what) + " on cuda:" + std::to_string(ordinal) + ": " + name_of(cuda, result));
 }
 
 CUevent Device::take_event() {

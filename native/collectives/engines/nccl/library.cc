@@ -125,9 +125,8 @@ Opened<Driver> open_driver_at(const std::string& path) {
     if (result == cuda_success) result = driver->driver_version(&driver->version);
     if (result == cuda_success) result = driver->device_count(&driver->devices);
     if (result == cuda_success && driver->devices > 0) return {driver.release(), ""};
-    const char* name = "no device";
-    if (result != cuda_success) driver->error_name(result, &name);
-    return {nullptr, "the NVIDIA driver finds no GPU (" + std::string(name ? name : "an unknown error") + ")"};
+    const std::string why = result == cuda_success ? "no device" : name_of(*driver, result);
+    return {nullptr, "the NVIDIA driver finds no GPU (" + why + ")"};
 }
 
 }  // namespace
@@ -135,6 +134,12 @@ Opened<Driver> open_driver_at(const std::string& path) {
 std::string version_text(int version) {
     return std::to_string(version / 10000) + "." + std::to_string(version / 100 % 100) + "." +
            std::to_string(version % 100);
+}
+
+std::string name_of(const Driver& cuda, CUresult error) {
+    const char* name = nullptr;
+    cuda.error_name(error, &name);
+    return name ? name : "CUDA error " + std::to_string(error);
 }
 
 Opened<Library> open_library(const std::string& path) {

@@ -32,6 +32,8 @@ struct Driver {
     std::string path;
 };
 
+std::string name_of(const Driver& cuda, CUresult error);
+
 // Each file is opened once and never closed: both libraries start threads, which would then run in unmapped code.
 // `reason` says why `library` is null.
 template <typename T>
