@@ -4,18 +4,15 @@
 #include <condition_variable>
 #include <mutex>
 
+#include "wrappers/wrapper.h"
+
 namespace terse::collectives {
 namespace {
 
-class Faulty final : public Engine {
+class Faulty final : public Wrapper {
 public:
     Faulty(std::unique_ptr<Engine> engine, std::vector<Fault> faults)
-        : Engine(engine->rank, engine->size), engine_(std::move(engine)), faults_(std::move(faults)) {}
-
-    bool connect(Clock::time_point deadline) override { return engine_->connect(deadline); }
-    void established() override { engine_->established(); }
-    bool is_behind_switch(int peer) const override { return engine_->is_behind_switch(peer); }
-    bool is_far(int peer) const override { return engine_->is_far(peer); }
+        : Wrapper(std::move(engine)), faults_(std::move(faults)) {}
 
     std::unique_ptr<Transfer> send(int peer, uint32_t slot, const void* data, size_t bytes) override {
         const uint32_t number = is_point_to_point(slot) ? 0 : collective_;
@@ -26,9 +23,6 @@ public:
         if (lost) return std::make_unique<LostTransfer>();
         return engine_->send(peer, slot, data, bytes);
     }
-    std::unique_ptr<Transfer> recv(int peer, uint32_t slot, void* data, size_t room) override {
-        return engine_->recv(peer, slot, data, room);
-    }
 
     void abort() noexcept override {
         {
@@ -38,8 +32,6 @@ public:
         }
         engine_->abort();
     }
-    void disconnect() noexcept override { engine_->disconnect(); }
-    void release() noexcept override { engine_->release(); }
 
     void before(uint32_t collective) override {
         engine_->before(collective);
@@ -60,7 +52,6 @@ private:
         void wait(Clock::time_point) override {}
     };
 
-    const std::unique_ptr<Engine> engine_;
     const std::vector<Fault> faults_;
     uint32_t collective_ = 0;  // the running one; only the wire thread uses it
     std::mutex mutex_;

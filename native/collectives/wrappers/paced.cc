@@ -10,6 +10,8 @@
 #include <exception>
 #include <thread>
 
+#include "wrappers/wrapper.h"
+
 namespace terse::collectives {
 
 Link::Link(double bits_per_second, double latency_seconds)
@@ -56,18 +58,13 @@ struct Departure {
     std::exception_ptr refused = {};
 };
 
-class Paced final : public Engine {
+class Paced final : public Wrapper {
 public:
     Paced(std::unique_ptr<Engine> engine, std::shared_ptr<Link> link)
-        : Engine(engine->rank, engine->size),
-          engine_(std::move(engine)),
-          link_(std::move(link)),
-          thread_([this] { run(); }) {}
+        : Wrapper(std::move(engine)), link_(std::move(link)), thread_([this] { run(); }) {}
     ~Paced() override { stop(); }
 
-    bool connect(Clock::time_point deadline) override { return engine_->connect(deadline); }
-    void established() override { engine_->established(); }
-    bool is_behind_switch(int peer) const override { return engine_->is_behind_switch(peer); }
+    bool waits_for_room() const override { return false; }  // the link's thread hands sends on
     bool is_far(int peer) const override { return link_->is_far() || engine_->is_far(peer); }
 
     std::unique_ptr<Transfer> send(int peer, uint32_t slot, const void* data, size_t bytes) override;
@@ -81,8 +78,6 @@ public:
         }
         engine_->abort();
     }
-    void before(uint32_t collective) override { engine_->before(collective); }
-    void disconnect() noexcept override { engine_->disconnect(); }
     void release() noexcept override {
         stop();
         engine_->release();
@@ -131,7 +126,6 @@ private:
         }
     }
 
-    const std::unique_ptr<Engine> engine_;
     const std::shared_ptr<Link> link_;
     std::mutex mutex_;
     std::condition_variable due_, changed_;         // for this engine's thread; for waiting transfers

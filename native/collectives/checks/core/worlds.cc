@@ -8,6 +8,7 @@
 #include "engines/loopback/loopback.h"
 #include "engines/tcp/tcp.h"
 #include "wrappers/paced.h"
+#include "wrappers/wrapper.h"
 
 namespace terse::collectives::check {
 namespace {
@@ -214,27 +215,12 @@ void run_rank(Rank& self, int rank, int n, uint64_t seed, bool tcp) {
 }
 
 // Says of some pairs of ranks that a switch is between them, and of some peers that they are far away.
-class Placed final : public Engine {
+class Placed final : public Wrapper {
 public:
-    Placed(std::unique_ptr<Engine> engine, uint64_t seed)
-        : Engine(engine->rank, engine->size), engine_(std::move(engine)), seed_(seed) {}
+    Placed(std::unique_ptr<Engine> engine, uint64_t seed) : Wrapper(std::move(engine)), seed_(seed) {}
 
     bool is_behind_switch(int peer) const override { return drawn(std::min(rank, peer), std::max(rank, peer), 0); }
     bool is_far(int peer) const override { return drawn(rank, peer, 1); }
-
-    bool connect(Clock::time_point deadline) override { return engine_->connect(deadline); }
-    void established() override { engine_->established(); }
-    std::unique_ptr<Transfer> send(int peer, uint32_t slot, const void* data, size_t bytes) override {
-        return engine_->send(peer, slot, data, bytes);
-    }
-    std::unique_ptr<Transfer> recv(int peer, uint32_t slot, void* data, size_t room) override {
-        return engine_->recv(peer, slot, data, room);
-    }
-    bool waits_for_room() const override { return engine_->waits_for_room(); }
-    void abort() noexcept override { engine_->abort(); }
-    void disconnect() noexcept override { engine_->disconnect(); }
-    void release() noexcept override { engine_->release(); }
-    void before(uint32_t collective) override { engine_->before(collective); }
 
 private:
     bool drawn(int one, int other, int what) const {
@@ -243,7 +229,6 @@ private:
         return below(random, 2) > 0;
     }
 
-    const std::unique_ptr<Engine> engine_;
     const uint64_t seed_;
 };
 
