@@ -9,14 +9,19 @@ frames.py --read    prints the contents of the frames on standard input as JSON;
 import json
 import struct
 import sys
+from itertools import accumulate
 from pathlib import Path
 
 CODECS = Path(__file__).resolve().parent / "src/codecs"
 HEADER = struct.Struct("<4s I 16s Q HHII HBBII QQ f I Q")
 DEFAULTS = [("ranks", 1), ("levels", "uniform"), ("indices", "fixed"), ("values", "f32")]  # written like absent ones
-LEVELS = ["uniform", "without-zero", "logarithmic"]
-INDICES = ["fixed", "elias-fano"]
-VALUES = ["f32", "f16", "2bit", "sign"]
+WORDS = {
+    "levels": ["uniform", "without-zero", "logarithmic"],
+    "indices": ["fixed", "elias-fano"],
+    "values": ["f32", "f16", "2bit", "sign"],
+}
+# The parameters of the header between n and the number of segments.
+NUMBERS = "bits side width ranks unscaled indices values levels dimensions block k clip".split()
 
 
 def crc32c(data):
@@ -30,78 +35,29 @@ def crc32c(data):
 
 def written(frame):
     p, wire = frame["parameters"], bytes.fromhex(frame["wire"])
-    segments = p.get("segments", [])
-    ends = [sum(segments[: s + 1]) for s in range(len(segments))]
-    header = HEADER.pack(
-        b"TERS",
-        1,
-        frame["codec"].encode("ascii"),
-        frame["n"],
-        p.get("bits", 0),
-        p.get("side", 0),
-        p.get("width", 0),
-        p.get("ranks", 0),
-        int(p.get("unscaled", False)),
-        INDICES.index(p.get("indices", "fixed")),
-        VALUES.index(p.get("values", "f32")),
-        LEVELS.index(p.get("levels", "uniform")),
-        p.get("dimensions", 0),
-        p.get("block", 0),
-        p.get("k", 0),
-        p.get("clip", 0),
-        len(segments),
-        len(wire),
-    )
+    ends = list(accumulate(p.get("segments", [])))
+    numbers = [WORDS[key].index(p[key]) if key in WORDS and key in p else p.get(key, 0) for key in NUMBERS]
+    header = HEADER.pack(b"TERS", 1, frame["codec"].encode("ascii"), frame["n"], *numbers, len(ends), len(wire))
     body = header + struct.pack(f"<{len(ends)}Q", *ends) + wire
     return (body + struct.pack("<I", crc32c(body))).hex()
 
 
 def read(text):
     data = bytes.fromhex(text)
-    (
-        magic,
-        version,
-        name,
-        n,
-        bits,
-        side,
-        width,
-        ranks,
-        unscaled,
-        indices,
-        values,
-        levels,
-        dimensions,
-        block,
-        k,
-        clip,
-        count,
-        length,
-    ) = HEADER.unpack_from(data)
+    magic, version, name, n, *numbers, count, length = HEADER.unpack_from(data)
     ends = struct.unpack_from(f"<{count}Q", data, HEADER.size)
     at = HEADER.size + 8 * count
     (crc,) = struct.unpack_from("<I", data, at + length)
     assert magic == b"TERS" and version == 1 and crc == crc32c(data[: at + length]) and len(data) == at + length + 4
-    said = {
-        "bits": bits,
-        "side": side,
-        "width": width,
-        "ranks": ranks,
-        "unscaled": bool(unscaled),
-        "levels": levels and LEVELS[levels],
-        "dimensions": dimensions,
-        "block": block,
-        "segments": [end - begin for begin, end in zip((0, *ends), ends)],
-        "k": k,
-        "clip": clip,
-        "indices": indices and INDICES[indices],
-        "values": values and VALUES[values],
-    }
-    parameters = {key: value for key, value in said.items() if value}
+    said = {key: WORDS[key][value] if key in WORDS else value for key, value in zip(NUMBERS, numbers) if value}
+    if "unscaled" in said:
+        said["unscaled"] = bool(said["unscaled"])
+    if count:
+        said["segments"] = [end - begin for begin, end in zip((0, *ends), ends)]
     return {
         "codec": name.rstrip(b"\0").decode("ascii"),
         "n": n,
-        "parameters": parameters,
+        "parameters": said,
         "wire": data[at : at + length].hex(),
     }
 

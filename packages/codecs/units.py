@@ -19,7 +19,7 @@ import numpy as np
 SRC = os.path.join(os.path.dirname(os.path.abspath(__file__)), "src")
 PATH = os.path.join(SRC, "shared/levels/units.json")
 sys.path.insert(0, os.path.join(SRC, "shared"))
-from packing import draw_below, pack_fields, scale_groups, short_decimals  # noqa: E402
+from packing import draw_below, in_thirds, levels_a_side, pack_fields, scale_groups, short_decimals  # noqa: E402
 
 
 def of_elements(n, parameters, units):
@@ -27,10 +27,6 @@ def of_elements(n, parameters, units):
     for (begin, end), unit in zip(scale_groups(n, parameters), np.asarray(units, np.float32)):
         each[begin:end] = unit
     return each
-
-
-def levels_a_side(parameters):
-    return parameters.get("side", 2 ** (parameters["bits"] - 1) - 1)
 
 
 def levels(codec, x, parameters, call, units):
@@ -81,8 +77,7 @@ def cases():
         for way in ways:
             for codec in ["l1", "linf"]:
                 n = len(x)
-                segments = {"segments": [n // 3, 0, n - n // 3]} if "segments" in way else {}
-                parameters = {**way, **segments, "unscaled": True}
+                parameters = {**in_thirds(n, way), "unscaled": True}
                 units = [[0.5, 0.01, 0.0, 2.0][r % 4] for r in range(len(scale_groups(n, parameters)))]
                 call = {"seed": 11, "step": 3, "index": 64} if codec == "linf" else {}
                 yield {

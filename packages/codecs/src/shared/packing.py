@@ -32,6 +32,29 @@ def scale_groups(n, parameters):
     return list(zip([0, *ends[:-1]], ends)) if ends else []
 
 
+def in_thirds(n, parameters):
+    """Parameters whose segments are "thirds", with the lengths of three, of which the middle one is empty."""
+    return {**parameters, "segments": [n // 3, 0, n - n // 3]} if "segments" in parameters else parameters
+
+
+def levels_a_side(parameters):
+    return parameters.get("side", 2 ** (parameters["bits"] - 1) - 1)
+
+
+def decode_levels(wire, n, parameters, value_of):
+    """The floats of l1, linf and qsgd: value_of(q, scale, s) in fp64, or the sums of levels on an unscaled wire."""
+    s, width = levels_a_side(parameters), parameters.get("width", parameters["bits"])
+    if parameters.get("unscaled"):
+        return (unpack_fields(wire, n, width) - parameters.get("ranks", 1) * s).astype(np.float32)
+    parts = scale_groups(n, parameters)
+    scales = np.frombuffer(wire[: 4 * len(parts)].tobytes(), "<f4").astype(np.float64)
+    q = np.minimum(unpack_fields(wire[4 * len(parts) :], n, width), 2 * s) - s
+    values = np.zeros(n, np.float32)
+    for (begin, end), scale in zip(parts, scales):
+        values[begin:end] = value_of(q[begin:end].astype(np.float64), scale, s).astype(np.float32)
+    return values
+
+
 def total(values):
     """In the order of docs/wire-formats.md: 16 partial sums of each 64 Ki, folded in halves, then one after the other."""
     values = np.asarray(values, np.float64)

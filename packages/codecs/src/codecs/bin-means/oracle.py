@@ -1,5 +1,5 @@
 import numpy as np
-from packing import means_of_bins, pack_fields, scale_groups, short_decimals, total, unpack_fields
+from packing import in_thirds, means_of_bins, pack_fields, scale_groups, short_decimals, total, unpack_fields
 
 
 def table_of(part, m):
@@ -56,6 +56,4 @@ def cases():
     ]
     for name, x in named.items():
         for way in ways:
-            n = len(x)
-            parameters = {**way, "segments": [n // 3, 0, n - n // 3]} if "segments" in way else way
-            yield name, x, parameters, {}, -0.25 if "largest" in name else 0.3
+            yield name, x, in_thirds(len(x), way), {}, -0.25 if "largest" in name else 0.3

@@ -1,9 +1,5 @@
 import numpy as np
-from packing import pack_fields, scale_groups, short_decimals, unpack_fields
-
-
-def levels_a_side(parameters):
-    return parameters.get("side", 2 ** (parameters["bits"] - 1) - 1)
+from packing import decode_levels, in_thirds, levels_a_side, pack_fields, scale_groups, short_decimals
 
 
 def encode(x, parameters, call):
@@ -20,16 +16,7 @@ def encode(x, parameters, call):
 
 
 def decode(wire, n, parameters):
-    s, width = levels_a_side(parameters), parameters.get("width", parameters["bits"])
-    if parameters.get("unscaled"):
-        return (unpack_fields(wire, n, width) - parameters.get("ranks", 1) * s).astype(np.float32)
-    parts = scale_groups(n, parameters)
-    scales = np.frombuffer(wire[: 4 * len(parts)].tobytes(), "<f4").astype(np.float64)
-    q = np.minimum(unpack_fields(wire[4 * len(parts) :], n, width), 2 * s) - s
-    values = np.zeros(n, np.float32)
-    for (begin, end), scale in zip(parts, scales):
-        values[begin:end] = (q[begin:end] * (2 * scale / s)).astype(np.float32)
-    return values
+    return decode_levels(wire, n, parameters, lambda q, scale, s: q * (2 * scale / s))
 
 
 def cases():
@@ -55,7 +42,5 @@ def cases():
     ]
     for name, x in named.items():
         for way in ways:
-            n = len(x)
-            parameters = {**way, "segments": [n // 3, 0, n - n // 3]} if "segments" in way else way
             # Sums of fp32 have no more than 53 bits where there are few of them, in any order: numpy's mean is exact.
-            yield name, x, parameters, {}, 0.25 if n > 9 else 0.3
+            yield name, x, in_thirds(len(x), way), {}, 0.25 if len(x) > 9 else 0.3

@@ -1,9 +1,5 @@
 import numpy as np
-from packing import draw_below, pack_fields, scale_groups, short_decimals, unpack_fields
-
-
-def levels_a_side(parameters):
-    return 2 ** (parameters["bits"] - 1) - 1
+from packing import decode_levels, draw_below, in_thirds, levels_a_side, pack_fields, scale_groups, short_decimals
 
 
 def magnitudes(x, scale, s, kind):
@@ -35,20 +31,12 @@ def encode(x, parameters, call):
 
 
 def decode(wire, n, parameters):
-    s, width = levels_a_side(parameters), parameters.get("width", parameters["bits"])
-    if parameters.get("unscaled"):
-        return (unpack_fields(wire, n, width) - parameters.get("ranks", 1) * s).astype(np.float32)
-    parts = scale_groups(n, parameters)
-    scales = np.frombuffer(wire[: 4 * len(parts)].tobytes(), "<f4").astype(np.float64)
-    q = np.minimum(unpack_fields(wire[4 * len(parts) :], n, width), 2 * s) - s
-    values = np.zeros(n, np.float32)
-    for (begin, end), scale in zip(parts, scales):
-        k = q[begin:end].astype(np.float64)
+    def value_of(q, scale, s):
         if parameters.get("levels") == "logarithmic":
-            values[begin:end] = np.where(k == 0, 0, np.sign(k) * scale * 2.0 ** (np.abs(k) - s)).astype(np.float32)
-        else:
-            values[begin:end] = (k * (scale / s)).astype(np.float32)
-    return values
+            return np.where(q == 0, 0, np.sign(q) * scale * 2.0 ** (np.abs(q) - s))
+        return q * (scale / s)
+
+    return decode_levels(wire, n, parameters, value_of)
 
 
 def cases():
@@ -73,7 +61,5 @@ def cases():
     ]
     for i, (name, x) in enumerate(named.items()):
         for way in ways:
-            n = len(x)
-            parameters = {**way, "segments": [n // 3, 0, n - n // 3]} if "segments" in way else way
             call = {"seed": 2**40 + i, "step": 2**33 + 7 * i, "index": 64 * (2**34 + i)}
-            yield name, x, parameters, call, 0.25 if n > 9 else 0.3
+            yield name, x, in_thirds(len(x), way), call, 0.25 if len(x) > 9 else 0.3

@@ -1,9 +1,9 @@
 import numpy as np
-from packing import draw_below, pack_fields, scale_groups, short_decimals, unpack_fields
+from packing import decode_levels, draw_below, in_thirds, levels_a_side, pack_fields, scale_groups, short_decimals
 
 
 def encode(x, parameters, call):
-    s = 2 ** (parameters["bits"] - 1) - 1
+    s = levels_a_side(parameters)
     scales, v = [], np.zeros(len(x))
     for begin, end in scale_groups(len(x), parameters):
         part = x[begin:end].astype(np.float64)
@@ -17,14 +17,7 @@ def encode(x, parameters, call):
 
 
 def decode(wire, n, parameters):
-    s = 2 ** (parameters["bits"] - 1) - 1
-    parts = scale_groups(n, parameters)
-    scales = np.frombuffer(wire[: 4 * len(parts)].tobytes(), "<f4").astype(np.float64)
-    q = np.minimum(unpack_fields(wire[4 * len(parts) :], n, parameters["bits"]), 2 * s) - s
-    values = np.zeros(n, np.float32)
-    for (begin, end), scale in zip(parts, scales):
-        values[begin:end] = (q[begin:end] * (scale / s)).astype(np.float32)
-    return values
+    return decode_levels(wire, n, parameters, lambda q, scale, s: q * (scale / s))
 
 
 def cases():
@@ -43,7 +36,5 @@ def cases():
     ]
     for i, (name, x) in enumerate(named.items()):
         for way in ways:
-            n = len(x)
-            parameters = {**way, "segments": [n // 3, 0, n - n // 3]} if "segments" in way else way
             call = {"seed": 2**45 + i, "step": 2**32 + i, "index": 64 * i}
-            yield name, x, parameters, call, 0.25 if n > 9 else 0.3
+            yield name, x, in_thirds(len(x), way), call, 0.25 if len(x) > 9 else 0.3
