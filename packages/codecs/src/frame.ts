@@ -9,8 +9,11 @@
 import type { Parameters } from "@terse/native-codecs";
 import { checkBytes } from "./arguments.ts";
 import type { Codec } from "./codec.ts";
+import { kindsOfLevels } from "./codecs/linf/linf.ts";
+import { valueCodings } from "./codecs/top-k/kept-values.ts";
 import { codecNamed, codecs } from "./codecs.ts";
 import { crc32c } from "./crc32c.ts";
+import { indexCodings } from "./shared/indices/indices.ts";
 
 /** The contents of a frame. */
 export interface Frame {
@@ -69,9 +72,8 @@ const at = {
   segments: 88,
 } as const;
 const checksumBytes = 4;
-const levelNames = ["uniform", "without-zero", "logarithmic"] as const;
-const indexNames = ["fixed", "elias-fano"] as const;
-const valueNames = ["f32", "f16", "2bit", "sign"] as const;
+/** The parameters that are words. A header has the place of the word; 0, the first one, is the default. */
+const words = { levels: kindsOfLevels, indices: indexCodings, values: valueCodings } as const;
 /** The longest vector, and so the most that any count of its elements can be. */
 const most = 2 ** 48;
 const infinityBits = 0x7f80_0000;
@@ -111,9 +113,9 @@ function headerOf({ name, parameters }: Codec, n: number, wireBytes: number): Ui
   for (const what of ["width", "dimensions"] as const) view.setUint32(at[what], parameters[what] ?? 0, true);
   view.setUint32(at.ranks, parameters.ranks === 1 ? 0 : (parameters.ranks ?? 0), true); // one meaning, one frame
   view.setUint16(at.unscaled, parameters.unscaled ? 1 : 0, true);
-  view.setUint8(at.indices, indexNames.indexOf(parameters.indices ?? "fixed"));
-  view.setUint8(at.values, valueNames.indexOf(parameters.values ?? "f32"));
-  view.setUint32(at.levels, levelNames.indexOf(parameters.levels ?? "uniform"), true);
+  view.setUint8(at.indices, words.indices.indexOf(parameters.indices ?? words.indices[0]));
+  view.setUint8(at.values, words.values.indexOf(parameters.values ?? words.values[0]));
+  view.setUint32(at.levels, words.levels.indexOf(parameters.levels ?? words.levels[0]), true);
   setUint64(view, at.block, parameters.block ?? 0);
   setUint64(view, at.k, parameters.k ?? 0);
   view.setFloat32(at.clip, parameters.clip || 0, true); // −0 is no clipping either
@@ -170,9 +172,9 @@ export function readFrame(bytes: Uint8Array): Frame {
   const [indices, values] = [view.getUint8(at.indices), view.getUint8(at.values)];
   if (ranks === 1) badHeader("ranks is 1, which is written as 0");
   if (unscaled > 1) badHeader(`unscaled is ${unscaled}`);
-  if (levels >= levelNames.length) badHeader(`levels is ${levels}`);
-  if (indices >= indexNames.length) badHeader(`indices is ${indices}`);
-  if (values >= valueNames.length) badHeader(`values is ${values}`);
+  if (levels >= words.levels.length) badHeader(`levels is ${levels}`);
+  if (indices >= words.indices.length) badHeader(`indices is ${indices}`);
+  if (values >= words.values.length) badHeader(`values is ${values}`);
   if (clipBits >= infinityBits) badHeader("clip is negative or not finite");
   if (!Object.hasOwn(codecs, name)) refuse("unknown codec", `there is no codec ${JSON.stringify(name)}.`);
 
@@ -182,12 +184,12 @@ export function readFrame(bytes: Uint8Array): Frame {
     ...(width && { width }),
     ...(ranks && { ranks }),
     ...(unscaled && { unscaled: true }),
-    ...(levels && { levels: levelNames[levels] }),
+    ...(levels && { levels: words.levels[levels] }),
     ...(dimensions && { dimensions }),
     ...(block && { block }),
     ...(k && { k }),
-    ...(indices && { indices: indexNames[indices] }),
-    ...(values && { values: valueNames[values] }),
+    ...(indices && { indices: words.indices[indices] }),
+    ...(values && { values: words.values[values] }),
     ...(clipBits && { clip: view.getFloat32(at.clip, true) }),
     ...(segmentCount && { segments: readSegments(view, segmentCount, n) }),
   };

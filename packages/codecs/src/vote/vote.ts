@@ -10,6 +10,7 @@
  * This file is the definition: vote.c, vote_avx2.c, … write the same bytes.
  */
 import type { Vote, VoteKernel } from "@terse/native-codecs";
+import { bitAt } from "../shared/fields/fields.ts";
 
 export const vote: VoteKernel = {
   name: "vote",
@@ -40,7 +41,7 @@ function balances(votes: readonly Vote[], n: number): Int32Array {
   const balance = new Int32Array(n);
   for (const wire of votes) {
     if (wire === null) continue;
-    for (let i = 0; i < n; i++) balance[i]! += (wire[i >> 3]! >> (i & 7)) & 1 ? 1 : -1;
+    for (let i = 0; i < n; i++) balance[i]! += bitAt(wire, i) ? 1 : -1;
   }
   return balance;
 }

@@ -15,6 +15,8 @@ import type { Codec, Definition } from "../../codec.ts";
 import { floats } from "../../shared/floats.ts";
 import { indexBytes, largest, readChosen, writeChosen } from "../../shared/indices/indices.ts";
 import { checkNames, checkWhole } from "../../shared/parameters.ts";
+import { firstNotFinite } from "../../shared/reductions/reductions.ts";
+import { largestFloat } from "../../shared/rounding.ts";
 import { dct, inverseDct } from "./dct.ts";
 
 export const definition: Definition = {
@@ -45,8 +47,8 @@ export const definition: Definition = {
 
   encode(wire, x, parameters) {
     const values = floats(x);
-    const bad = values.findIndex((value) => !Number.isFinite(value));
-    if (bad >= 0) return bad;
+    const bad = firstNotFinite(values);
+    if (bad < values.length) return bad;
     for (const chunk of chunksOf(values.length, parameters)) {
       const part = values.subarray(chunk.begin, chunk.begin + chunk.length);
       const coefficients = Float32Array.from(coefficientsOf(Float64Array.from(part), parameters));
@@ -73,7 +75,7 @@ export const definition: Definition = {
 };
 
 const fits = (values: readonly number[]): boolean =>
-  values.reduce((sum, value) => sum + Math.abs(value), 0) <= 3.4028234663852886e38;
+  values.reduce((sum, value) => sum + Math.abs(value), 0) <= largestFloat;
 
 /**
  * Where each chunk's floats begin and how many they are; how many coefficients it keeps; where on the wire they lie.

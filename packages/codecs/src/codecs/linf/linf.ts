@@ -54,6 +54,9 @@ export const definition = levels({
   },
 });
 
+/** Where levels lie, in the order of their numbers in a frame. */
+export const kindsOfLevels = ["uniform", "without-zero", "logarithmic"] as const;
+
 /** Among the powers 2^(k − s), k = 1 … s, and 0. */
 function belowPowers(v: number, s: number): [level: number, p: number] {
   let k = s;
@@ -66,7 +69,7 @@ export interface LinfParameters extends ScaleGroups {
   /** Bits of one float, 2 to 8: 2^bits − 1 levels. */
   readonly bits: number;
   /** Where the levels lie; "uniform" unless given. */
-  readonly levels?: "uniform" | "without-zero" | "logarithmic" | undefined;
+  readonly levels?: (typeof kindsOfLevels)[number] | undefined;
   /** Bits of a field: bits, 4, 8 or 16; the narrowest with room for the sum of all ranks unless given. */
   readonly width?: number | undefined;
   /**
@@ -84,8 +87,7 @@ export interface LinfParameters extends ScaleGroups {
 export function linf(parameters: LinfParameters): Codec<RandomStream & Units> {
   const taken = ["bits", "levels", "width", "unscaled", "ranks", "block", "segments"];
   const checked = checkedLevels("linf", parameters, taken);
-  if (parameters.levels !== undefined)
-    checkChoice("linf", "levels", parameters.levels, ["uniform", "without-zero", "logarithmic"]);
+  if (parameters.levels !== undefined) checkChoice("linf", "levels", parameters.levels, kindsOfLevels);
   if (parameters.levels === "logarithmic" && parameters.unscaled)
     throw new RangeError(
       "linf: logarithmic levels are not evenly spaced, so their numbers cannot be summed: leave unscaled out.",

@@ -15,6 +15,7 @@ import type { SumCall } from "@terse/native-codecs";
 import { codec } from "../../checked-codec.ts";
 import { BadWireError, type Definition, type Zeros } from "../../codec.ts";
 import { compensating } from "../../compensating.ts";
+import { bitAt } from "../../shared/fields/fields.ts";
 import { floats } from "../../shared/floats.ts";
 import { checkNames, checkScaleGroups } from "../../shared/parameters.ts";
 import { firstNotFinite, sumOfSquares } from "../../shared/reductions/reductions.ts";
@@ -46,7 +47,7 @@ export const definition: Definition = {
       const spoken = values.slice(begin, end);
       let count = end - begin;
       for (let i = begin; i < end; i++) {
-        if (!bit(call.hold, i)) continue;
+        if (!bitAt(call.hold, i)) continue;
         spoken[i - begin] = 0;
         count--;
       }
@@ -65,7 +66,7 @@ export const definition: Definition = {
     for (const [r, [begin, end]] of scaleGroupsOf(sums.length, parameters).entries()) {
       const magnitude = scales.scale(r);
       for (let i = begin; i < end; i++) {
-        if (!bit(hold, i)) sums[i]! += Math.fround(one * (bit(fields, i) ? magnitude : -magnitude));
+        if (!bitAt(hold, i)) sums[i]! += Math.fround(one * (bitAt(fields, i) ? magnitude : -magnitude));
       }
     }
     return true;
@@ -90,7 +91,7 @@ export const definition: Definition = {
 
 /** x − sent sign(x), where sign(0) is 1, for the elements that are not masked. */
 function subtractSent(x: Float32Array, { sent, hold }: Pick<SumCall, "sent" | "hold">): void {
-  for (let i = 0; i < x.length; i++) if (!bit(hold, i)) x[i]! -= x[i]! >= 0 ? Math.fround(sent) : -Math.fround(sent);
+  for (let i = 0; i < x.length; i++) if (!bitAt(hold, i)) x[i]! -= x[i]! >= 0 ? Math.fround(sent) : -Math.fround(sent);
 }
 
 /**
@@ -113,6 +114,3 @@ export function readOneScale(wire: Uint8Array): { signs: Uint8Array; scale: numb
     );
   return { signs: fields, scale: scale(0) };
 }
-
-const bit = (bytes: Uint8Array | undefined, i: number): boolean =>
-  bytes !== undefined && ((bytes[i >> 3]! >> (i & 7)) & 1) === 1;

@@ -9,6 +9,7 @@
  */
 import { codec } from "../../checked-codec.ts";
 import type { Definition, Zeros } from "../../codec.ts";
+import { bitAt } from "../../shared/fields/fields.ts";
 import { floats } from "../../shared/floats.ts";
 
 export const definition: Definition = {
@@ -26,7 +27,7 @@ export const definition: Definition = {
       const value = values[i]!;
       if (!Number.isFinite(value)) return i;
       const plus = value > 0 || (value === 0 && zero === "plus");
-      if (plus && !bit(hold, i)) wire[i >> 3]! |= 1 << (i & 7);
+      if (plus && !bitAt(hold, i)) wire[i >> 3]! |= 1 << (i & 7);
     }
     return values.length;
   },
@@ -35,7 +36,7 @@ export const definition: Definition = {
     const sums = floats(sum);
     const one = Math.fround(scale);
     for (let i = 0; i < sums.length; i++) {
-      if (!bit(hold, i)) sums[i]! += bit(wire, i) ? one : -one;
+      if (!bitAt(hold, i)) sums[i]! += bitAt(wire, i) ? one : -one;
     }
     return true;
   },
@@ -43,6 +44,3 @@ export const definition: Definition = {
 
 /** One bit per float: which side of zero it is on. */
 export const sign = codec<Zeros>(definition);
-
-const bit = (bytes: Uint8Array | undefined, i: number): boolean =>
-  bytes !== undefined && ((bytes[i >> 3]! >> (i & 7)) & 1) === 1;

@@ -10,6 +10,7 @@
  */
 import { codec } from "../../checked-codec.ts";
 import type { Definition } from "../../codec.ts";
+import { bitAt } from "../../shared/fields/fields.ts";
 import { floats } from "../../shared/floats.ts";
 
 export const definition: Definition = {
@@ -37,7 +38,7 @@ export const definition: Definition = {
     const [plus, nonzero] = planes(wire);
     const one = Math.fround(scale);
     for (let i = 0; i < sums.length; i++) {
-      const value = bit(nonzero, i) ? (bit(plus, i) ? 1 : -1) : 0;
+      const value = bitAt(nonzero, i) ? (bitAt(plus, i) ? 1 : -1) : 0;
       sums[i]! += one * value;
     }
     return true;
@@ -51,5 +52,3 @@ const planes = (wire: Uint8Array): [plus: Uint8Array, nonzero: Uint8Array] => [
   wire.subarray(0, wire.length / 2),
   wire.subarray(wire.length / 2),
 ];
-
-const bit = (bytes: Uint8Array, i: number): boolean => ((bytes[i >> 3]! >> (i & 7)) & 1) === 1;

@@ -83,7 +83,8 @@ const forms: Readonly<Record<"f32" | "f16" | "2bit" | "sign", Form>> = {
 
 /** How values are written. */
 export type Values = keyof typeof forms;
-export const valueCodings: readonly Values[] = ["f32", "f16", "2bit", "sign"];
+/** In the order of their numbers in a frame. */
+export const valueCodings = ["f32", "f16", "2bit", "sign"] as const satisfies readonly Values[];
 
 /** Bytes of the table, at the beginning of the wire. */
 export const tableBytes = (values: Values = "f32"): number => 4 * forms[values].table;

@@ -21,6 +21,7 @@ import {
   writeIndices,
 } from "../../shared/indices/indices.ts";
 import { checkChoice, checkNames, checkWhole } from "../../shared/parameters.ts";
+import { firstNotFinite } from "../../shared/reductions/reductions.ts";
 import { readValues, tableBytes, type Values, valueBytes, valueCodings, writeValues } from "./kept-values.ts";
 
 export const definition: Definition = {
@@ -50,8 +51,8 @@ export const definition: Definition = {
 
   encode(wire, x, { k, indices, values }) {
     const all = floats(x);
-    const bad = all.findIndex((value) => !Number.isFinite(value));
-    if (bad >= 0) return bad;
+    const bad = firstNotFinite(all);
+    if (bad < all.length) return bad;
     const chosen = largest(all, k!);
     const refused = writeValues(
       wire,

@@ -29,6 +29,10 @@ export function field(bytes: Uint8Array, i: number, width: number): number {
   return value;
 }
 
+/** Bit i, as of packed signs and masks; false where there are no bytes. */
+export const bitAt = (bytes: Uint8Array | undefined, i: number): boolean =>
+  bytes !== undefined && ((bytes[i >> 3]! >> (i & 7)) & 1) === 1;
+
 /** Bits of a field on the wire. */
 export const widthOf = ({ bits = 1, width }: Parameters): number => width ?? bits;
 

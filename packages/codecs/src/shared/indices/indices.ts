@@ -12,6 +12,7 @@
 
 /** How indices are written. */
 export type Indices = (typeof indexCodings)[number];
+/** In the order of their numbers in a frame. */
 export const indexCodings = ["fixed", "elias-fano"] as const;
 
 /** Where the bits of k indices below n are. */
