@@ -58,8 +58,9 @@ static void sum_long(terse_bins *bins, const terse_bin_means_kernel *kernel, con
     }
 }
 
-static size_t table_from(const terse_bin_means_kernel *kernel, double squares, const float *x, size_t begin, size_t end,
-                         const terse_codec_options *o, float *table) {
+size_t terse_bin_means_table(const terse_scaling *scaling, double squares, const float *x, size_t begin, size_t end,
+                             const terse_codec_options *o, float *table) {
+    const terse_bin_means_kernel *kernel = (const terse_bin_means_kernel *)scaling;  // its first member
     const size_t n = end - begin;
     const unsigned m = 1u << o->bits;
     memset(table, 0, m * sizeof *table);
@@ -76,28 +77,6 @@ static size_t table_from(const terse_bin_means_kernel *kernel, double squares, c
         table[bin] = (float)terse_mean_of_bin(&bins, bin, within);
     }
     return end;
-}
-
-static size_t table_of_group(const void *by, const float *x, size_t begin, size_t end, const terse_codec_options *o,
-                             float *table) {
-    const terse_bin_means_kernel *kernel = by;
-    return table_from(kernel, kernel->reductions->sum_of_squares(x + begin, end - begin), x, begin, end, o, table);
-}
-
-size_t terse_bin_means_prepare_measured(const terse_bin_means_kernel *kernel, uint8_t *wire, const float *x, size_t n,
-                                        const terse_codec_options *o, const double *measures) {
-    if (n == 0) return 0;
-    float table[TERSE_MOST_BINS];
-    const size_t accepted = table_from(kernel, terse_reductions_combine(measures, n, TERSE_SUM), x, 0, n, o, table);
-    memcpy(wire, table, (size_t)4 << o->bits);
-    return accepted;
-}
-
-size_t terse_bin_means_prepare(const terse_bin_means_kernel *kernel, uint8_t *wire, const float *x, size_t n,
-                               const terse_codec_options *o) {
-    return terse_scales_in_encode(o)
-               ? n
-               : terse_compute_scales(table_of_group, kernel, (size_t)1 << o->bits, wire, x, n, o);
 }
 
 /** The largest float below x, which is finite. Written here, because programs link the library without libm. */
@@ -126,20 +105,12 @@ static terse_midpoints midpoints_of(const float *table, unsigned bits) {
 size_t terse_bin_means_encode(const terse_bin_means_kernel *kernel, uint8_t *wire, const float *x, size_t n,
                               const terse_codec_options *o, size_t begin, size_t end) {
     uint8_t *const fields = wire + table_bytes(n, o);
-    for (size_t i = begin, r = begin < end ? terse_scale_group_of(begin, o) : 0; i < end; r++) {
-        const size_t group_begin = terse_scale_group_begin(r, n, o), group_end = terse_scale_group_begin(r + 1, n, o);
-        const size_t to = group_end < end ? group_end : end, bytes = 4u << o->bits;
+    TERSE_EACH_GROUP_PART(part, begin, end, n, o) {
         float table[TERSE_MOST_BINS];
-        if (terse_scales_in_encode(o)) {
-            const size_t accepted = table_of_group(kernel, x, group_begin, group_end, o, table);
-            if (accepted < group_end) return accepted;
-            if (group_begin >= begin) memcpy(wire + r * bytes, table, bytes);
-        } else {
-            memcpy(table, wire + r * bytes, bytes);
-        }
+        const size_t accepted = terse_scales_of_part(&kernel->scaling, wire, x, &part, begin, o, table);
+        if (accepted < part.end) return accepted;
         const terse_midpoints midpoints = midpoints_of(table, o->bits);
-        kernel->write(fields, x, &midpoints, o->bits, i, to);
-        i = to;
+        kernel->write(fields, x, &midpoints, o->bits, part.from, part.to);
     }
     return end;
 }
@@ -154,13 +125,11 @@ int terse_bin_means_is_good(const uint8_t *wire, size_t n, const terse_codec_opt
 terse_codec_status terse_bin_means_decode_add(const terse_bin_means_kernel *kernel, float *sum, const uint8_t *wire,
                                               size_t n, const terse_codec_options *o, size_t begin, size_t end) {
     const size_t tables = table_bytes(n, o), bytes = 4u << o->bits;
-    for (size_t i = begin, r = begin < end ? terse_scale_group_of(begin, o) : 0; i < end; r++) {
-        const size_t group_end = terse_scale_group_begin(r + 1, n, o), to = group_end < end ? group_end : end;
+    TERSE_EACH_GROUP_PART(part, begin, end, n, o) {
         float values[TERSE_MOST_BINS] = {0};
-        memcpy(values, wire + r * bytes, bytes);
+        memcpy(values, wire + part.r * bytes, bytes);
         for (int entry = 0; entry < TERSE_MOST_BINS; entry++) values[entry] *= o->scale;
-        kernel->add(sum, wire + tables, n, o->bits, values, i, to);
-        i = to;
+        kernel->add(sum, wire + tables, n, o->bits, values, part.from, part.to);
     }
     return TERSE_CODEC_OK;
 }
@@ -180,6 +149,4 @@ void terse_bin_means_write(uint8_t *fields, const float *x, const terse_midpoint
     for (size_t i = from; i < to; i++) terse_set_field(fields, i, bits, terse_nearest_entry(midpoints, x[i], bits));
 }
 
-static const terse_bin_means_kernel kernel = {&terse_reductions_scalar, sum_chunk, terse_bin_means_write,
-                                              terse_fields_look_up_scalar};
-TERSE_BIN_MEANS(kernel, scalar)
+TERSE_BIN_MEANS(scalar, sum_chunk, terse_bin_means_write)

@@ -8,8 +8,7 @@
 #define TERSE_BIN_MEANS_H
 #include "../../shared/fields/fields.h"
 #include "../../shared/means-of-bins/means_of_bins.h"
-#include "../../shared/reductions/reductions.h"
-#include "../../shared/scale-groups/scale_groups.h"
+#include "../../shared/scale-groups/scaling.h"
 
 extern const terse_codec terse_bin_means_scalar, terse_bin_means_avx2, terse_bin_means_avx512, terse_bin_means_neon;
 
@@ -29,7 +28,7 @@ static inline unsigned terse_nearest_entry(const terse_midpoints *midpoints, flo
 }
 
 typedef struct terse_bin_means_kernel {
-    const terse_reductions *reductions;
+    terse_scaling scaling;
     // Adds the n elements of one chunk to the bins. |x| per_float is less than 2^31, because |x| <= sqrt(n) rms.
     void (*sum_chunk)(terse_bins *bins, const float *x, size_t n, unsigned bits, double per_float);
     // The fields of the elements [from, to), which share a table. x[0] and field 0 are those of the whole vector.
@@ -44,51 +43,21 @@ void terse_bin_means_write(uint8_t *fields, const float *x, const terse_midpoint
 // What all implementations share.
 terse_codec_status terse_bin_means_check(size_t n, const terse_codec_options *o);
 size_t terse_bin_means_wire_bytes(size_t n, const terse_codec_options *o);
-size_t terse_bin_means_prepare(const terse_bin_means_kernel *kernel, uint8_t *wire, const float *x, size_t n,
-                               const terse_codec_options *o);
-size_t terse_bin_means_prepare_measured(const terse_bin_means_kernel *kernel, uint8_t *wire, const float *x, size_t n,
-                                        const terse_codec_options *o, const double *measures);
+size_t terse_bin_means_table(const terse_scaling *scaling, double squares, const float *x, size_t begin, size_t end,
+                             const terse_codec_options *o, float *table);
 size_t terse_bin_means_encode(const terse_bin_means_kernel *kernel, uint8_t *wire, const float *x, size_t n,
                               const terse_codec_options *o, size_t begin, size_t end);
 int terse_bin_means_is_good(const uint8_t *wire, size_t n, const terse_codec_options *o, size_t begin, size_t end);
 terse_codec_status terse_bin_means_decode_add(const terse_bin_means_kernel *kernel, float *sum, const uint8_t *wire,
                                               size_t n, const terse_codec_options *o, size_t begin, size_t end);
 
-// The table of one implementation, from its kernel.
-#define TERSE_BIN_MEANS(kernel, by)                                                                               \
-    static size_t prepare(uint8_t *wire, const float *x, size_t n, const terse_codec_options *o) {                \
-        return terse_bin_means_prepare(&(kernel), wire, x, n, o);                                                 \
-    }                                                                                                             \
-    static double measure(uint8_t *wire, const float *x, size_t n, const terse_codec_options *o, size_t begin,    \
-                          size_t end) {                                                                           \
-        (void)wire, (void)n, (void)o;                                                                             \
-        return (kernel).reductions->sum_of_squares(x + begin, end - begin);                                       \
-    }                                                                                                             \
-    static size_t prepare_measured(uint8_t *wire, const float *x, size_t n, const terse_codec_options *o,         \
-                                   const double *measures) {                                                      \
-        return terse_bin_means_prepare_measured(&(kernel), wire, x, n, o, measures);                              \
-    }                                                                                                             \
-    static size_t encode(uint8_t *wire, const float *x, size_t n, const terse_codec_options *o, size_t begin,     \
-                         size_t end) {                                                                            \
-        return terse_bin_means_encode(&(kernel), wire, x, n, o, begin, end);                                      \
-    }                                                                                                             \
-    static terse_codec_status decode_add(float *sum, const uint8_t *wire, size_t n, const terse_codec_options *o, \
-                                         size_t begin, size_t end) {                                              \
-        return terse_bin_means_decode_add(&(kernel), sum, wire, n, o, begin, end);                                \
-    }                                                                                                             \
-    const terse_codec terse_bin_means_##by = {                                                                    \
-        .name = "bin-means",                                                                                      \
-        .implementation = #by,                                                                                    \
-        .takes = TERSE_BIN_MEANS_TAKES,                                                                           \
-        .check = terse_bin_means_check,                                                                           \
-        .wire_bytes = terse_bin_means_wire_bytes,                                                                 \
-        .prepare = prepare,                                                                                       \
-        .encode = encode,                                                                                         \
-        .is_good = terse_bin_means_is_good,                                                                       \
-        .decode_add = decode_add,                                                                                 \
-        .blocks_in_encode = TERSE_BLOCK_IN_ENCODE,                                                                \
-        .measure = measure,                                                                                       \
-        .prepare_measured = prepare_measured,                                                                     \
-    };
+// The table of one implementation, from the functions of its kernel.
+#define TERSE_BIN_MEANS(by, sum_chunk, write)                                                              \
+    static double measure(const float *x, size_t n) { return terse_reductions_##by.sum_of_squares(x, n); } \
+    static const terse_bin_means_kernel kernel = {                                                         \
+        {measure, TERSE_SUM, 1, terse_bin_means_table}, sum_chunk, write, terse_fields_look_up_##by};      \
+    TERSE_SCALED_CODEC(terse_bin_means_##by, bin_means, kernel, by, .name = "bin-means",                   \
+                       .takes = TERSE_BIN_MEANS_TAKES, .check = terse_bin_means_check,                     \
+                       .wire_bytes = terse_bin_means_wire_bytes, .is_good = terse_bin_means_is_good)
 
 #endif

@@ -2,4 +2,4 @@
 
 #include "bin_means_vector.h"
 
-TERSE_BIN_MEANS(kernel, avx512)
+TERSE_BIN_MEANS(avx512, sum_chunk, write)

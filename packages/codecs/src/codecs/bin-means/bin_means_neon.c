@@ -2,4 +2,4 @@
 
 #include "bin_means_vector.h"
 
-TERSE_BIN_MEANS(kernel, neon)
+TERSE_BIN_MEANS(neon, sum_chunk, write)

@@ -83,6 +83,3 @@ static void write(uint8_t *fields, const float *x, const terse_midpoints *midpoi
     }
     terse_bin_means_write(fields, x, midpoints, bits, done, to);
 }
-
-static const terse_bin_means_kernel kernel = {&TERSE_NAMED(terse_reductions), sum_chunk, write,
-                                              TERSE_NAMED(terse_fields_look_up)};

@@ -6,46 +6,21 @@ size_t terse_int8_wire_bytes(size_t n, const terse_codec_options *options) {
     return 4 * terse_scale_group_count(n, options) + n;
 }
 
-static size_t scale_of_group(const void *reductions, const float *x, size_t begin, size_t end,
-                             const terse_codec_options *o, float *scale) {
-    (void)o;
-    *scale = ((const terse_reductions *)reductions)->largest(x + begin, end - begin);
+size_t terse_int8_scale(const terse_scaling *scaling, double largest, const float *x, size_t begin, size_t end,
+                        const terse_codec_options *o, float *scale) {
+    (void)scaling, (void)o;
+    *scale = (float)largest;
     return *scale - *scale == 0.0f ? end : begin + terse_first_not_finite(x + begin, end - begin);
 }
 
-size_t terse_int8_prepare(const terse_reductions *reductions, uint8_t *wire, const float *x, size_t n,
-                          const terse_codec_options *o) {
-    return terse_scales_in_encode(o) ? n : terse_int8_scales(reductions, wire, x, n, o);
-}
-
-size_t terse_int8_prepare_measured(uint8_t *wire, const float *x, size_t n, const double *measures) {
-    if (n == 0) return 0;
-    const float scale = (float)terse_reductions_combine(measures, n, TERSE_LARGEST);
-    terse_set_scale(wire, 0, scale);
-    return scale - scale == 0.0f ? n : terse_first_not_finite(x, n);
-}
-
-size_t terse_int8_scales(const terse_reductions *reductions, uint8_t *scales, const float *x, size_t n,
-                         const terse_codec_options *o) {
-    return terse_compute_scales(scale_of_group, reductions, 1, scales, x, n, o);
-}
-
-size_t terse_int8_encode(const terse_reductions *reductions, terse_int8_writing *write, uint8_t *wire, const float *x,
-                         size_t n, const terse_codec_options *o, size_t begin, size_t end) {
+size_t terse_int8_encode(const terse_int8_kernel *kernel, uint8_t *wire, const float *x, size_t n,
+                         const terse_codec_options *o, size_t begin, size_t end) {
     uint8_t *bytes = wire + 4 * terse_scale_group_count(n, o);
-    for (size_t i = begin, r = begin < end ? terse_scale_group_of(begin, o) : 0; i < end; r++) {
-        const size_t group_begin = terse_scale_group_begin(r, n, o), behind = terse_scale_group_begin(r + 1, n, o),
-                     stop = behind < end ? behind : end;
+    TERSE_EACH_GROUP_PART(part, begin, end, n, o) {
         float scale;
-        if (terse_scales_in_encode(o)) {
-            const size_t accepted = scale_of_group(reductions, x, group_begin, behind, o, &scale);
-            if (accepted < behind) return accepted;
-            if (group_begin >= begin) terse_set_scale(wire, r, scale);
-        } else {
-            scale = terse_scale_at(wire, r);
-        }
-        write(bytes, x, i, stop, terse_int8_levels(scale));
-        i = stop;
+        const size_t accepted = terse_scales_of_part(&kernel->scaling, wire, x, &part, begin, o, &scale);
+        if (accepted < part.end) return accepted;
+        kernel->write(bytes, x, part.from, part.to, terse_int8_levels(scale));
     }
     return end;
 }
@@ -64,14 +39,11 @@ int terse_int8_is_good(const uint8_t *wire, size_t n, const terse_codec_options 
     return 1;
 }
 
-terse_codec_status terse_int8_decode_add(terse_int8_reading *read, float *sum, const uint8_t *wire, size_t n,
+terse_codec_status terse_int8_decode_add(const terse_int8_kernel *kernel, float *sum, const uint8_t *wire, size_t n,
                                          const terse_codec_options *o, size_t begin, size_t end) {
-    const size_t groups = terse_scale_group_count(n, o);
-    for (size_t i = begin, r = begin < end ? terse_scale_group_of(begin, o) : 0; i < end; r++) {
-        const size_t behind = terse_scale_group_begin(r + 1, n, o), stop = behind < end ? behind : end;
-        read(sum, wire + 4 * groups, i, stop, terse_int8_step(terse_scale_at(wire, r)), o->scale);
-        i = stop;
-    }
+    const uint8_t *const bytes = wire + 4 * terse_scale_group_count(n, o);
+    TERSE_EACH_GROUP_PART(part, begin, end, n, o)
+    kernel->read(sum, bytes, part.from, part.to, terse_int8_step(terse_scale_at(wire, part.r)), o->scale);
     return TERSE_CODEC_OK;
 }
 

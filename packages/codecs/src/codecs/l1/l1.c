@@ -7,8 +7,4 @@ void terse_l1_quantise_scalar(uint8_t *fields, const float *x, const terse_codec
     for (size_t i = from; i < to; i++) terse_set_field(fields, i, width, terse_l1_field(x[i], s, factor));
 }
 
-static double measure(const float *x, size_t n) { return terse_reductions_scalar.sum_of_magnitudes(x, n); }
-
-static const terse_levels_codec l1 = {
-    TERSE_L1_REACH, measure, terse_l1_scale, TERSE_SUM, terse_l1_quantise_scalar, terse_fields_add_scalar, NULL};
-TERSE_LEVELS_TABLE(l1, l1, TERSE_L1_TAKES, scalar)
+TERSE_L1(scalar, terse_l1_quantise_scalar, NULL)

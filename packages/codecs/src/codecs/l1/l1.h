@@ -19,8 +19,6 @@ enum {
 };
 #define TERSE_L1_REACH 2.0
 
-static inline double terse_l1_scale(double sum_of_magnitudes, size_t n) { return sum_of_magnitudes / (double)n; }
-
 // Levels per unit of x. With units, `scale` is the unit.
 static inline double terse_l1_factor(const terse_codec_options *o, float scale) {
     return o->units ? 1.0 / scale : terse_levels_a_side(o) / (TERSE_L1_REACH * scale);
@@ -40,5 +38,17 @@ static inline unsigned terse_l1_field(float x, double s, double factor) {
 
 void terse_l1_quantise_scalar(uint8_t *fields, const float *x, const terse_codec_options *o, float scale, size_t from,
                               size_t to);
+
+// The table of one implementation.
+#define TERSE_L1(by, quantise, encode_in_one_pass)                                                            \
+    static double measure(const float *x, size_t n) { return terse_reductions_##by.sum_of_magnitudes(x, n); } \
+    static double scale_of(double magnitudes, size_t n) { return magnitudes / (double)n; }                    \
+    static const terse_levels_codec l1 = {{measure, TERSE_SUM, 0, terse_levels_scale},                        \
+                                          TERSE_L1_REACH,                                                     \
+                                          scale_of,                                                           \
+                                          quantise,                                                           \
+                                          terse_fields_add_##by,                                              \
+                                          encode_in_one_pass};                                                \
+    TERSE_LEVELS_TABLE(l1, TERSE_L1_TAKES, by)
 
 #endif

@@ -49,5 +49,3 @@ static void quantise(uint8_t *fields, const float *x, const terse_codec_options 
     }
     terse_l1_quantise_scalar(fields, x, o, scale, done, to);
 }
-
-static double measure(const float *x, size_t n) { return TERSE_NAMED(terse_reductions).sum_of_magnitudes(x, n); }

@@ -16,8 +16,12 @@ enum {
 #define TERSE_LINF(by)                                                                              \
     static double measure(const float *x, size_t n) { return terse_reductions_##by.largest(x, n); } \
     static double scale_of(double largest, size_t n) { return (void)n, largest; }                   \
-    static const terse_levels_codec linf = {                                                        \
-        1.0, measure, scale_of, TERSE_LARGEST, terse_stochastic_##by, terse_fields_add_##by, NULL}; \
-    TERSE_LEVELS_TABLE(linf, linf, TERSE_LINF_TAKES, by)
+    static const terse_levels_codec linf = {{measure, TERSE_LARGEST, 0, terse_levels_scale},        \
+                                            1.0,                                                    \
+                                            scale_of,                                               \
+                                            terse_stochastic_##by,                                  \
+                                            terse_fields_add_##by,                                  \
+                                            NULL};                                                  \
+    TERSE_LEVELS_TABLE(linf, TERSE_LINF_TAKES, by)
 
 #endif

@@ -15,8 +15,12 @@ enum { TERSE_QSGD_TAKES = TERSE_TAKES_BITS | TERSE_TAKES_BLOCK | TERSE_TAKES_SEG
 #define TERSE_QSGD(by)                                                                                     \
     static double measure(const float *x, size_t n) { return terse_reductions_##by.sum_of_squares(x, n); } \
     static double scale_of(double squares, size_t n) { return (void)n, sqrt(squares); }                    \
-    static const terse_levels_codec qsgd = {                                                               \
-        1.0, measure, scale_of, TERSE_SUM, terse_stochastic_##by, terse_fields_add_##by, NULL};            \
-    TERSE_LEVELS_TABLE(qsgd, qsgd, TERSE_QSGD_TAKES, by)
+    static const terse_levels_codec qsgd = {{measure, TERSE_SUM, 0, terse_levels_scale},                   \
+                                            1.0,                                                           \
+                                            scale_of,                                                      \
+                                            terse_stochastic_##by,                                         \
+                                            terse_fields_add_##by,                                         \
+                                            NULL};                                                         \
+    TERSE_LEVELS_TABLE(qsgd, TERSE_QSGD_TAKES, by)
 
 #endif

@@ -115,24 +115,20 @@ static inline size_t terse_scaled_sign_encode(const terse_reductions *reductions
         const size_t done = sign->encode(bits, x, n, o, begin, end);
         if (done < end) return done;
     }
-    for (size_t i = begin; i < end;) {
-        const size_t r = terse_scale_group_of(i, o), first = terse_scale_group_begin(r, n, o),
-                     behind = terse_scale_group_begin(r + 1, n, o);
-        const size_t stop = behind < end ? behind : end;
+    TERSE_EACH_GROUP_PART(part, begin, end, n, o) {
         float scale;
         if (in_encode) {
             // A block that reaches beyond this range may be another thread's to write.
-            const int mine = first >= begin && behind <= end;
+            const int mine = part.begin >= begin && part.end <= end;
             const terse_scaled_sign_preparing p = {reductions, at_once && mine ? bits : NULL};
-            const size_t accepted = terse_scaled_sign_scale(&p, x, first, behind, o, &scale);
-            if (accepted < behind) return accepted;
-            if (at_once && !mine) sign->encode(bits, x, n, o, i, stop);
-            if (first >= begin) terse_set_scale(wire, r, scale);
+            const size_t accepted = terse_scaled_sign_scale(&p, x, part.begin, part.end, o, &scale);
+            if (accepted < part.end) return accepted;
+            if (at_once && !mine) sign->encode(bits, x, n, o, part.from, part.to);
+            if (part.begin >= begin) terse_set_scale(wire, part.r, scale);
         } else {
-            scale = terse_scale_at(wire, r);
+            scale = terse_scale_at(wire, part.r);
         }
-        if (scale == 0.0f) terse_clear_bits(bits, i, stop);
-        i = stop;
+        if (scale == 0.0f) terse_clear_bits(bits, part.from, part.to);
     }
     return end;
 }
@@ -142,13 +138,11 @@ static inline terse_codec_status terse_scaled_sign_decode_add(const terse_codec 
                                                               size_t end) {
     const uint8_t *bits = wire + 4 * terse_scale_group_count(n, o);
     terse_codec_options scaled = *o;
-    for (size_t i = begin; i < end;) {
-        const size_t r = terse_scale_group_of(i, o), behind = terse_scale_group_begin(r + 1, n, o);
-        const size_t stop = behind < end ? behind : end, whole = (i + 7) / 8 * 8, head = whole < stop ? whole : stop;
-        scaled.scale = o->scale * terse_scale_at(wire, r);
-        terse_sign_scalar.decode_add(sum, bits, n, &scaled, i, head);  // up to a whole byte of bits
-        sign->decode_add(sum, bits, n, &scaled, head, stop);
-        i = stop;
+    TERSE_EACH_GROUP_PART(part, begin, end, n, o) {
+        const size_t whole = (part.from + 7) / 8 * 8, head = whole < part.to ? whole : part.to;
+        scaled.scale = o->scale * terse_scale_at(wire, part.r);
+        terse_sign_scalar.decode_add(sum, bits, n, &scaled, part.from, head);  // up to a whole byte of bits
+        sign->decode_add(sum, bits, n, &scaled, head, part.to);
     }
     return TERSE_CODEC_OK;
 }

@@ -118,13 +118,9 @@ static terse_codec_status decode_add(float *sum, const uint8_t *wire, size_t n, 
         for (unsigned k = 0; k < 4; k++) {
             const size_t from = k * quarter, count = stop - j < CHUNK ? stop - j : CHUNK;
             const size_t last = from + j + count < n ? from + j + count : n;
-            for (size_t i = from + j; i < last;) {
-                const size_t r = terse_scale_group_of(i, o), behind = terse_scale_group_begin(r + 1, n, o),
-                             until = behind < last ? behind : last;
-                add(sum + i, codes + (i - from), until - i, k,
-                    terse_terngrad_values(terse_scale_at(wire, r), o->scale));
-                i = until;
-            }
+            TERSE_EACH_GROUP_PART(part, from + j, last, n, o)
+            add(sum + part.from, codes + (part.from - from), part.to - part.from, k,
+                terse_terngrad_values(terse_scale_at(wire, part.r), o->scale));
         }
     return TERSE_CODEC_OK;
 }

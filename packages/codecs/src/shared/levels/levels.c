@@ -30,41 +30,18 @@ terse_codec_status terse_levels_check(size_t n, const terse_codec_options *o) {
     return TERSE_CODEC_OK;
 }
 
-// Returns end, or the index of the element because of which this cannot be the scale.
-static size_t accepted_with(const terse_levels_codec *codec, float scale, const float *x, size_t begin, size_t end) {
-    if (terse_levels_can_be_a_scale(scale, codec->reach)) return end;
+size_t terse_levels_scale(const terse_scaling *scaling, double measure, const float *x, size_t begin, size_t end,
+                          const terse_codec_options *o, float *scale) {
+    (void)o;
+    const terse_levels_codec *codec = (const terse_levels_codec *)scaling;  // its first member
+    *scale = begin < end ? (float)codec->scale_of(measure, end - begin) : 0.0f;
+    if (terse_levels_can_be_a_scale(*scale, codec->reach)) return end;
     const size_t bad = begin + terse_first_not_finite(x + begin, end - begin);
     if (bad < end) return bad;
     size_t largest = begin;
     for (size_t i = begin; i < end; i++)
         if (fabsf(x[i]) > fabsf(x[largest])) largest = i;
     return largest;
-}
-
-static size_t scale_of_group(const void *by, const float *x, size_t begin, size_t end, const terse_codec_options *o,
-                             float *scale) {
-    (void)o;
-    const terse_levels_codec *codec = by;
-    *scale = begin < end ? (float)codec->scale_of(codec->measure(x + begin, end - begin), end - begin) : 0.0f;
-    return accepted_with(codec, *scale, x, begin, end);
-}
-
-size_t terse_levels_prepare(const terse_levels_codec *codec, uint8_t *wire, const float *x, size_t n,
-                            const terse_codec_options *o) {
-    return terse_levels_scale_in_encode(o) ? n : terse_levels_scales(codec, wire, x, n, o);
-}
-
-size_t terse_levels_prepare_measured(const terse_levels_codec *codec, uint8_t *wire, const float *x, size_t n,
-                                     const double *measures) {
-    if (n == 0) return 0;
-    const float scale = (float)codec->scale_of(terse_reductions_combine(measures, n, codec->combination), n);
-    terse_set_scale(wire, 0, scale);
-    return accepted_with(codec, scale, x, 0, n);
-}
-
-size_t terse_levels_scales(const terse_levels_codec *codec, uint8_t *scales, const float *x, size_t n,
-                           const terse_codec_options *o) {
-    return terse_compute_scales(scale_of_group, codec, 1, scales, x, n, o);
 }
 
 typedef struct writing {
@@ -88,37 +65,38 @@ size_t terse_levels_encode_at_once(const terse_levels_codec *codec, uint8_t *wir
                                    const terse_codec_options *o) {
     if (codec->encode_in_one_pass && codec->encode_in_one_pass(wire, x, n, o)) return n;
     writing w = {codec, terse_levels_fields(wire, n, o), x, o, 0};
-    const size_t accepted = scale_of_group(codec, x, 0, n, o, &w.scale);
+    const size_t accepted = terse_scales_of_range(&codec->scaling, x, 0, n, o, &w.scale);
     if (accepted < n) return accepted;
     if (!o->unscaled) terse_set_scale(wire, 0, w.scale);
     terse_parallel(n, TERSE_WALK_GROUP, write_part, &w);
     return n;
 }
 
+// Floats are checked and written while they are in the cache. Returns part->to, or the first that is not finite.
+static size_t write_by_unit(const writing *w, const terse_group_part *part) {
+    for (size_t i = part->from, to; i < part->to; i = to) {
+        const size_t near = (i / TERSE_REDUCTION_CHUNK + 1) * TERSE_REDUCTION_CHUNK;
+        to = near < part->to ? near : part->to;
+        const size_t accepted = i + terse_first_not_finite(w->x + i, to - i);
+        if (accepted < to) return accepted;
+        write_fields(w, i, to);
+    }
+    return part->to;
+}
+
 size_t terse_levels_encode(const terse_levels_codec *codec, uint8_t *wire, const float *x, size_t n,
                            const terse_codec_options *o, size_t begin, size_t end) {
-    uint8_t *fields = terse_levels_fields(wire, n, o);
-    for (size_t i = begin, r = begin < end ? terse_scale_group_of(begin, o) : 0; i < end;) {
-        const size_t group_begin = terse_scale_group_begin(r, n, o), group_end = terse_scale_group_begin(r + 1, n, o);
-        size_t to = group_end < end ? group_end : end;
-        float scale;
+    writing w = {codec, terse_levels_fields(wire, n, o), x, o, 0};
+    TERSE_EACH_GROUP_PART(part, begin, end, n, o) {
         if (o->units) {
-            const size_t near = (i / TERSE_REDUCTION_CHUNK + 1) * TERSE_REDUCTION_CHUNK;  // checked and written while
-                                                                                          // it is in the cache
-            if (near < to) to = near;
-            const size_t accepted = i + terse_first_not_finite(x + i, to - i);
-            if (accepted < to) return accepted;
-            scale = o->units[r];
-        } else if (terse_levels_scale_in_encode(o)) {
-            const size_t accepted = scale_of_group(codec, x, group_begin, group_end, o, &scale);
-            if (accepted < group_end) return accepted;
-            if (!o->unscaled && group_begin >= begin) terse_set_scale(wire, r, scale);
-        } else {
-            scale = terse_scale_at(wire, r);
+            w.scale = o->units[part.r];
+            const size_t accepted = write_by_unit(&w, &part);
+            if (accepted < part.to) return accepted;
+            continue;
         }
-        write_fields(&(writing){codec, fields, x, o, scale}, i, to);
-        i = to;
-        if (i == group_end) r++;
+        const size_t accepted = terse_scales_of_part(&codec->scaling, wire, x, &part, begin, o, &w.scale);
+        if (accepted < part.end) return accepted;
+        write_fields(&w, part.from, part.to);
     }
     return end;
 }
@@ -163,15 +141,14 @@ terse_codec_status terse_levels_decode_add(const terse_levels_codec *codec, floa
         codec->add(sum, fields, n, &meaning, o->scale, begin, end);
         return TERSE_CODEC_OK;
     }
-    for (size_t i = begin, r = begin < end ? terse_scale_group_of(begin, o) : 0; i < end; r++) {
-        const size_t group_end = terse_scale_group_begin(r + 1, n, o), to = group_end < end ? group_end : end;
-        const double scale = o->units ? o->units[r] : terse_scale_at(wire, r);
+    TERSE_EACH_GROUP_PART(part, begin, end, n, o) {
+        const double scale = o->units ? o->units[part.r] : terse_scale_at(wire, part.r);
         const terse_field_meaning own = {width, 2 * s, s, codec->reach * scale / s},
                                   agreed = {width, UINT16_MAX, none, scale};
         const terse_field_meaning meaning = o->units ? agreed : own;
-        if (o->levels == TERSE_LEVELS_LOGARITHMIC) add_logarithmic(sum, fields, width, (int)s, scale, o->scale, i, to);
-        else codec->add(sum, fields, n, &meaning, o->scale, i, to);
-        i = to;
+        if (o->levels == TERSE_LEVELS_LOGARITHMIC)
+            add_logarithmic(sum, fields, width, (int)s, scale, o->scale, part.from, part.to);
+        else codec->add(sum, fields, n, &meaning, o->scale, part.from, part.to);
     }
     return TERSE_CODEC_OK;
 }

@@ -10,18 +10,14 @@
 #define TERSE_LEVELS_H
 #include <float.h>
 
-#include "../reductions/reductions.h"
-#include "../scale-groups/scale_groups.h"
+#include "../scale-groups/scaling.h"
 #include "../fields/fields.h"
 #include "terse/walk.h"
 
 typedef struct terse_levels_codec {
+    terse_scaling scaling;
     double reach;
-    // The scale of n > 0 elements from a measure of them, in fp64: the sum of those of chunks, or the largest. It is
-    // not finite if an element is not.
-    double (*measure)(const float *x, size_t n);
-    double (*scale_of)(double measure, size_t n);
-    terse_combination combination;
+    double (*scale_of)(double measure, size_t n);  // the scale of n > 0 elements, in fp64
     // Fields of the elements [from, to), which all have this scale (more than 0), or this unit where units are given;
     // x[0] and field 0 are those of the whole vector.
     void (*quantise)(uint8_t *fields, const float *x, const terse_codec_options *o, float scale, size_t from,
@@ -37,11 +33,6 @@ static inline unsigned terse_levels_a_side(const terse_codec_options *o) {
     return o->side ? o->side : (1u << (o->bits - 1)) - 1;
 }
 
-// Without scales on the wire prepare has no place to store them.
-static inline int terse_levels_scale_in_encode(const terse_codec_options *o) {
-    return o->unscaled || terse_scales_in_encode(o);
-}
-
 // The prefetch distance of a quantiser. With small blocks it covers the next ones, whose scales are computed first.
 static inline size_t terse_levels_ahead(const terse_codec_options *o) {
     if (!terse_scales_in_encode(o)) return TERSE_WALK_GROUP;
@@ -54,12 +45,8 @@ static inline uint8_t *terse_levels_fields(uint8_t *wire, size_t n, const terse_
 
 size_t terse_levels_wire_bytes(size_t n, const terse_codec_options *o);
 terse_codec_status terse_levels_check(size_t n, const terse_codec_options *o);
-size_t terse_levels_prepare_measured(const terse_levels_codec *codec, uint8_t *wire, const float *x, size_t n,
-                                     const double *measures);
-size_t terse_levels_scales(const terse_levels_codec *codec, uint8_t *scales, const float *x, size_t n,
-                           const terse_codec_options *o);
-size_t terse_levels_prepare(const terse_levels_codec *codec, uint8_t *wire, const float *x, size_t n,
-                            const terse_codec_options *o);
+size_t terse_levels_scale(const terse_scaling *scaling, double measure, const float *x, size_t begin, size_t end,
+                          const terse_codec_options *o, float *scale);
 size_t terse_levels_encode_at_once(const terse_levels_codec *codec, uint8_t *wire, const float *x, size_t n,
                                    const terse_codec_options *o);
 size_t terse_levels_encode(const terse_levels_codec *codec, uint8_t *wire, const float *x, size_t n,
@@ -75,53 +62,19 @@ static inline int terse_levels_can_be_a_scale(double scale, double reach) {
 int terse_levels_scales_are_good(double reach, const uint8_t *wire, size_t n, const terse_codec_options *o,
                                  size_t begin, size_t end);
 
-// The table of a codec `named`, from its terse_levels_codec.
-#define TERSE_LEVELS_TABLE(codec, named, flags, by)                                                                  \
-    static size_t prepare(uint8_t *wire, const float *x, size_t n, const terse_codec_options *o) {                   \
-        return terse_levels_prepare(&(codec), wire, x, n, o);                                                        \
-    }                                                                                                                \
-    static size_t scales_of(uint8_t *scales, const float *x, size_t n, const terse_codec_options *o) {               \
-        return terse_levels_scales(&(codec), scales, x, n, o);                                                       \
-    }                                                                                                                \
-    static size_t encode(uint8_t *wire, const float *x, size_t n, const terse_codec_options *o, size_t begin,        \
-                         size_t end) {                                                                               \
-        return terse_levels_encode(&(codec), wire, x, n, o, begin, end);                                             \
-    }                                                                                                                \
-    static size_t encode_at_once(uint8_t *wire, const float *x, size_t n, const terse_codec_options *o) {            \
-        return terse_levels_encode_at_once(&(codec), wire, x, n, o);                                                 \
-    }                                                                                                                \
-    static double measure_chunk(uint8_t *wire, const float *x, size_t n, const terse_codec_options *o, size_t begin, \
-                                size_t end) {                                                                        \
-        (void)wire, (void)n, (void)o;                                                                                \
-        return (codec).measure(x + begin, end - begin);                                                              \
-    }                                                                                                                \
-    static size_t prepare_measured(uint8_t *wire, const float *x, size_t n, const terse_codec_options *o,            \
-                                   const double *measures) {                                                         \
-        (void)o;                                                                                                     \
-        return terse_levels_prepare_measured(&(codec), wire, x, n, measures);                                        \
-    }                                                                                                                \
-    static int is_good(const uint8_t *wire, size_t n, const terse_codec_options *o, size_t begin, size_t end) {      \
-        return terse_levels_scales_are_good((codec).reach, wire, n, o, begin, end);                                  \
-    }                                                                                                                \
-    static terse_codec_status decode_add(float *sum, const uint8_t *wire, size_t n, const terse_codec_options *o,    \
-                                         size_t begin, size_t end) {                                                 \
-        return terse_levels_decode_add(&(codec), sum, wire, n, o, begin, end);                                       \
-    }                                                                                                                \
-    const terse_codec terse_##named##_##by = {                                                                       \
-        .name = #named,                                                                                              \
-        .implementation = #by,                                                                                       \
-        .takes = (flags),                                                                                            \
-        .check = terse_levels_check,                                                                                 \
-        .wire_bytes = terse_levels_wire_bytes,                                                                       \
-        .prepare = prepare,                                                                                          \
-        .encode = encode,                                                                                            \
-        .is_good = is_good,                                                                                          \
-        .decode_add = decode_add,                                                                                    \
-        .scales = scales_of,                                                                                         \
-        .encode_at_once = encode_at_once,                                                                            \
-        .blocks_in_encode = TERSE_BLOCK_IN_ENCODE,                                                                   \
-        .measure = measure_chunk,                                                                                    \
-        .prepare_measured = prepare_measured,                                                                        \
-    };
+// The table of a codec, from its terse_levels_codec, which has its name.
+#define TERSE_LEVELS_TABLE(codec, flags, by)                                                                    \
+    static size_t scales_of(uint8_t *scales, const float *x, size_t n, const terse_codec_options *o) {          \
+        return terse_scaling_scales(&(codec).scaling, scales, x, n, o);                                         \
+    }                                                                                                           \
+    static size_t encode_at_once(uint8_t *wire, const float *x, size_t n, const terse_codec_options *o) {       \
+        return terse_levels_encode_at_once(&(codec), wire, x, n, o);                                            \
+    }                                                                                                           \
+    static int is_good(const uint8_t *wire, size_t n, const terse_codec_options *o, size_t begin, size_t end) { \
+        return terse_levels_scales_are_good((codec).reach, wire, n, o, begin, end);                             \
+    }                                                                                                           \
+    TERSE_SCALED_CODEC(terse_##codec##_##by, levels, codec, by, .name = #codec, .takes = (flags),               \
+                       .check = terse_levels_check, .wire_bytes = terse_levels_wire_bytes, .is_good = is_good,  \
+                       .scales = scales_of, .encode_at_once = encode_at_once)
 
 #endif

@@ -34,6 +34,28 @@ static inline size_t terse_scale_group_of(size_t i, const terse_codec_options *o
     return low;
 }
 
+// The elements [from, to) of a range that lie in scale group r, which is [begin, end).
+typedef struct terse_group_part {
+    size_t r, begin, end, from, to;
+} terse_group_part;
+
+// The part that begins at `from`, of a range that ends at `stop`. Empty at the end of the range.
+static inline terse_group_part terse_group_part_of(size_t r, size_t from, size_t stop, size_t n,
+                                                   const terse_codec_options *o) {
+    terse_group_part part = {r, from, from, from, from};
+    if (from >= stop) return part;
+    part.begin = terse_scale_group_begin(r, n, o);
+    part.end = terse_scale_group_begin(r + 1, n, o);
+    part.to = part.end < stop ? part.end : stop;
+    return part;
+}
+
+// A loop over the parts of the range [first, stop), in order; those of empty segments are empty.
+#define TERSE_EACH_GROUP_PART(part, first, stop, n, o)                                                      \
+    for (terse_group_part part =                                                                            \
+             terse_group_part_of((first) < (stop) ? terse_scale_group_of(first, o) : 0, first, stop, n, o); \
+         (part).from < (stop); part = terse_group_part_of((part).r + 1, (part).to, stop, n, o))
+
 static inline float terse_scale_at(const uint8_t *wire, size_t r) {
     float scale;
     memcpy(&scale, wire + 4 * r, 4);
