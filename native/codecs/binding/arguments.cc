@@ -15,23 +15,31 @@ BufferView buffer_of(const Napi::Value& value, const char* what, DType dtype) {
     return memory;
 }
 
-// A property that may be absent.
-template <typename Read>
-void read(const Napi::Object& from, const char* name, Read take) {
+// Sets what a property says, where there is one.
+template <auto take, typename T>
+void read(const Napi::Object& from, const char* name, T& to) {
     const Napi::Value value = from.Get(name);
-    if (!value.IsUndefined()) take(value, name);
+    if (!value.IsUndefined()) to = take(value, name);
 }
 
-// Which of the words it is.
-int word_of(const Napi::Value& value, const char* what, std::initializer_list<const char*> words) {
+// Sets which of the words a property is.
+template <typename Word>
+void read_word(const Napi::Object& from, const char* name, Word& to, std::initializer_list<const char*> words) {
+    const Napi::Value value = from.Get(name);
+    if (value.IsUndefined()) return;
     int i = 0;
     std::string listed;
     for (const char* word : words) {
-        if (value.IsString() && value.As<Napi::String>().Utf8Value() == word) return i;
+        if (value.IsString() && value.As<Napi::String>().Utf8Value() == word) {
+            to = static_cast<Word>(i);
+            return;
+        }
         listed += (i++ ? ", \"" : "\"") + std::string(word) + "\"";
     }
-    throw Napi::TypeError::New(value.Env(), std::string(what) + ": expected one of " + listed);
+    throw Napi::TypeError::New(from.Env(), std::string(name) + ": expected one of " + listed);
 }
+
+bool truth_of(const Napi::Value& value, const char*) { return value.ToBoolean(); }
 
 }  // namespace
 
@@ -86,9 +94,8 @@ uint32_t small_of(const Napi::Value& value, const char* what) {
     return static_cast<uint32_t>(count);
 }
 
-float float_of(const Napi::Object& from, const char* name) {
-    const Napi::Value value = from.Get(name);
-    if (!value.IsNumber()) throw Napi::TypeError::New(from.Env(), std::string(name) + ": expected a number");
+float number_of(const Napi::Value& value, const char* what) {
+    if (!value.IsNumber()) throw Napi::TypeError::New(value.Env(), std::string(what) + ": expected a number");
     return value.As<Napi::Number>().FloatValue();
 }
 
@@ -96,56 +103,41 @@ Options::Options(const Napi::Object& parameters) {
     c.size = sizeof c;
     c.scale = 1.0f;
     c.decay = 1.0f;
-    read(parameters, "bits", [&](auto& value, auto* name) { c.bits = small_of(value, name); });
-    read(parameters, "width", [&](auto& value, auto* name) { c.width = small_of(value, name); });
-    read(parameters, "ranks", [&](auto& value, auto* name) { c.ranks = small_of(value, name); });
-    read(parameters, "unscaled", [&](auto& value, auto*) { c.unscaled = value.ToBoolean(); });
-    read(parameters, "levels", [&](auto& value, auto* name) {
-        c.levels = static_cast<terse_levels>(word_of(value, name, {"uniform", "without-zero", "logarithmic"}));
-    });
-    read(parameters, "indices", [&](auto& value, auto* name) {
-        c.indices = static_cast<terse_indices>(word_of(value, name, {"fixed", "elias-fano"}));
-    });
-    read(parameters, "values", [&](auto& value, auto* name) {
-        c.values = static_cast<terse_values>(word_of(value, name, {"f32", "f16", "2bit", "sign"}));
-    });
-    read(parameters, "dimensions", [&](auto& value, auto* name) { c.dimensions = small_of(value, name); });
-    read(parameters, "side", [&](auto& value, auto* name) { c.side = small_of(value, name); });
-    read(parameters, "block", [&](auto& value, auto* name) { c.block = count_of(value, name); });
-    read(parameters, "k", [&](auto& value, auto* name) { c.k = count_of(value, name); });
-    read(parameters, "clip", [&](auto& value, auto* name) {
-        if (!value.IsNumber()) throw Napi::TypeError::New(value.Env(), std::string(name) + ": expected a number");
-        c.clip = value.template As<Napi::Number>().FloatValue();
-    });
-    read(parameters, "segments", [&](auto& value, auto* name) {
-        if (!value.IsArray())
-            throw Napi::TypeError::New(value.Env(), std::string(name) + ": expected an array of lengths");
-        const auto lengths = value.template As<Napi::Array>();
-        size_t end = 0;
-        segments.reserve(lengths.Length() + 1);
-        for (uint32_t i = 0; i < lengths.Length(); i++) segments.push_back(end += count_of(lengths.Get(i), "segments"));
-        c.segments = segments.data();  // not null: reserved
-        c.segment_count = lengths.Length();
-    });
+    read<small_of>(parameters, "bits", c.bits);
+    read<small_of>(parameters, "width", c.width);
+    read<small_of>(parameters, "ranks", c.ranks);
+    read<truth_of>(parameters, "unscaled", c.unscaled);
+    read_word(parameters, "levels", c.levels, {"uniform", "without-zero", "logarithmic"});
+    read_word(parameters, "indices", c.indices, {"fixed", "elias-fano"});
+    read_word(parameters, "values", c.values, {"f32", "f16", "2bit", "sign"});
+    read<small_of>(parameters, "dimensions", c.dimensions);
+    read<small_of>(parameters, "side", c.side);
+    read<count_of>(parameters, "block", c.block);
+    read<count_of>(parameters, "k", c.k);
+    read<number_of>(parameters, "clip", c.clip);
+    const Napi::Value given = parameters.Get("segments");
+    if (given.IsUndefined()) return;
+    if (!given.IsArray()) throw Napi::TypeError::New(given.Env(), "segments: expected an array of lengths");
+    const auto lengths = given.As<Napi::Array>();
+    size_t end = 0;
+    segments.reserve(lengths.Length() + 1);
+    for (uint32_t i = 0; i < lengths.Length(); i++) segments.push_back(end += count_of(lengths.Get(i), "segments"));
+    c.segments = segments.data();  // not null: reserved
+    c.segment_count = lengths.Length();
 }
 
 Options::Options(const Napi::Object& parameters, const Napi::Object& call, size_t n) : Options(parameters) {
-    read(call, "zero", [&](auto& value, auto* name) { c.zero = zero_of(value, name); });
-    read(call, "hold", [&](auto& value, auto* name) { c.hold = bytes_of(value, name, n / 8 + (n % 8 != 0)); });
-    read(call, "seed", [&](auto& value, auto* name) { c.seed = count_of(value, name); });
-    read(call, "step", [&](auto& value, auto* name) { c.step = count_of(value, name); });
-    read(call, "index", [&](auto& value, auto* name) { c.index = count_of(value, name); });
-    read(call, "scale", [&](auto& value, auto* name) {
-        if (!value.IsNumber()) throw Napi::TypeError::New(value.Env(), std::string(name) + ": expected a number");
-        c.scale = value.template As<Napi::Number>().FloatValue();
-    });
-    read(call, "decay", [&](auto& value, auto* name) {
-        if (!value.IsNumber()) throw Napi::TypeError::New(value.Env(), std::string(name) + ": expected a number");
-        c.decay = value.template As<Napi::Number>().FloatValue();
-    });
-    read(call, "units", [&](auto& value, auto* name) { c.units = floats_of(value, name, c.unit_count); });
+    read<zero_of>(call, "zero", c.zero);
+    read<count_of>(call, "seed", c.seed);
+    read<count_of>(call, "step", c.step);
+    read<count_of>(call, "index", c.index);
+    read<number_of>(call, "scale", c.scale);
+    read<number_of>(call, "decay", c.decay);
+    const Napi::Value hold = call.Get("hold"), units = call.Get("units");
+    if (!hold.IsUndefined()) c.hold = bytes_of(hold, "hold", bytes_of_bits(n));
     static const float none = 0;  // an empty array may have no address
-    if (!c.units && !call.Get("units").IsUndefined()) c.units = &none;
+    if (!units.IsUndefined()) c.units = floats_of(units, "units", c.unit_count);
+    if (!units.IsUndefined() && !c.units) c.units = &none;
 }
 
 Wires::Wires(const Napi::Value& value, const char* what, size_t length, bool may_be_null) {
@@ -173,5 +165,12 @@ size_t wire_bytes_of(const Napi::Env env, const terse_codec& codec, size_t n, co
     throw_unless_ok(env, terse_codec_wire_bytes(&codec, n, &options.c, &bytes));
     return bytes;
 }
+
+WireCall::WireCall(const Napi::CallbackInfo& info, const terse_codec& codec, size_t n, size_t wire_at,
+                   size_t options_at)
+    : n(n),
+      options(options_of(info, options_at), options_of(info, options_at + 1), n),
+      bytes(wire_bytes_of(info.Env(), codec, n, options)),
+      wire(bytes_of(info[wire_at], "wire", bytes)) {}
 
 }  // namespace terse::codecs_binding

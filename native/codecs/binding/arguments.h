@@ -17,7 +17,7 @@ float* so_many_floats_of(const Napi::Value& value, const char* what, size_t expe
 size_t count_of(const Napi::Value& value, const char* what);
 uint32_t small_of(const Napi::Value& value, const char* what);
 terse_zero zero_of(const Napi::Value& value, const char* what);
-float float_of(const Napi::Object& from, const char* name);
+float number_of(const Napi::Value& value, const char* what);
 Napi::Object options_of(const Napi::CallbackInfo& info, size_t i);
 
 constexpr size_t bytes_of_bits(size_t n) { return n / 8 + (n % 8 != 0); }
@@ -44,10 +44,21 @@ void throw_unless_ok(Napi::Env env, terse_codec_status status);
 
 size_t wire_bytes_of(Napi::Env env, const terse_codec& codec, size_t n, const Options& options);
 
-// The tables are static constants, so a bare pointer is all that a method needs to carry.
-template <typename Table>
-void* data_of(const Table* table) {
-    return const_cast<Table*>(table);
+// What a call with a wire begins with: its options are two arguments, the parameters and those of the call.
+struct WireCall {
+    size_t n;
+    Options options;
+    size_t bytes;
+    uint8_t* wire;
+    size_t bad = 0;
+
+    WireCall(const Napi::CallbackInfo& info, const terse_codec& codec, size_t n, size_t wire_at, size_t options_at);
+};
+
+// Adds a method to the object of a table. Tables are static constants, so a bare pointer is all that it needs to carry.
+template <auto function, typename Table>
+void add_method(Napi::Object object, const char* name, const Table* table) {
+    object[name] = Napi::Function::New<function>(object.Env(), name, const_cast<Table*>(table));
 }
 
 }  // namespace terse::codecs_binding

@@ -14,88 +14,79 @@ Napi::Value wire_bytes(const Napi::CallbackInfo& info) {
         info.Env(), static_cast<double>(wire_bytes_of(info.Env(), codec_of(info), count_of(info[0], "n"), options)));
 }
 
-// The index of the element that was refused, n where none was.
+// The index of the element that was refused, n where none was, -1 for a bad wire.
 Napi::Value accepted(Napi::Env env, terse_codec_status status, size_t n, size_t bad) {
+    if (status == TERSE_CODEC_BAD_WIRE) return Napi::Number::New(env, -1);
     if (status != TERSE_CODEC_NOT_FINITE && status != TERSE_CODEC_DOES_NOT_FIT) throw_unless_ok(env, status);
     return Napi::Number::New(env, static_cast<double>(status == TERSE_CODEC_OK ? n : bad));
 }
 
 Napi::Value encode(const Napi::CallbackInfo& info) {
     const terse_codec& codec = codec_of(info);
-    size_t n, bad = 0;
+    size_t n;
     const float* x = floats_of(info[1], "x", n);
-    const Options options(options_of(info, 2), options_of(info, 3), n);
-    const size_t bytes = wire_bytes_of(info.Env(), codec, n, options);
-    uint8_t* wire = bytes_of(info[0], "wire", bytes);
-    const terse_codec_status status = terse_codec_encode(&codec, wire, bytes, x, n, &options.c, &bad);
-    return accepted(info.Env(), status, n, bad);
+    WireCall call(info, codec, n, 0, 2);
+    const terse_codec_status status = terse_codec_encode(&codec, call.wire, call.bytes, x, n, &call.options.c,
+                                                         &call.bad);
+    return accepted(info.Env(), status, n, call.bad);
 }
 
 Napi::Value encode_with_feedback(const Napi::CallbackInfo& info) {
     const terse_codec& codec = codec_of(info);
-    size_t n, bad = 0;
+    size_t n;
     const float* x = floats_of(info[1], "x", n);
     float* error = so_many_floats_of(info[2], "error", n);
-    const Options options(options_of(info, 3), options_of(info, 4), n);
-    const size_t bytes = wire_bytes_of(info.Env(), codec, n, options);
-    uint8_t* wire = bytes_of(info[0], "wire", bytes);
-    const terse_codec_status status = terse_codec_encode_with_feedback(&codec, wire, bytes, x, error, n, &options.c,
-                                                                       &bad);
-    return accepted(info.Env(), status, n, bad);
+    WireCall call(info, codec, n, 0, 3);
+    const terse_codec_status status = terse_codec_encode_with_feedback(&codec, call.wire, call.bytes, x, error, n,
+                                                                       &call.options.c, &call.bad);
+    return accepted(info.Env(), status, n, call.bad);
 }
 
 Napi::Value encode_sum_with_feedback(const Napi::CallbackInfo& info) {
     const terse_codec& codec = codec_of(info);
-    size_t n, bad = 0;
+    size_t n;
     float* error = floats_of(info[2], "error", n);
-    const Options options(options_of(info, 3), options_of(info, 4), n);
-    const size_t bytes = wire_bytes_of(info.Env(), codec, n, options);
-    uint8_t* wire = bytes_of(info[0], "wire", bytes);
-    const Wires wires(info[1], "wires", bytes);
-    const terse_codec_status status = terse_codec_encode_sum_with_feedback(
-        &codec, wire, bytes, wires.pointers.data(), wires.pointers.size(), error, n, &options.c, &bad);
-    return status == TERSE_CODEC_BAD_WIRE ? Napi::Number::New(info.Env(), -1) : accepted(info.Env(), status, n, bad);
+    WireCall call(info, codec, n, 0, 3);
+    const Wires wires(info[1], "wires", call.bytes);
+    const terse_codec_status status = terse_codec_encode_sum_with_feedback(&codec, call.wire, call.bytes,
+                                                                           wires.pointers.data(), wires.pointers.size(),
+                                                                           error, n, &call.options.c, &call.bad);
+    return accepted(info.Env(), status, n, call.bad);
 }
 
 Napi::Value encode_momentum(const Napi::CallbackInfo& info) {
     const terse_codec& codec = codec_of(info);
-    size_t n, bad = 0;
+    size_t n;
     float* error = floats_of(info[3], "error", n);
     const float *m = so_many_floats_of(info[1], "m", n), *g = so_many_floats_of(info[2], "g", n);
-    const Napi::Object call = options_of(info, 5);
-    const Options options(options_of(info, 4), call, n);
-    const terse_momentum weights = {float_of(call, "keep"), float_of(call, "add"), float_of(call, "sent")};
-    const size_t bytes = wire_bytes_of(info.Env(), codec, n, options);
-    uint8_t* wire = bytes_of(info[0], "wire", bytes);
-    const terse_codec_status status = terse_codec_encode_momentum(&codec, wire, bytes, m, g, error, n, &weights,
-                                                                  &options.c, &bad);
-    return accepted(info.Env(), status, n, bad);
+    WireCall call(info, codec, n, 0, 4);
+    const auto weight = [given = options_of(info, 5)](const char* name) { return number_of(given.Get(name), name); };
+    const terse_momentum weights = {weight("keep"), weight("add"), weight("sent")};
+    const terse_codec_status status = terse_codec_encode_momentum(&codec, call.wire, call.bytes, m, g, error, n,
+                                                                  &weights, &call.options.c, &call.bad);
+    return accepted(info.Env(), status, n, call.bad);
 }
 
 Napi::Value encode_sum(const Napi::CallbackInfo& info) {
     const terse_codec& codec = codec_of(info);
-    size_t n, bad = 0;
+    size_t n;
     float* error = floats_of(info[2], "error", n);
-    const Napi::Object call = options_of(info, 4);
-    const Options options(options_of(info, 3), call, n);
-    const size_t bytes = wire_bytes_of(info.Env(), codec, n, options);
-    uint8_t* wire = bytes_of(info[0], "wire", bytes);
-    const Wires wires(info[1], "wires", bytes);
-    const terse_codec_status status = terse_codec_encode_sum(&codec, wire, bytes, wires.pointers.data(),
-                                                             wires.pointers.size(), error, n, float_of(call, "sent"),
-                                                             &options.c, &bad);
-    return status == TERSE_CODEC_BAD_WIRE ? Napi::Number::New(info.Env(), -1) : accepted(info.Env(), status, n, bad);
+    WireCall call(info, codec, n, 0, 3);
+    const Wires wires(info[1], "wires", call.bytes);
+    const float sent = number_of(options_of(info, 4).Get("sent"), "sent");
+    const terse_codec_status status = terse_codec_encode_sum(&codec, call.wire, call.bytes, wires.pointers.data(),
+                                                             wires.pointers.size(), error, n, sent, &call.options.c,
+                                                             &call.bad);
+    return accepted(info.Env(), status, n, call.bad);
 }
 
-template <auto call>
+template <auto decode>
 Napi::Value decode_by(const Napi::CallbackInfo& info) {
     const terse_codec& codec = codec_of(info);
     size_t n;
     float* to = floats_of(info[0], "sum", n);
-    const Options options(options_of(info, 2), options_of(info, 3), n);
-    const size_t bytes = wire_bytes_of(info.Env(), codec, n, options);
-    const uint8_t* wire = bytes_of(info[1], "wire", bytes);
-    const terse_codec_status status = call(&codec, to, n, wire, bytes, &options.c);
+    const WireCall call(info, codec, n, 1, 2);
+    const terse_codec_status status = decode(&codec, to, n, call.wire, call.bytes, &call.options.c);
     if (status != TERSE_CODEC_BAD_WIRE) throw_unless_ok(info.Env(), status);
     return Napi::Boolean::New(info.Env(), status == TERSE_CODEC_OK);
 }
@@ -119,19 +110,17 @@ Napi::Value codecs(const Napi::CallbackInfo& info) {
         Napi::Object object = Napi::Object::New(env);
         object["name"] = codec->name;
         object["implementation"] = codec->implementation;
-        object["wireBytes"] = Napi::Function::New<wire_bytes>(env, "wireBytes", data_of(codec));
-        object["encode"] = Napi::Function::New<encode>(env, "encode", data_of(codec));
-        object["encodeWithFeedback"] = Napi::Function::New<encode_with_feedback>(env, "encodeWithFeedback",
-                                                                                 data_of(codec));
-        object["encodeSumWithFeedback"] = Napi::Function::New<encode_sum_with_feedback>(env, "encodeSumWithFeedback",
-                                                                                        data_of(codec));
-        object["decodeAdd"] = Napi::Function::New<decode_by<terse_codec_decode_add>>(env, "decodeAdd", data_of(codec));
-        object["decode"] = Napi::Function::New<decode_by<terse_codec_decode>>(env, "decode", data_of(codec));
+        add_method<wire_bytes>(object, "wireBytes", codec);
+        add_method<encode>(object, "encode", codec);
+        add_method<encode_with_feedback>(object, "encodeWithFeedback", codec);
+        add_method<encode_sum_with_feedback>(object, "encodeSumWithFeedback", codec);
+        add_method<decode_by<terse_codec_decode_add>>(object, "decodeAdd", codec);
+        add_method<decode_by<terse_codec_decode>>(object, "decode", codec);
         if (codec->encode_momentum) {
-            object["encodeMomentum"] = Napi::Function::New<encode_momentum>(env, "encodeMomentum", data_of(codec));
-            object["encodeSum"] = Napi::Function::New<encode_sum>(env, "encodeSum", data_of(codec));
+            add_method<encode_momentum>(object, "encodeMomentum", codec);
+            add_method<encode_sum>(object, "encodeSum", codec);
         }
-        if (codec->scales) object["scales"] = Napi::Function::New<scales_of>(env, "scales", data_of(codec));
+        if (codec->scales) add_method<scales_of>(object, "scales", codec);
         list[i] = object;
     }
     return list;

@@ -40,19 +40,18 @@ Napi::Value accepted_on_device(Napi::Env env, terse_codec_status status, size_t 
 
 Napi::Value cuda_encode(const Napi::CallbackInfo& info) {
     const terse_codec_cuda& codec = cuda_codec_of(info);
-    size_t n, bad = 0;
+    size_t n;
     int device;
     const float* x = terse::device_floats_of(info[1], "x", n, device);
-    const Options options(options_of(info, 2), options_of(info, 3), n);
-    const size_t bytes = wire_bytes_of(info.Env(), *codec.definition, n, options);
-    uint8_t* wire = bytes_of(info[0], "wire", bytes);
-    const terse_codec_status status = cuda.encode(&codec, device, wire, bytes, x, nullptr, n, &options.c, &bad);
-    return accepted_on_device(info.Env(), status, n, bad);
+    WireCall call(info, *codec.definition, n, 0, 2);
+    const terse_codec_status status = cuda.encode(&codec, device, call.wire, call.bytes, x, nullptr, n, &call.options.c,
+                                                  &call.bad);
+    return accepted_on_device(info.Env(), status, n, call.bad);
 }
 
 Napi::Value cuda_encode_with_feedback(const Napi::CallbackInfo& info) {
     const terse_codec_cuda& codec = cuda_codec_of(info);
-    size_t n, length, bad = 0;
+    size_t n, length;
     int device, other;
     const float* x = terse::device_floats_of(info[1], "x", n, device);
     float* error = terse::device_floats_of(info[2], "error", length, other);
@@ -63,11 +62,10 @@ Napi::Value cuda_encode_with_feedback(const Napi::CallbackInfo& info) {
         throw Napi::TypeError::New(info.Env(), "error: is on cuda:" + std::to_string(other) +
                                                    ", and x on cuda:" + std::to_string(device) +
                                                    "; move all arrays of the call to one device");
-    const Options options(options_of(info, 3), options_of(info, 4), n);
-    const size_t bytes = wire_bytes_of(info.Env(), *codec.definition, n, options);
-    uint8_t* wire = bytes_of(info[0], "wire", bytes);
-    const terse_codec_status status = cuda.encode(&codec, device, wire, bytes, x, error, n, &options.c, &bad);
-    return accepted_on_device(info.Env(), status, n, bad);
+    WireCall call(info, *codec.definition, n, 0, 3);
+    const terse_codec_status status = cuda.encode(&codec, device, call.wire, call.bytes, x, error, n, &call.options.c,
+                                                  &call.bad);
+    return accepted_on_device(info.Env(), status, n, call.bad);
 }
 
 template <int adds>
@@ -76,10 +74,8 @@ Napi::Value cuda_decode(const Napi::CallbackInfo& info) {
     size_t n;
     int device;
     float* to = terse::device_floats_of(info[0], "sum", n, device);
-    const Options options(options_of(info, 2), options_of(info, 3), n);
-    const size_t bytes = wire_bytes_of(info.Env(), *codec.definition, n, options);
-    const uint8_t* wire = bytes_of(info[1], "wire", bytes);
-    const terse_codec_status status = cuda.decode(&codec, device, to, n, wire, bytes, &options.c, adds);
+    const WireCall call(info, *codec.definition, n, 1, 2);
+    const terse_codec_status status = cuda.decode(&codec, device, to, n, call.wire, call.bytes, &call.options.c, adds);
     if (status != TERSE_CODEC_BAD_WIRE) throw_unless_on_device(info.Env(), status);
     return Napi::Boolean::New(info.Env(), status == TERSE_CODEC_OK);
 }
@@ -125,14 +121,12 @@ Napi::Value open_cuda(const Napi::CallbackInfo& info) {
         Napi::Object object = Napi::Object::New(env);
         object["name"] = codec->definition->name;
         object["implementation"] = "cuda";
-        object["wireBytes"] = Napi::Function::New<cuda_wire_bytes>(env, "wireBytes", data_of(codec));
-        object["encode"] = Napi::Function::New<cuda_encode>(env, "encode", data_of(codec));
-        object["encodeWithFeedback"] = Napi::Function::New<cuda_encode_with_feedback>(env, "encodeWithFeedback",
-                                                                                      data_of(codec));
-        object["decodeAdd"] = Napi::Function::New<cuda_decode<true>>(env, "decodeAdd", data_of(codec));
-        object["decode"] = Napi::Function::New<cuda_decode<false>>(env, "decode", data_of(codec));
-        if (codec->definition->scales)
-            object["scales"] = Napi::Function::New<cuda_scales>(env, "scales", data_of(codec));
+        add_method<cuda_wire_bytes>(object, "wireBytes", codec);
+        add_method<cuda_encode>(object, "encode", codec);
+        add_method<cuda_encode_with_feedback>(object, "encodeWithFeedback", codec);
+        add_method<cuda_decode<true>>(object, "decodeAdd", codec);
+        add_method<cuda_decode<false>>(object, "decode", codec);
+        if (codec->definition->scales) add_method<cuda_scales>(object, "scales", codec);
         list[i] = object;
     }
     return list;

@@ -49,9 +49,9 @@ Napi::Value votes(const Napi::CallbackInfo& info) {
         Napi::Object object = Napi::Object::New(env);
         object["name"] = "vote";
         object["implementation"] = vote->implementation;
-        object["majority"] = Napi::Function::New<majority>(env, "majority", data_of(vote));
-        object["majorityOrZero"] = Napi::Function::New<majority_or_zero>(env, "majorityOrZero", data_of(vote));
-        object["tally"] = Napi::Function::New<tally>(env, "tally", data_of(vote));
+        add_method<majority>(object, "majority", vote);
+        add_method<majority_or_zero>(object, "majorityOrZero", vote);
+        add_method<tally>(object, "tally", vote);
         list[i] = object;
     }
     return list;
