@@ -51,7 +51,10 @@ terse_codec_status terse_codec_wire_bytes(const terse_codec *codec, size_t n, co
     return status;
 }
 
-terse_codec_status terse_check_encoding(const terse_codec *codec, const terse_codec_options *o) {
+terse_codec_status terse_check_encoding(const terse_codec *codec, const uint8_t *wire, size_t wire_bytes,
+                                        const float *x, size_t n, const terse_codec_options *o) {
+    const terse_codec_status status = terse_check_buffers(codec, wire, wire_bytes, x, n, o);
+    if (status != TERSE_CODEC_OK) return status;
     if (codec->takes & TERSE_TAKES_ZERO && o->zero != TERSE_ZERO_MINUS && o->zero != TERSE_ZERO_PLUS)
         return TERSE_CODEC_BAD_ZERO;
     if (codec->takes & TERSE_TAKES_RANDOM && o->index % 64) return TERSE_CODEC_BAD_INDEX;

@@ -1,6 +1,4 @@
 // Decoding. The whole wire is checked before anything is added.
-#include <math.h>
-#include <stdatomic.h>
 #include <string.h>
 
 #include "calls.h"

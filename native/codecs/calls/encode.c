@@ -1,7 +1,4 @@
 // Encoding, in parts that several threads take, and the scales alone.
-#include <math.h>
-#include <stdatomic.h>
-
 #include "../../../packages/codecs/src/shared/overlap.h"
 #include "../../../packages/codecs/src/shared/scale-groups/scale_groups.h"
 #include "calls.h"
@@ -21,9 +18,7 @@ typedef struct encoding {
 static void encode_part(void *context, size_t begin, size_t end) {
     encoding *e = context;
     const size_t good = e->codec->encode(e->wire, e->x, e->n, e->options, begin, end);
-    size_t least = atomic_load(&e->accepted);
-    while (good < end && good < least && !atomic_compare_exchange_weak(&e->accepted, &least, good)) {
-    }
+    if (good < end) terse_lower(&e->accepted, good);
 }
 
 terse_codec_status terse_encode_checked(const terse_codec *codec, uint8_t *wire, const float *x, size_t n,
@@ -37,15 +32,12 @@ terse_codec_status terse_encode_checked(const terse_codec *codec, uint8_t *wire,
         terse_parallel(n, CUT, encode_part, &e);
         accepted = atomic_load(&e.accepted);
     }
-    if (accepted == n) return TERSE_CODEC_OK;
-    if (bad) *bad = accepted;
-    return isfinite(x[accepted]) ? TERSE_CODEC_DOES_NOT_FIT : TERSE_CODEC_NOT_FINITE;
+    return accepted == n ? TERSE_CODEC_OK : terse_refusal(accepted, x[accepted], bad);
 }
 
 terse_codec_status terse_codec_encode(const terse_codec *codec, uint8_t *wire, size_t wire_bytes, const float *x,
                                       size_t n, const terse_codec_options *o, size_t *bad) {
-    terse_codec_status status = terse_check_buffers(codec, wire, wire_bytes, x, n, o);
-    if (status == TERSE_CODEC_OK) status = terse_check_encoding(codec, o);
+    const terse_codec_status status = terse_check_encoding(codec, wire, wire_bytes, x, n, o);
     return status == TERSE_CODEC_OK ? terse_encode_checked(codec, wire, x, n, o, bad) : status;
 }
 
@@ -58,7 +50,5 @@ terse_codec_status terse_codec_scales(const terse_codec *codec, float *scales, s
     if ((uintptr_t)x % sizeof(float) || (uintptr_t)scales % sizeof(float)) return TERSE_CODEC_MISALIGNED;
     if (terse_overlap(scales, count * sizeof(float), x, n * sizeof(float))) return TERSE_CODEC_OVERLAP;
     const size_t accepted = codec->scales((uint8_t *)scales, x, n, o);
-    if (accepted == n) return TERSE_CODEC_OK;
-    if (bad) *bad = accepted;
-    return isfinite(x[accepted]) ? TERSE_CODEC_DOES_NOT_FIT : TERSE_CODEC_NOT_FINITE;
+    return accepted == n ? TERSE_CODEC_OK : terse_refusal(accepted, x[accepted], bad);
 }

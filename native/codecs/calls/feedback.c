@@ -1,6 +1,4 @@
 // Encoding with feedback: the error that a wire leaves is added to what is encoded next.
-#include <math.h>
-#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -86,12 +84,6 @@ typedef struct feedback {
     } done[TERSE_PARALLEL_MAX_PARTS];  // the ends of what each part has done
 } feedback;
 
-static void lower(atomic_size_t *least, size_t to) {
-    size_t before = atomic_load(least);
-    while (to < before && !atomic_compare_exchange_weak(least, &before, to)) {
-    }
-}
-
 static void subtract(const feedback *f, size_t begin, size_t end) {
     for (size_t i = begin; i < end; i++) f->error[i] = (f->error[i] - f->x[i]) / f->options->decay;
 }
@@ -143,7 +135,7 @@ static void pieces_part(void *context, size_t begin, size_t end) {
         else if (f->x) added += add(f->error + added, f->x + added, f->options->decay, to - added);
         else add_wires(f, added, to), added = to;
         if (added < to) {
-            lower(&f->refused, f->encodes ? first_refused(f, encoded, added) : added);
+            terse_lower(&f->refused, f->encodes ? first_refused(f, encoded, added) : added);
             break;
         }
         if (f->measures)
@@ -151,7 +143,7 @@ static void pieces_part(void *context, size_t begin, size_t end) {
         if (f->encodes) {
             const size_t accepted = f->codec->encode(f->wire, f->error, f->n, f->options, encoded, to);
             if (accepted < to) {
-                lower(&f->refused, accepted);
+                terse_lower(&f->refused, accepted);
                 break;
             }
             take_away(f, 1.0f, encoded, to);
@@ -224,8 +216,7 @@ static size_t feed_back(feedback *f) {
 terse_codec_status terse_codec_encode_with_feedback(const terse_codec *codec, uint8_t *wire, size_t wire_bytes,
                                                     const float *x, float *error, size_t n,
                                                     const terse_codec_options *o, size_t *bad) {
-    terse_codec_status status = terse_check_buffers(codec, wire, wire_bytes, error, n, o);
-    if (status == TERSE_CODEC_OK) status = terse_check_encoding(codec, o);
+    const terse_codec_status status = terse_check_encoding(codec, wire, wire_bytes, error, n, o);
     if (status != TERSE_CODEC_OK) return status;
     if (!(o->decay > 0 && o->decay <= 1)) return TERSE_CODEC_BAD_DECAY;
     if ((uintptr_t)x % sizeof(float)) return TERSE_CODEC_MISALIGNED;
@@ -240,15 +231,13 @@ terse_codec_status terse_codec_encode_with_feedback(const terse_codec *codec, ui
     // What is not finite in x is said first, wherever it is.
     const size_t not_finite = terse_first_not_finite(x, n);
     if (not_finite < n) refused = not_finite;
-    if (bad) *bad = refused;
-    return isfinite(o->decay * error[refused] + x[refused]) ? TERSE_CODEC_DOES_NOT_FIT : TERSE_CODEC_NOT_FINITE;
+    return terse_refusal(refused, o->decay * error[refused] + x[refused], bad);
 }
 
 terse_codec_status terse_codec_encode_sum_with_feedback(const terse_codec *codec, uint8_t *wire, size_t wire_bytes,
                                                         const uint8_t *const *wires, size_t count, float *error,
                                                         size_t n, const terse_codec_options *o, size_t *bad) {
-    terse_codec_status status = terse_check_buffers(codec, wire, wire_bytes, error, n, o);
-    if (status == TERSE_CODEC_OK) status = terse_check_encoding(codec, o);
+    const terse_codec_status status = terse_check_encoding(codec, wire, wire_bytes, error, n, o);
     if (status != TERSE_CODEC_OK) return status;
     if (!(o->decay > 0 && o->decay <= 1)) return TERSE_CODEC_BAD_DECAY;
     if (!isfinite(o->scale)) return TERSE_CODEC_BAD_SCALE;
@@ -258,6 +247,8 @@ terse_codec_status terse_codec_encode_sum_with_feedback(const terse_codec *codec
             terse_overlap(wire, wire_bytes, wires[r], wire_bytes))
             return TERSE_CODEC_OVERLAP;
 
+    for (size_t r = 0; r < count; r++)
+        if (!terse_is_good(codec, wires[r], n, o)) return TERSE_CODEC_BAD_WIRE;
     feedback f = {.codec = codec,
                   .wire = wire,
                   .wires = wires,
@@ -266,11 +257,7 @@ terse_codec_status terse_codec_encode_sum_with_feedback(const terse_codec *codec
                   .n = n,
                   .options = o,
                   .refused = n};
-    for (size_t r = 0; r < count; r++)
-        if (!terse_is_good(codec, wires[r], n, o)) return TERSE_CODEC_BAD_WIRE;
     const size_t refused = feed_back(&f);
     if (atomic_load(&f.has_bad_wire)) return TERSE_CODEC_BAD_WIRE;
-    if (refused == n) return TERSE_CODEC_OK;
-    if (bad) *bad = refused;
-    return isfinite(error[refused]) ? TERSE_CODEC_DOES_NOT_FIT : TERSE_CODEC_NOT_FINITE;
+    return refused == n ? TERSE_CODEC_OK : terse_refusal(refused, error[refused], bad);
 }

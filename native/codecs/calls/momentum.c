@@ -1,6 +1,4 @@
 // The calls of codecs that keep the error of a momentum in one pass.
-#include <math.h>
-
 #include "../../../packages/codecs/src/shared/overlap.h"
 #include "calls.h"
 
@@ -12,12 +10,6 @@ static terse_codec_status check_compensating(const terse_codec *codec, const uin
     if (o->zero != TERSE_ZERO_PLUS) return TERSE_CODEC_BAD_ZERO;
     if (o->block || o->segments) return TERSE_CODEC_NOT_TAKEN;
     return terse_meets_options(error, n * sizeof(float), n, o) ? TERSE_CODEC_OVERLAP : TERSE_CODEC_OK;
-}
-
-static terse_codec_status accepted_of(size_t accepted, size_t n, size_t *bad) {
-    if (accepted == n) return TERSE_CODEC_OK;
-    if (bad) *bad = accepted;
-    return TERSE_CODEC_NOT_FINITE;
 }
 
 terse_codec_status terse_codec_encode_momentum(const terse_codec *codec, uint8_t *wire, size_t wire_bytes,
@@ -34,7 +26,8 @@ terse_codec_status terse_codec_encode_momentum(const terse_codec *codec, uint8_t
             return TERSE_CODEC_OVERLAP;
     }
     if (n == 0) return TERSE_CODEC_OK;  // its wire has no scale
-    return accepted_of(codec->encode_momentum(wire, m, g, error, n, weights, o), n, bad);
+    const size_t accepted = codec->encode_momentum(wire, m, g, error, n, weights, o);
+    return accepted == n ? TERSE_CODEC_OK : terse_refusal(accepted, error[accepted], bad);
 }
 
 terse_codec_status terse_codec_encode_sum(const terse_codec *codec, uint8_t *wire, size_t wire_bytes,
@@ -50,5 +43,6 @@ terse_codec_status terse_codec_encode_sum(const terse_codec *codec, uint8_t *wir
             return TERSE_CODEC_OVERLAP;
         if (!codec->is_good(wires[r], n, o, 0, n)) return TERSE_CODEC_BAD_WIRE;
     }
-    return accepted_of(codec->encode_sum(wire, wires, count, error, n, sent, o), n, bad);
+    const size_t accepted = codec->encode_sum(wire, wires, count, error, n, sent, o);
+    return accepted == n ? TERSE_CODEC_OK : terse_refusal(accepted, error[accepted], bad);
 }
