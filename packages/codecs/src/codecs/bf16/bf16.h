@@ -7,7 +7,6 @@
 #include "terse/codecs.h"
 
 extern const terse_codec terse_bf16_scalar, terse_bf16_avx2, terse_bf16_neon;
-size_t terse_bf16_wire_bytes(size_t n, const terse_codec_options *options);
 
 // The bits of the largest |x| that does not round to infinity. NaN and infinity lie above.
 enum { TERSE_BF16_LARGEST = 0x7f7f7fff };

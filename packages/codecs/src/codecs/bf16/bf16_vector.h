@@ -14,11 +14,4 @@ enum { LARGEST = TERSE_BF16_LARGEST, INFINITE = TERSE_BF16_INFINITE };
 #define plainer terse_bf16_scalar
 #include "../../shared/half-floats/half_floats_vector.h"
 
-const terse_codec TERSE_NAMED(terse_bf16) = {
-    .name = "bf16",
-    .implementation = TERSE_IMPLEMENTATION,
-    .wire_bytes = terse_bf16_wire_bytes,
-    .encode = encode,
-    .is_good = is_good,
-    .decode_add = decode_add,
-};
+TERSE_HALF_TABLE(TERSE_NAMED(terse_bf16), "bf16", TERSE_IMPLEMENTATION)

@@ -16,8 +16,8 @@ static inline double cosine_at(const dct_basis *b, size_t t) {
     return t > b->odd ? -b->cosine[half - t] : b->cosine[t];
 }
 
-// out[r] = sum over s = 0, 1, ... of x[s] cos(pi (2 r + 1) s / 2 c), or with r and s changed about.
-static void sums(const dct_basis *b, lanes *out, const lanes *x, size_t c, int inverse) {
+// x[r] = sum over s = 0, 1, ... of x[s] cos(pi (2 r + 1) s / 2 c), or with r and s changed about.
+static void sums(const dct_basis *b, lanes *x, lanes *spare, size_t c, int inverse) {
     for (size_t r = 0; r < c; r++) {
         const size_t from = inverse ? 0 : r, by = inverse ? 2 * r + 1 : 2 * r;
         lanes sum = {0};
@@ -26,16 +26,16 @@ static void sums(const dct_basis *b, lanes *out, const lanes *x, size_t c, int i
             t += by;
             if (t >= 4 * c) t -= 4 * c;
         }
-        out[r] = sum;
+        spare[r] = sum;
     }
+    memcpy(x, spare, c * sizeof *x);
 }
 
 // In place; `spare` has room for c too.
 static void forward(const dct_basis *b, lanes *x, lanes *spare, size_t c) {
     if (c == 1) return;
     if (c % 2) {
-        sums(b, spare, x, c, 0);
-        memcpy(x, spare, c * sizeof *x);
+        sums(b, x, spare, c, 0);
         return;
     }
     const size_t half = c / 2;
@@ -61,8 +61,7 @@ static void forward(const dct_basis *b, lanes *x, lanes *spare, size_t c) {
 static void backward(const dct_basis *b, lanes *x, lanes *spare, size_t c) {
     if (c == 1) return;
     if (c % 2) {
-        sums(b, spare, x, c, 1);
-        memcpy(x, spare, c * sizeof *x);
+        sums(b, x, spare, c, 1);
         return;
     }
     const size_t half = c / 2;
@@ -133,15 +132,20 @@ static int write_largest(uint8_t *wire, const float *x, size_t n, size_t k) {
 
 enum { ROOM = DCT_LONGEST };  // doubles in flight
 
-// Loads one line per SIMD lane, of chunks that are one line each. If there are fewer lines than lanes, the last one is
-// repeated.
+// Loads one line of c numbers per SIMD lane: number i of line l is from[l * apart + i * step]. If there are fewer lines
+// than lanes, the last one is repeated.
+#define LOAD_LINES(work, from, lines, apart, step, c) \
+    for (size_t i = 0; i < (c); i++)                  \
+        for (size_t l = 0; l < LANES; l++)            \
+    (work)[i * LANES + l] = (from)[smaller(l, (lines) - 1) * (apart) + i * (step)]
+
+// Chunks that are one line each.
 static __attribute__((noinline)) size_t encode_lines(uint8_t *wire, const float *x, const dct_basis *b,
                                                      const dct_chunks *chunks, size_t lines) {
     _Alignas(64) double work[2][ROOM];
     _Alignas(64) float coefficients[ROOM + INTS * LANES];
     const size_t c = b->length, row = (c + INTS - 1) / INTS * INTS, k = dct_kept(chunks, c);
-    for (size_t i = 0; i < c; i++)
-        for (size_t l = 0; l < LANES; l++) work[0][i * LANES + l] = (double)x[smaller(l, lines - 1) * c + i];
+    LOAD_LINES(work[0], x, lines, c, 1, c);
     forward(b, (lanes *)work[0], (lanes *)work[1], c);
     for (size_t l = 0; l < lines; l++) {
         for (size_t j = 0; j < c; j++) coefficients[l * row + j] = (float)(work[0][j * LANES + l] * factor(b, j));
@@ -159,16 +163,14 @@ static __attribute__((noinline)) int encode_square(uint8_t *wire, const float *x
     const size_t c = b->length;
     for (size_t r = 0; r < c; r += LANES) {
         const size_t rows = smaller(LANES, c - r);
-        for (size_t i = 0; i < c; i++)
-            for (size_t l = 0; l < LANES; l++) work[0][i * LANES + l] = (double)x[(r + smaller(l, rows - 1)) * c + i];
+        LOAD_LINES(work[0], x + r * c, rows, c, 1, c);
         forward(b, (lanes *)work[0], (lanes *)work[1], c);
         for (size_t l = 0; l < rows; l++)
             for (size_t j = 0; j < c; j++) plane[(r + l) * c + j] = work[0][j * LANES + l] * factor(b, j);
     }
     for (size_t column = 0; column < c; column += LANES) {
         const size_t columns = smaller(LANES, c - column);
-        for (size_t i = 0; i < c; i++)
-            for (size_t l = 0; l < LANES; l++) work[0][i * LANES + l] = plane[i * c + column + smaller(l, columns - 1)];
+        LOAD_LINES(work[0], plane + column, columns, 1, c, c);
         forward(b, (lanes *)work[0], (lanes *)work[1], c);
         for (size_t j = 0; j < c; j++)
             for (size_t l = 0; l < columns; l++)
@@ -240,8 +242,7 @@ static __attribute__((noinline)) void decode_square(float *sum, const uint8_t *w
     }
     for (size_t column = 0; column < c; column += LANES) {
         const size_t columns = smaller(LANES, c - column);
-        for (size_t i = 0; i < c; i++)
-            for (size_t l = 0; l < LANES; l++) work[0][i * LANES + l] = plane[i * c + column + smaller(l, columns - 1)];
+        LOAD_LINES(work[0], plane + column, columns, 1, c, c);
         backward(b, (lanes *)work[0], (lanes *)work[1], c);
         for (size_t i = 0; i < c; i++)
             for (size_t l = 0; l < columns; l++)
@@ -249,8 +250,7 @@ static __attribute__((noinline)) void decode_square(float *sum, const uint8_t *w
     }
     for (size_t r = 0; r < c; r += LANES) {
         const size_t rows = smaller(LANES, c - r);
-        for (size_t i = 0; i < c; i++)
-            for (size_t l = 0; l < LANES; l++) work[0][i * LANES + l] = plane[(r + smaller(l, rows - 1)) * c + i];
+        LOAD_LINES(work[0], plane + r * c, rows, c, 1, c);
         backward(b, (lanes *)work[0], (lanes *)work[1], c);
         for (size_t l = 0; l < rows; l++)
             for (size_t i = 0; i < c; i++) sum[(r + l) * c + i] += scale * (float)work[0][i * LANES + l];

@@ -3,11 +3,6 @@
 enum { LARGEST = TERSE_F16_LARGEST, INFINITE = TERSE_F16_INFINITE };
 #include "../../shared/half-floats/half_floats.h"
 
-size_t terse_f16_wire_bytes(size_t n, const terse_codec_options *options) {
-    (void)options;
-    return 2 * n;
-}
-
 // Exponents count from 15 in f16 and from 127 in fp32: 112 apart.
 enum { SMALLEST_NORMAL = 113 << 23 };  // 2^-14 in fp32
 
@@ -25,11 +20,4 @@ static float value_of(uint16_t half) {
     return float_of(sign | ((magnitude << 13) + (112u << 23)));
 }
 
-const terse_codec terse_f16_scalar = {
-    .name = "f16",
-    .implementation = "scalar",
-    .wire_bytes = terse_f16_wire_bytes,
-    .encode = encode,
-    .is_good = is_good,
-    .decode_add = decode_add,
-};
+TERSE_HALF_TABLE(terse_f16_scalar, "f16", "scalar")

@@ -7,7 +7,6 @@
 #include "terse/codecs.h"
 
 extern const terse_codec terse_f16_scalar, terse_f16_avx2, terse_f16_neon;
-size_t terse_f16_wire_bytes(size_t n, const terse_codec_options *options);
 
 // The bits of the largest |x| that does not round to infinity, just below 65520. NaN and infinity lie above.
 enum { TERSE_F16_LARGEST = 0x477fefff };

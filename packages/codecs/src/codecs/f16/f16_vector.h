@@ -9,11 +9,4 @@ enum { LARGEST = TERSE_F16_LARGEST, INFINITE = TERSE_F16_INFINITE };
 #define plainer terse_f16_scalar
 #include "../../shared/half-floats/half_floats_vector.h"
 
-const terse_codec TERSE_NAMED(terse_f16) = {
-    .name = "f16",
-    .implementation = TERSE_IMPLEMENTATION,
-    .wire_bytes = terse_f16_wire_bytes,
-    .encode = encode,
-    .is_good = is_good,
-    .decode_add = decode_add,
-};
+TERSE_HALF_TABLE(TERSE_NAMED(terse_f16), "f16", TERSE_IMPLEMENTATION)

@@ -2,6 +2,8 @@
 // includes this, and the two conversions after it.
 #include <string.h>
 
+#include "half_table.h"
+
 static uint16_t half_of(uint32_t bits);  // of an fp32 that fits, rounded to nearest even
 static float value_of(uint16_t half);
 

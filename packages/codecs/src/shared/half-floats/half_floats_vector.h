@@ -4,6 +4,7 @@
 //   LARGEST                                     the bits of the largest |x| that fits
 //   INFINITE                                    the bits that an infinite half or a NaN has set
 //   plainer                                     the scalar codec
+#include "half_table.h"
 #include "terse/walk.h"
 
 typedef struct encoding {

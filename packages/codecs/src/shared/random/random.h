@@ -85,9 +85,4 @@ static inline void terse_random_words(uint64_t seed, uint64_t step, uint64_t i, 
     }
 }
 
-// True with probability p, 0 <= p <= 1.
-static inline int terse_random_below(uint64_t seed, uint64_t step, uint64_t i, double p) {
-    return (double)(terse_random_word(seed, step, i) >> 1) < p * 0x1p31;
-}
-
 #endif
