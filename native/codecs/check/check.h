@@ -37,6 +37,9 @@ configurations configurations_of(const terse_codec *codec);
 // The options for n floats, with a new draw. The next call writes over the memory of segments, units and the mask.
 terse_codec_options options_of(const configuration *c, size_t n);
 
+// Whether the bits are equal; those of a NaN are not specified, so all NaN are.
+int same_double(double a, double b);
+
 uint64_t random_word(void);
 void random_bytes(uint8_t *to, size_t bytes);
 

@@ -182,12 +182,17 @@ void check_refusals(const terse_codec *codec, const configuration *c) {
     static const size_t early[] = {N / 3, N - 1}, ends[] = {N / 3, N};
     terse_codec_options good = options_of(c, N), o;
     if (good.dimensions == 2) good.block = 8, good.k = 5;  // N floats are two squares
+    terse_codec_options alone = good;                      // all floats are one scale group
+    alone.block = 0, alone.segments = NULL, alone.segment_count = 0, alone.units = NULL;
+    alone.levels = TERSE_LEVELS_UNIFORM;
     size_t bytes = 0;
     float *x = x_room;
     uint8_t *wire = wire_room[0];
     for (size_t i = 0; i < N; i++) x[i] = 1.0f;
     expect(terse_codec_wire_bytes(codec, N, &good, &bytes) == TERSE_CODEC_OK, name, by, N, "good options");
 #define REFUSES(status, call, what) expect((call) == (status), name, by, N, what)
+#define ENCODE_REFUSES(status, options, what) \
+    REFUSES(status, terse_codec_encode(codec, wire, bytes, x, N, options, NULL), what)
     REFUSES(TERSE_CODEC_BAD_LENGTH, terse_codec_encode(codec, wire, bytes + 1, x, N, &good, NULL), "a wire too long");
     REFUSES(TERSE_CODEC_BAD_LENGTH, terse_codec_decode_add(codec, x, N, wire, bytes - 1, &good), "a wire too short");
     REFUSES(TERSE_CODEC_OVERLAP, terse_codec_encode(codec, (uint8_t *)x + 4, bytes, x, N, &good, NULL),
@@ -202,7 +207,7 @@ void check_refusals(const terse_codec *codec, const configuration *c) {
         REFUSES(TERSE_CODEC_OVERLAP, terse_codec_encode_with_feedback(codec, wire, bytes, x + N, x, N, &o, NULL),
                 "a mask in the error");
         o.hold = wire + bytes - 1;
-        REFUSES(TERSE_CODEC_OVERLAP, terse_codec_encode(codec, wire, bytes, x, N, &o, NULL), "a mask in the wire");
+        ENCODE_REFUSES(TERSE_CODEC_OVERLAP, &o, "a mask in the wire");
     }
     REFUSES(TERSE_CODEC_MISALIGNED,
             terse_codec_encode_with_feedback(codec, wire, bytes, (float *)((uint8_t *)(x + N) + 1), x, N, &good, NULL),
@@ -212,7 +217,7 @@ void check_refusals(const terse_codec *codec, const configuration *c) {
     REFUSES(TERSE_CODEC_MISALIGNED, terse_codec_encode(codec, wire, bytes, (float *)((uint8_t *)x + 2), N, &good, NULL),
             "floats at half a float");
     o = good, o.size--;
-    REFUSES(TERSE_CODEC_BAD_ABI, terse_codec_encode(codec, wire, bytes, x, N, &o, NULL), "options of another version");
+    ENCODE_REFUSES(TERSE_CODEC_BAD_ABI, &o, "options of another version");
     o = good, o.scale = INFINITY;
     REFUSES(TERSE_CODEC_BAD_SCALE, terse_codec_decode_add(codec, x, N, wire, bytes, &o), "an infinite scale");
     static const float no_decays[] = {0, -0.5f, 1.5f, INFINITY, NAN};
@@ -223,26 +228,22 @@ void check_refusals(const terse_codec *codec, const configuration *c) {
     }
     if (codec->takes & TERSE_TAKES_ZERO) {
         o = good, o.zero = TERSE_ZERO_UNSET;
-        REFUSES(TERSE_CODEC_BAD_ZERO, terse_codec_encode(codec, wire, bytes, x, N, &o, NULL), "a zero that is not set");
+        ENCODE_REFUSES(TERSE_CODEC_BAD_ZERO, &o, "a zero that is not set");
     }
     if (codec->takes & TERSE_TAKES_RANDOM) {
         o = good, o.index = 32;
-        REFUSES(TERSE_CODEC_BAD_INDEX, terse_codec_encode(codec, wire, bytes, x, N, &o, NULL),
-                "an index of half a word");
+        ENCODE_REFUSES(TERSE_CODEC_BAD_INDEX, &o, "an index of half a word");
     }
     if (codec->takes & TERSE_TAKES_SEGMENTS) {
         o = good, o.block = 0, o.segments = early, o.segment_count = 2;
-        REFUSES(TERSE_CODEC_BAD_SCALE_GROUPS, terse_codec_encode(codec, wire, bytes, x, N, &o, NULL),
-                "segments that end early");
+        ENCODE_REFUSES(TERSE_CODEC_BAD_SCALE_GROUPS, &o, "segments that end early");
         o.segments = ends, o.block = 7;
-        REFUSES(TERSE_CODEC_BAD_SCALE_GROUPS, terse_codec_encode(codec, wire, bytes, x, N, &o, NULL),
-                "segments and blocks");
+        ENCODE_REFUSES(TERSE_CODEC_BAD_SCALE_GROUPS, &o, "segments and blocks");
     }
     if (codec->takes & TERSE_TAKES_FIELDS) {
         // The sum of 255 / levels ranks fits a field of 8 bits; that of one rank more does not.
         const uint32_t bits = codec->takes & TERSE_TAKES_BITS ? 4 : 0, levels = bits ? 15 : 1;
-        o = good, o.block = 0, o.segments = NULL, o.segment_count = 0, o.units = NULL, o.bits = bits, o.side = 0,
-        o.levels = TERSE_LEVELS_UNIFORM;
+        o = alone, o.bits = bits, o.side = 0;
         o.unscaled = codec->takes & TERSE_TAKES_UNSCALED ? 1 : 0, o.width = 8, o.ranks = 255 / levels;
         size_t room = 0;
         REFUSES(TERSE_CODEC_OK, terse_codec_wire_bytes(codec, N, &o, &room), "as many ranks as a field holds");
@@ -265,17 +266,17 @@ void check_refusals(const terse_codec *codec, const configuration *c) {
     }
     if (codec->takes & TERSE_TAKES_K) {
         o = good, o.k = 0;
-        REFUSES(TERSE_CODEC_BAD_K, terse_codec_encode(codec, wire, bytes, x, N, &o, NULL), "k of 0");
+        ENCODE_REFUSES(TERSE_CODEC_BAD_K, &o, "k of 0");
         o.k = (size_t)1 << 40;
-        REFUSES(TERSE_CODEC_BAD_K, terse_codec_encode(codec, wire, bytes, x, N, &o, NULL), "k beyond all there is");
+        ENCODE_REFUSES(TERSE_CODEC_BAD_K, &o, "k beyond all there is");
     }
     if (codec->takes & TERSE_TAKES_INDICES) {
         o = good, o.indices = (terse_indices)2;
-        REFUSES(TERSE_CODEC_BAD_CHOICE, terse_codec_encode(codec, wire, bytes, x, N, &o, NULL), "indices of no kind");
+        ENCODE_REFUSES(TERSE_CODEC_BAD_CHOICE, &o, "indices of no kind");
     }
     if (codec->takes & TERSE_TAKES_VALUES) {
         o = good, o.values = (terse_values)4;
-        REFUSES(TERSE_CODEC_BAD_CHOICE, terse_codec_encode(codec, wire, bytes, x, N, &o, NULL), "values of no kind");
+        ENCODE_REFUSES(TERSE_CODEC_BAD_CHOICE, &o, "values of no kind");
     }
     if (codec->takes & TERSE_TAKES_DIMENSIONS) {
         static const struct {
@@ -288,14 +289,12 @@ void check_refusals(const terse_codec *codec, const configuration *c) {
         };
         for (size_t w = 0; w < sizeof wrong / sizeof *wrong; w++) {
             o = good, o.k = 1, o.dimensions = wrong[w].dimensions, o.block = wrong[w].block;
-            REFUSES(wrong[w].status, terse_codec_encode(codec, wire, bytes, x, N, &o, NULL),
-                    "chunks that there are not");
+            ENCODE_REFUSES(wrong[w].status, &o, "chunks that there are not");
         }
     }
     if (codec->takes & TERSE_TAKES_UNSCALED) {
         const float unit = 1.0f, negative = -1.0f, too_large = 0x1p127f;
-        o = good, o.block = 0, o.segments = NULL, o.segment_count = 0, o.levels = TERSE_LEVELS_UNIFORM;
-        o.unscaled = 1, o.units = &unit, o.unit_count = 1;
+        o = alone, o.unscaled = 1, o.units = &unit, o.unit_count = 1;
         size_t needed = 0;
         REFUSES(TERSE_CODEC_OK, terse_codec_wire_bytes(codec, N, &o, &needed), "a unit");
         o.unit_count = 2;
@@ -306,11 +305,11 @@ void check_refusals(const terse_codec *codec, const configuration *c) {
         o.units = &too_large;
         REFUSES(TERSE_CODEC_BAD_SCALE, terse_codec_decode_add(codec, x, N, wire, needed, &o), "a unit too large");
         o.units = &unit, o.unscaled = 0, o.ranks = 0;
-        REFUSES(TERSE_CODEC_BAD_CHOICE, terse_codec_encode(codec, wire, bytes, x, N, &o, NULL), "units beside scales");
+        ENCODE_REFUSES(TERSE_CODEC_BAD_CHOICE, &o, "units beside scales");
     }
     if (codec->scales) {
         float scales[N];
-        o = good, o.block = 0, o.segments = NULL, o.segment_count = 0, o.units = NULL;
+        o = alone, o.levels = good.levels;
         REFUSES(TERSE_CODEC_BAD_LENGTH, terse_codec_scales(codec, scales, 2, x, N, &o, NULL),
                 "scales for more scale groups than there are");
         x[77] = NAN;
@@ -322,11 +321,10 @@ void check_refusals(const terse_codec *codec, const configuration *c) {
         REFUSES(TERSE_CODEC_NOT_TAKEN, terse_codec_scales(codec, x, 0, x, N, &good, NULL),
                 "scales of a codec that has none");
     }
-#define NOT_TAKEN(flag, member, value)                                                         \
-    if (!(codec->takes & (flag))) {                                                            \
-        o = good, o.member = (value);                                                          \
-        REFUSES(TERSE_CODEC_NOT_TAKEN, terse_codec_encode(codec, wire, bytes, x, N, &o, NULL), \
-                "an option it does not take");                                                 \
+#define NOT_TAKEN(flag, member, value)                                           \
+    if (!(codec->takes & (flag))) {                                              \
+        o = good, o.member = (value);                                            \
+        ENCODE_REFUSES(TERSE_CODEC_NOT_TAKEN, &o, "an option it does not take"); \
     }
     NOT_TAKEN(TERSE_TAKES_HOLD, hold, mask)
     NOT_TAKEN(TERSE_TAKES_BLOCK, block, 64)

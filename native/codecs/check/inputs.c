@@ -16,6 +16,8 @@ void expect(int good, const char *what, const char *implementation, size_t n, co
     if (bad_checks++ < 20) printf("%s %s differs from scalar at n = %zu: %s\n", what, implementation, n, how);
 }
 
+int same_double(double a, double b) { return (isnan(a) && isnan(b)) || !memcmp(&a, &b, sizeof a); }
+
 uint64_t random_word(void) {  // splitmix64
     static uint64_t state = 0x9E3779B97F4A7C15u;
     uint64_t z = state += 0x9E3779B97F4A7C15u;

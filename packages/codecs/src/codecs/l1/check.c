@@ -15,9 +15,6 @@ static float tiny(void) { return (float)(random_word() % 200) * 0x1p-149f; }
 static float spike(void) { return random_word() % 300 ? 0.0f : 1000.0f; }
 static float nothing(void) { return 0.0f; }
 
-// The bits of a NaN sum are not specified, so all NaN are equal here.
-static int same_double(double a, double b) { return (isnan(a) && isnan(b)) || !memcmp(&a, &b, sizeof a); }
-
 // Checks one group of the single pass: the sums of its chunks, and that what it has decided is right for every factor
 // that may follow.
 static void check_group(const terse_l1_kernel *kernel, const char *by) {

@@ -12,9 +12,6 @@ enum { REDUCED = 9 * TERSE_REDUCTION_CHUNK };
 static float reduced_room[REDUCED + MARGIN];
 static uint8_t signs_room[2][REDUCED / 8 + MARGIN];
 
-// The bits of a NaN sum are not specified, so all NaN are equal here.
-static int same_double(double a, double b) { return (isnan(a) && isnan(b)) || !memcmp(&a, &b, sizeof a); }
-
 static void check_reductions(const terse_reductions *m, const char *by) {
     const terse_reductions *s = &terse_reductions_scalar;
     const size_t chunk = TERSE_REDUCTION_CHUNK;
