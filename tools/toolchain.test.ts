@@ -3,38 +3,32 @@ import { once } from "node:events";
 import { existsSync, mkdirSync, readdirSync, readFileSync, utimesSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
+import { run } from "./run.ts";
+import type { Progress } from "./steps.ts";
 import { scratchFolder } from "./testing/scratch-folder.ts";
 import { installFolder } from "./toolchain.ts";
 
 const tools = (home: string) => readdirSync(home).filter((name) => name !== "locks");
-const quietly = () => {};
+const progress: Progress = { run, say: () => {} };
 
 describe("installFolder", () => {
   it("gives the folder its name only when it is complete", async () => {
     const home = scratchFolder();
     const folder = join(home, "tool-1.0");
-    await installFolder(
-      folder,
-      async (partial) => {
-        expect(existsSync(folder)).toBe(false);
-        writeFileSync(join(partial, "file"), "whole");
-      },
-      quietly,
-    );
+    await installFolder(progress, folder, async (partial) => {
+      expect(existsSync(folder)).toBe(false);
+      writeFileSync(join(partial, "file"), "whole");
+    });
     expect(readFileSync(join(folder, "file"), "utf8")).toBe("whole");
     expect(tools(home)).toEqual(["tool-1.0"]);
   });
 
   it("removes what a failed step wrote", async () => {
     const home = scratchFolder();
-    const failing = installFolder(
-      join(home, "tool-1.0"),
-      async (partial) => {
-        writeFileSync(join(partial, "half"), "");
-        throw new Error("the network went away");
-      },
-      quietly,
-    );
+    const failing = installFolder(progress, join(home, "tool-1.0"), async (partial) => {
+      writeFileSync(join(partial, "half"), "");
+      throw new Error("the network went away");
+    });
     await expect(failing).rejects.toThrow("the network went away");
     expect(tools(home)).toEqual([]);
   });
@@ -42,7 +36,7 @@ describe("installFolder", () => {
   it("does not fill a folder that exists", async () => {
     const folder = join(scratchFolder(), "tool-1.0");
     mkdirSync(folder);
-    await installFolder(folder, () => Promise.reject(new Error("filled again")), quietly);
+    await installFolder(progress, folder, () => Promise.reject(new Error("filled again")));
   });
 
   it("fills once when two processes start at the same time", async () => {
@@ -53,7 +47,7 @@ describe("installFolder", () => {
       await new Promise((resolve) => setTimeout(resolve, 50));
       writeFileSync(join(partial, "file"), "");
     };
-    await Promise.all([installFolder(folder, fill, quietly), installFolder(folder, fill, quietly)]);
+    await Promise.all([installFolder(progress, folder, fill), installFolder(progress, folder, fill)]);
     expect(fills).toBe(1);
     expect(readdirSync(folder)).toEqual(["file"]);
   });
@@ -63,13 +57,13 @@ describe("installFolder", () => {
     for (const name of ["tool-1.0.partial-a", "other-2.0.partial-b", "other-2.0.partial-c"])
       mkdirSync(join(home, name));
     utimesSync(join(home, "other-2.0.partial-b"), 1e9, 1e9);
-    await installFolder(join(home, "tool-1.0"), async () => {}, quietly);
+    await installFolder(progress, join(home, "tool-1.0"), async () => {});
     expect(tools(home).sort()).toEqual(["other-2.0.partial-c", "tool-1.0"]);
   });
 
   const program = (folder: string) => `
     import { installFolder } from ${JSON.stringify(join(import.meta.dirname, "toolchain.ts"))};
-    await installFolder(${JSON.stringify(folder)}, async () => { console.log("filling"); await new Promise((r) => setTimeout(r, 60_000)); }, () => {});`;
+    await installFolder({ say() {} }, ${JSON.stringify(folder)}, async () => { console.log("filling"); await new Promise((r) => setTimeout(r, 60_000)); });`;
 
   it("cleans up when it is interrupted, and exits with the signal's code", async () => {
     const home = scratchFolder();
@@ -88,7 +82,7 @@ describe("installFolder", () => {
     child.kill("SIGKILL");
     await once(child, "exit");
     expect(existsSync(folder)).toBe(false);
-    await installFolder(folder, async (partial) => writeFileSync(join(partial, "file"), ""), quietly);
+    await installFolder(progress, folder, async (partial) => writeFileSync(join(partial, "file"), ""));
     expect(tools(home)).toEqual(["tool-1.0"]);
   });
 });

@@ -3,7 +3,9 @@ import { homedir } from "node:os";
 import { basename, dirname, join, resolve } from "node:path";
 import { withLock } from "./lock.ts";
 import { onEnd } from "./on-end.ts";
-import { StepFailed } from "./remedy.ts";
+import { requireSpace, StepFailed } from "./remedy.ts";
+import { CommandFailed } from "./run.ts";
+import type { Progress } from "./steps.ts";
 
 /** The root folder of the repository. */
 export const root = dirname(import.meta.dirname);
@@ -13,21 +15,31 @@ export const toolchain = resolve(
   process.env["TERSE_TOOLCHAIN"] || join(process.env["XDG_CACHE_HOME"] || join(homedir(), ".cache"), "terse"),
 );
 
+export interface InstallOptions {
+  /** The free space that `fill` needs. */
+  bytes?: number;
+  /** What the user can do where a command fails. */
+  hint?: string;
+}
+
 /**
  * Makes `folder`, unless it exists. `fill` writes into a temporary folder beside it, which is then renamed: a folder
- * with the final name is complete. When two processes install the same folder, the second waits (and calls `onWait`),
- * then uses it.
+ * with the final name is complete. When two processes install the same folder, the second waits (and says so), then
+ * uses it.
  */
 export async function installFolder(
+  progress: Progress,
   folder: string,
   fill: (partial: string) => Promise<void>,
-  onWait: () => void,
+  { bytes = 0, hint }: InstallOptions = {},
 ): Promise<void> {
   const [home, name] = [dirname(folder), basename(folder)];
   mkdirSync(home, { recursive: true });
-  await withLock(join(home, "locks", name), onWait, async () => {
+  const wait = () => progress.say(`another process is installing ${name}`);
+  await withLock(join(home, "locks", name), wait, async () => {
     if (existsSync(folder)) return;
     removeLeftovers(home, name);
+    requireSpace(home, bytes);
     const partial = mkdtempSync(`${folder}.partial-`);
     const discard = () => rmSync(partial, { recursive: true, force: true, maxRetries: 3 });
     const cancel = onEnd(discard);
@@ -36,6 +48,9 @@ export async function installFolder(
       // mkdtemp allows only this user; others may share the toolchain folder.
       chmodSync(partial, 0o777 & ~process.umask());
       if (!existsSync(folder)) renameSync(partial, folder);
+    } catch (error) {
+      if (error instanceof CommandFailed) error.hint = hint;
+      throw error;
     } finally {
       discard();
       cancel();

@@ -4,11 +4,10 @@ import { totalmem } from "node:os";
 import { join } from "node:path";
 import { availableProcessors } from "../../native/loader/src/available-processors.ts";
 import { type Environment, variables } from "../environment.ts";
-import { withLock } from "../lock.ts";
 import type { Progress } from "../steps.ts";
 import { root } from "../toolchain.ts";
 import { findBuildTools, requireBuildTools } from "./build-tools.ts";
-import { checkoutLock } from "./packages.ts";
+import { withCheckoutLock } from "./packages.ts";
 
 export const addons = ["codecs", "collectives", "optimizers", "tensor"] as const;
 export type AddonName = (typeof addons)[number];
@@ -36,24 +35,23 @@ export function buildState(addon: AddonName, environment: Environment): BuildSta
 
 export async function buildAddon(addon: AddonName, environment: Environment, progress: Progress): Promise<void> {
   requireBuildTools();
-  await withLock(
-    checkoutLock(),
-    () => progress.say("another process is setting up this checkout"),
-    async () => {
-      if (buildState(addon, environment) === "current") return;
-      const folder = join(root, "native", addon);
-      const [built, wanted] = [readStamp(addon), wantedStamp(addon, environment)];
-      rmSync(stampFile(addon), { force: true });
-      const cmakeJs = join(root, "node_modules", "cmake-js", "bin", "cmake-js");
-      for (const command of waysToBuild(built, wanted))
-        await progress.run(process.execPath, [cmakeJs, command, "--directory", folder], {
-          cwd: folder,
-          env: { CMAKE_BUILD_PARALLEL_LEVEL: String(parallelJobs()), ...variables(environment), ...buildVariables() },
-        });
-      mkdirSync(join(folder, "build"), { recursive: true });
-      writeFileSync(stampFile(addon), JSON.stringify(wanted));
-    },
-  );
+  await withCheckoutLock(progress, async () => {
+    if (buildState(addon, environment) === "current") return;
+    const folder = join(root, "native", addon);
+    const [built, wanted] = [readStamp(addon), wantedStamp(addon, environment)];
+    rmSync(stampFile(addon), { force: true });
+    const cmakeJs = join(root, "node_modules", "cmake-js", "bin", "cmake-js");
+    for (const command of waysToBuild(built, wanted))
+      await progress.run(process.execPath, [cmakeJs, command, "--directory", folder], {
+        cwd: folder,
+        env: {
+          ...variables(environment),
+          CMAKE_BUILD_PARALLEL_LEVEL: process.env["CMAKE_BUILD_PARALLEL_LEVEL"] || String(parallelJobs()),
+        },
+      });
+    mkdirSync(join(folder, "build"), { recursive: true });
+    writeFileSync(stampFile(addon), JSON.stringify(wanted));
+  });
 }
 
 /** The commands of cmake-js, one after the other. */
@@ -133,9 +131,4 @@ export function fileIdentity(path: string): string {
 export function parallelJobs(): number {
   const memory = Math.min(totalmem(), process.constrainedMemory() || Number.POSITIVE_INFINITY); // of a container
   return Math.max(1, Math.min(availableProcessors(), Math.floor(memory / 2e9)));
-}
-
-function buildVariables(): Record<string, string> {
-  const level = process.env["CMAKE_BUILD_PARALLEL_LEVEL"];
-  return level ? { CMAKE_BUILD_PARALLEL_LEVEL: level } : {};
 }

@@ -1,7 +1,6 @@
 import { chmodSync, existsSync, globSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { basename, join } from "node:path";
-import { requireSpace, StepFailed } from "../remedy.ts";
-import { CommandFailed } from "../run.ts";
+import { StepFailed } from "../remedy.ts";
 import type { Progress } from "../steps.ts";
 import { installFolder, requireComplete, toolchain } from "../toolchain.ts";
 import { which } from "../which.ts";
@@ -75,8 +74,6 @@ async function unpackArm(
     throw new StepFailed(
       "An ARM compiler and QEMU can be installed with apt only, which is missing: name yours in TERSE_ARM_COMPILER and TERSE_ARM_EMULATOR.",
     );
-  mkdirSync(toolchain, { recursive: true });
-  requireSpace(toolchain, 1e9);
   const fill = async (partial: string) => {
     await unpackFromApt(progress, packages, partial, { complete: true });
     // Only one of QEMU's thirty emulators is needed, and no documentation.
@@ -99,13 +96,10 @@ async function unpackArm(
       await progress.run(path, ["--version"]);
     }
   };
-  try {
-    await installFolder(folder(kind), fill, () => progress.say("another process is installing it"));
-  } catch (error) {
-    if (error instanceof CommandFailed)
-      error.hint = `Without them the tests on ARM are skipped; with root, \`${armRemedy}\`.`;
-    throw error;
-  }
+  await installFolder(progress, folder(kind), fill, {
+    bytes: 1e9,
+    hint: `Without them the tests on ARM are skipped; with root, \`${armRemedy}\`.`,
+  });
 }
 
 function folder(kind: string): string {

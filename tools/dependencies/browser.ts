@@ -4,7 +4,6 @@ import {
   createWriteStream,
   existsSync,
   globSync,
-  mkdirSync,
   readdirSync,
   rmSync,
   writeFileSync,
@@ -13,8 +12,7 @@ import { join } from "node:path";
 import { pipeline } from "node:stream/promises";
 import { createBrotliDecompress } from "node:zlib";
 import { homeFolder } from "../home-folder.ts";
-import { requireSpace, StepFailed } from "../remedy.ts";
-import { CommandFailed } from "../run.ts";
+import { StepFailed } from "../remedy.ts";
 import type { Progress } from "../steps.ts";
 import { installFolder, requireComplete, toolchain } from "../toolchain.ts";
 import { which } from "../which.ts";
@@ -56,8 +54,6 @@ export async function installBrowser(progress: Progress): Promise<string> {
     throw new StepFailed(`Chromium cannot be installed for ${process.platform} on ${process.arch}: ${browserRemedy}.`);
   const npm = which("npm");
   if (npm === undefined) throw new StepFailed(`npm, which fetches Chromium, is not on the PATH: ${browserRemedy}.`);
-  mkdirSync(toolchain, { recursive: true });
-  requireSpace(toolchain, 5e8);
   const fill = async (partial: string) => {
     const retries = ["--prefer-offline", "--fetch-retry-mintimeout=1000", "--fetch-retry-maxtimeout=5000"];
     await progress.run(npm, ["pack", `@sparticuz/chromium@${pins.chromium}`, "--loglevel=error", ...retries], {
@@ -80,12 +76,10 @@ export async function installBrowser(progress: Progress): Promise<string> {
     for (const file of ["chromium", "chromium.bin"]) chmodSync(join(partial, file), 0o755);
     await progress.run(join(partial, "chromium"), ["--version"]);
   };
-  try {
-    await installFolder(folder, fill, () => progress.say("another process is installing it"));
-  } catch (error) {
-    if (error instanceof CommandFailed) error.hint = `Without Chromium its tests are skipped: ${browserRemedy}.`;
-    throw error;
-  }
+  await installFolder(progress, folder, fill, {
+    bytes: 5e8,
+    hint: `Without Chromium its tests are skipped: ${browserRemedy}.`,
+  });
   return requireComplete(findBrowser(), folder);
 }
 

@@ -1,11 +1,10 @@
-import { existsSync, globSync, mkdirSync, readFileSync, rmSync } from "node:fs";
+import { existsSync, globSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { requireSpace } from "../remedy.ts";
 import { ask } from "../run.ts";
 import type { Progress } from "../steps.ts";
 import { installFolder, requireComplete, toolchain } from "../toolchain.ts";
 import { which } from "../which.ts";
-import { findOrInstallPip, pipInstall } from "./pip.ts";
+import { pipInstall } from "./pip.ts";
 import { pins } from "./versions.ts";
 
 const folder = join(toolchain, `cuda-${pins.cuda}`);
@@ -50,18 +49,12 @@ function read(path: string): string | undefined {
  * Installs the CUDA compiler from pip, without its dependencies: it compiles kernels where there is no CUDA toolkit.
  */
 export async function installNvcc(progress: Progress): Promise<string> {
-  mkdirSync(toolchain, { recursive: true });
-  requireSpace(toolchain, 1e9);
-  const pip = await findOrInstallPip(progress);
   const fill = async (partial: string) => {
-    const scratch = join(partial, ".scratch");
-    mkdirSync(scratch);
     const wheels = ["nvidia-cuda-nvcc", "nvidia-nvvm", "nvidia-cuda-crt", "nvidia-cuda-runtime", "nvidia-cuda-cccl"];
     const pinned = wheels.map((wheel) => `${wheel}==${pins.cuda}.*`);
-    await pipInstall(progress, pip, partial, scratch, ["--no-deps", ...pinned]);
-    rmSync(scratch, { recursive: true });
+    await pipInstall(progress, partial, ["--no-deps", ...pinned]);
   };
-  await installFolder(folder, fill, () => progress.say("another process is installing it"));
+  await installFolder(progress, folder, fill, { bytes: 1e9 });
   const nvcc = findNvcc([folder]);
   return requireComplete(nvcc !== undefined && existsSync(nvcc) ? nvcc : undefined, folder);
 }

@@ -1,8 +1,8 @@
-import { existsSync, mkdirSync, rmSync } from "node:fs";
+import { existsSync } from "node:fs";
 import { join } from "node:path";
 import type { Progress } from "../steps.ts";
 import { installFolder, requireComplete, toolchain } from "../toolchain.ts";
-import { findOrInstallPip, pipInstall } from "./pip.ts";
+import { pipInstall } from "./pip.ts";
 import { requirePython3 } from "./python3.ts";
 import { pins } from "./versions.ts";
 
@@ -21,15 +21,10 @@ export function findFormatters(): Formatters | undefined {
 
 export async function installFormatters(progress: Progress): Promise<Formatters> {
   await requirePython3();
-  mkdirSync(toolchain, { recursive: true });
-  const pip = await findOrInstallPip(progress);
   const fill = async (partial: string) => {
-    const scratch = join(partial, ".scratch");
-    mkdirSync(scratch);
     const wheels = [`clang-format==${pins.clangFormat}`, `ruff==${pins.ruff}`];
-    await pipInstall(progress, pip, partial, scratch, ["--no-deps", ...wheels]);
-    rmSync(scratch, { recursive: true });
+    await pipInstall(progress, partial, ["--no-deps", ...wheels]);
   };
-  await installFolder(folder, fill, () => progress.say("another process is installing them"));
+  await installFolder(progress, folder, fill);
   return requireComplete(findFormatters(), folder);
 }

@@ -1,7 +1,6 @@
 import { existsSync, mkdirSync, readdirSync, renameSync, symlinkSync } from "node:fs";
 import { join } from "node:path";
 import { StepFailed } from "../remedy.ts";
-import { CommandFailed } from "../run.ts";
 import type { Progress } from "../steps.ts";
 import { installFolder, requireComplete, toolchain } from "../toolchain.ts";
 import { aptRelease, unpackFromApt } from "./apt.ts";
@@ -40,12 +39,7 @@ export async function installGloo(progress: Progress): Promise<Gloo> {
     if (glooAt(partial, "toolchain") === undefined)
       throw new StepFailed(`No libgloo.so was found in the distribution's libgloo-dev: \`${command}\`.`);
   };
-  try {
-    await installFolder(folder(), fill, () => progress.say("another process is installing it"));
-  } catch (error) {
-    if (error instanceof CommandFailed) error.hint = `With root, \`${command}\` installs Gloo too.`;
-    throw error;
-  }
+  await installFolder(progress, folder(), fill, { hint: `With root, \`${command}\` installs Gloo too.` });
   return requireComplete(glooAt(folder(), "toolchain"), folder());
 }
 

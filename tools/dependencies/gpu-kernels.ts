@@ -6,13 +6,12 @@ import { createHash } from "node:crypto";
 import { existsSync, globSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { type Environment, variables } from "../environment.ts";
-import { withLock } from "../lock.ts";
 import { ask } from "../run.ts";
 import type { Progress } from "../steps.ts";
 import { root } from "../toolchain.ts";
 import { fileIdentity, hashFiles, parallelJobs, sourcesOf } from "./addons.ts";
 import { requireBuildTools } from "./build-tools.ts";
-import { checkoutLock } from "./packages.ts";
+import { withCheckoutLock } from "./packages.ts";
 
 export const withKernels = ["codecs", "optimizers"] as const;
 type Part = (typeof withKernels)[number];
@@ -63,8 +62,7 @@ export async function buildKernels(
   progress: Progress,
 ): Promise<void> {
   requireBuildTools();
-  const wait = () => progress.say("another process is setting up this checkout");
-  await withLock(checkoutLock(), wait, async () => {
+  await withCheckoutLock(progress, async () => {
     if (kernelsAreCurrent(part, nvcc, gpus)) return;
     rmSync(stampFile(part), { force: true });
     for (const words of commandsFor(part, gpus)) await progress.run("cmake", words, { env: variables(environment) });

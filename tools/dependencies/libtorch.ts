@@ -1,9 +1,9 @@
-import { existsSync, mkdirSync, readFileSync, rmSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
 import { join, resolve } from "node:path";
-import { requireSpace, StepFailed } from "../remedy.ts";
+import { StepFailed } from "../remedy.ts";
 import type { Progress } from "../steps.ts";
 import { installFolder, requireComplete, toolchain } from "../toolchain.ts";
-import { findOrInstallPip, pipInstall } from "./pip.ts";
+import { pipInstall } from "./pip.ts";
 import { findPython3, requirePython3 } from "./python3.ts";
 import { libtorchRange, pins, withinReleases } from "./versions.ts";
 
@@ -48,24 +48,18 @@ export async function findLibtorch(): Promise<LibtorchSearch> {
  */
 export async function installLibtorch(progress: Progress): Promise<Libtorch> {
   await requirePython3();
-  mkdirSync(toolchain, { recursive: true });
-  requireSpace(toolchain, 3e9);
-  const pip = await findOrInstallPip(progress);
   const fill = async (partial: string) => {
-    const scratch = join(partial, ".scratch");
-    mkdirSync(scratch);
     const wheels = [
       `torch==${pins.torch}`,
       `nvidia-cuda-runtime==${pins.cudaRuntime}`,
       `nvidia-cuda-cupti==${pins.cudaCupti}`,
     ];
-    await pipInstall(progress, pip, partial, scratch, ["--no-deps", ...wheels]);
-    rmSync(scratch, { recursive: true });
+    await pipInstall(progress, partial, ["--no-deps", ...wheels]);
     const seen = inspect(join(partial, "torch"));
     if ("wrong" in seen)
       throw new StepFailed(`The wheel of torch ${pins.torch} ${seen.wrong}: name a libtorch in LIBTORCH instead.`);
   };
-  await installFolder(folder, fill, () => progress.say("another process is installing it"));
+  await installFolder(progress, folder, fill, { bytes: 3e9 });
   return requireComplete((await findLibtorch()).found, folder);
 }
 

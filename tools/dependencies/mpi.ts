@@ -62,7 +62,7 @@ export async function installMpi(progress: Progress): Promise<Mpi> {
     for (const program of readdirSync(join(partial, "bin"))) chmodSync(join(partial, "bin", program), 0o755);
     rmSync(scratch, { recursive: true });
   };
-  await installFolder(folder, fill, () => progress.say("another process is installing it"));
+  await installFolder(progress, folder, fill);
   const library = requireComplete(libraryBelow(folder), folder);
   return { prefix: folder, path: library, source: "toolchain" };
 }

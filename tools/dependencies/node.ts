@@ -20,7 +20,7 @@ export async function installNode(progress: Progress, version: string, architect
     await progress.run("tar", ["-xzf", tarball!, "--strip-components=1"], { cwd: partial });
     rmSync(join(partial, tarball!));
   };
-  await installFolder(folder, fill, () => progress.say("another process is installing it"));
+  await installFolder(progress, folder, fill);
   const program = join(folder, "bin", "node");
   return requireComplete(existsSync(program) ? program : undefined, folder);
 }

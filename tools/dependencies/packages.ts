@@ -33,29 +33,25 @@ export function packagesAreInstalled(): boolean {
 }
 
 export async function installPackages(progress: Progress, pnpmFolder: string): Promise<void> {
-  await withLock(
-    checkoutLock(),
-    () => progress.say("another process is setting up this checkout"),
-    async () => {
-      if (packagesAreInstalled()) return;
-      // pnpm skips binaries whose `engines` do not fit the first node on the PATH, so that must be ours.
-      const pnpm = (...args: string[]) =>
-        progress.run(join(pnpmFolder, "pnpm"), args, { cwd: root, env: variables({ pnpm: pnpmFolder }) });
-      await requireRegistry(pnpm);
-      const install = ["install", "--frozen-lockfile", ...layout];
+  await withCheckoutLock(progress, async () => {
+    if (packagesAreInstalled()) return;
+    // pnpm skips binaries whose `engines` do not fit the first node on the PATH, so that must be ours.
+    const pnpm = (...args: string[]) =>
+      progress.run(join(pnpmFolder, "pnpm"), args, { cwd: root, env: variables({ pnpm: pnpmFolder }) });
+    await requireRegistry(pnpm);
+    const install = ["install", "--frozen-lockfile", ...layout];
+    await pnpm(...install);
+    if (skippedBinaries().length > 0) {
+      // pnpm believes that everything is installed; it checks again only without node_modules.
+      rmSync(join(root, "node_modules"), { recursive: true, force: true });
       await pnpm(...install);
-      if (skippedBinaries().length > 0) {
-        // pnpm believes that everything is installed; it checks again only without node_modules.
-        rmSync(join(root, "node_modules"), { recursive: true, force: true });
-        await pnpm(...install);
-      }
-      const missing = skippedBinaries();
-      if (missing.length > 0) {
-        throw new StepFailed(`pnpm skipped ${missing.join(", ")}: check the network, then run the same command again.`);
-      }
-      writeFileSync(stamp, wanted());
-    },
-  );
+    }
+    const missing = skippedBinaries();
+    if (missing.length > 0) {
+      throw new StepFailed(`pnpm skipped ${missing.join(", ")}: check the network, then run the same command again.`);
+    }
+    writeFileSync(stamp, wanted());
+  });
 }
 
 /** Asks the registry for one small thing first: by default pnpm waits ten minutes for a missing network. */
@@ -74,9 +70,10 @@ function skippedBinaries(): string[] {
   );
 }
 
-/** The lock that allows one set-up at a time in this checkout. */
-export function checkoutLock(): string {
-  return join(toolchain, "locks", `checkout-${createHash("sha256").update(root).digest("hex").slice(0, 12)}`);
+/** Runs `work` while no other set-up runs in this checkout; says so while it waits for one. */
+export function withCheckoutLock<T>(progress: Pick<Progress, "say">, work: () => Promise<T>): Promise<T> {
+  const lock = join(toolchain, "locks", `checkout-${createHash("sha256").update(root).digest("hex").slice(0, 12)}`);
+  return withLock(lock, () => progress.say("another process is setting up this checkout"), work);
 }
 
 function wanted(): string {

@@ -1,10 +1,10 @@
 import { spawnSync } from "node:child_process";
-import { existsSync, mkdirSync, writeFileSync } from "node:fs";
+import { existsSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, it, vi } from "vitest";
 import { run } from "../run.ts";
 import { scratchFolder } from "../testing/scratch-folder.ts";
-import { findOrInstallPip, pipInstall } from "./pip.ts";
+import { pipInstall } from "./pip.ts";
 
 const progress = { run, say: () => {} };
 const hasPip = spawnSync("python3", ["-m", "pip", "--version"]).status === 0;
@@ -53,15 +53,13 @@ it.skipIf(!hasPip).each([
     const folder = scratchFolder();
     const here = (text: string) => text.replaceAll("{}", folder);
     const wheel = await wheelIn(folder);
-    const scratch = join(folder, "scratch");
-    mkdirSync(scratch);
     writeFileSync(join(folder, "constraint.txt"), "terse-probe==2.0\n");
     writeFileSync(join(folder, "pip.conf"), here(settings));
     vi.stubEnv("PIP_CONFIG_FILE", join(folder, "pip.conf"));
     for (const [name, value] of Object.entries(variables)) vi.stubEnv(name, here(value));
     try {
       const packages = join(folder, "packages");
-      await pipInstall(progress, await findOrInstallPip(progress), packages, scratch, ["--no-index", wheel]);
+      await pipInstall(progress, packages, ["--no-index", wheel]);
       expect(existsSync(join(packages, "terse_probe.py"))).toBe(true);
     } finally {
       vi.unstubAllEnvs();

@@ -1,4 +1,4 @@
-import { existsSync } from "node:fs";
+import { existsSync, mkdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { StepFailed } from "../remedy.ts";
 import { ask } from "../run.ts";
@@ -36,7 +36,7 @@ export async function findOrInstallPip(progress: Progress): Promise<Pip> {
   const modules = join(folder, "usr", "lib", "python3", "dist-packages");
   try {
     const fill = (partial: string) => unpackFromApt(progress, ["python3-pip"], partial);
-    await installFolder(folder, fill, () => progress.say("another process is installing pip"));
+    await installFolder(progress, folder, fill);
   } catch (error) {
     throw new StepFailed(missing, { cause: error });
   }
@@ -46,15 +46,12 @@ export async function findOrInstallPip(progress: Progress): Promise<Pip> {
 
 /**
  * Installs packages into the folder `target`, which is allowed where the system's Python is externally managed. Unpacks
- * in `scratch`, because /tmp may be small and in memory.
+ * in a folder there, because /tmp may be small and in memory.
  */
-export async function pipInstall(
-  progress: Progress,
-  pip: Pip,
-  target: string,
-  scratch: string,
-  what: readonly string[],
-): Promise<void> {
+export async function pipInstall(progress: Progress, target: string, what: readonly string[]): Promise<void> {
+  const pip = await findOrInstallPip(progress);
+  const scratch = join(target, ".scratch");
+  mkdirSync(scratch, { recursive: true });
   const options = [
     "--disable-pip-version-check",
     "--no-input",
@@ -68,4 +65,5 @@ export async function pipInstall(
   await progress.run(pip.python, ["-m", "pip", "install", ...options, "--target", target, ...what], {
     env: { ...pip.env, TMPDIR: scratch, PIP_DRY_RUN: "0", PIP_USER: "0", PYTHONUNBUFFERED: "1" },
   });
+  rmSync(scratch, { recursive: true });
 }

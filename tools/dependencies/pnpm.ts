@@ -28,7 +28,7 @@ export async function installPnpm(progress: Progress): Promise<string> {
     // The program is an optional dependency, which npm skips silently when it cannot fetch it.
     await progress.run(join(partial, "node_modules", ".bin", "pnpm"), ["--version"], { cwd: partial });
   };
-  await installFolder(folder, fill, () => progress.say("another process is installing it"));
+  await installFolder(progress, folder, fill);
   return requireComplete(findPnpm(), folder);
 }
 

@@ -1,11 +1,11 @@
 import { createHash } from "node:crypto";
-import { existsSync, globSync, mkdirSync, readFileSync, rmSync } from "node:fs";
+import { existsSync, globSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { requireSpace, StepFailed } from "../remedy.ts";
+import { StepFailed } from "../remedy.ts";
 import { ask } from "../run.ts";
 import type { Progress } from "../steps.ts";
 import { installFolder, toolchain } from "../toolchain.ts";
-import { findOrInstallPip, pipInstall } from "./pip.ts";
+import { pipInstall } from "./pip.ts";
 import { findPython3, type Python3, requirePython3 } from "./python3.ts";
 
 const requirements = join(import.meta.dirname, "python-requirements.txt");
@@ -29,19 +29,14 @@ export async function findPython(): Promise<string | undefined> {
 
 export async function installPython(progress: Progress): Promise<string> {
   const target = folder(await requirePython3());
-  mkdirSync(toolchain, { recursive: true });
-  requireSpace(toolchain, 9e9); // with the wheels, until they are unpacked
-  const pip = await findOrInstallPip(progress);
   const fill = async (partial: string) => {
     // Without pip inside, because that needs the distribution's python3-venv package; pip installs from outside.
     await progress.run("python3", ["-m", "venv", "--without-pip", partial]);
     const [packages] = globSync("lib/python*/site-packages", { cwd: partial });
-    const scratch = join(partial, ".scratch");
-    mkdirSync(scratch);
-    await pipInstall(progress, pip, join(partial, packages!), scratch, ["--requirement", requirements]);
-    rmSync(scratch, { recursive: true });
+    await pipInstall(progress, join(partial, packages!), ["--requirement", requirements]);
   };
-  await installFolder(target, fill, () => progress.say("another process is installing it"));
+  const bytes = 9e9; // with the wheels, until they are unpacked
+  await installFolder(progress, target, fill, { bytes });
   return join(target, "bin", "python3");
 }
 

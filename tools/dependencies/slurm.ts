@@ -1,7 +1,6 @@
-import { existsSync, mkdirSync } from "node:fs";
+import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { StepFailed } from "../remedy.ts";
-import { CommandFailed } from "../run.ts";
 import type { Progress } from "../steps.ts";
 import { installFolder, requireComplete, toolchain } from "../toolchain.ts";
 import { aptRelease, unpackFromApt } from "./apt.ts";
@@ -39,18 +38,13 @@ export async function installSlurm(progress: Progress): Promise<Slurm> {
     throw new StepFailed(
       "Slurm can be installed here with apt only, which is missing: install Slurm, or name it in TERSE_SLURM.",
     );
-  mkdirSync(toolchain, { recursive: true });
   const fill = async (partial: string) => {
     await unpackFromApt(progress, packages, partial, { complete: true });
     await unpackFromApt(progress, ["libpmix-dev"], partial); // has the file name by which Slurm opens PMIx
   };
-  try {
-    await installFolder(folder(), fill, () => progress.say("another process is installing it"));
-  } catch (error) {
-    if (error instanceof CommandFailed)
-      error.hint = `Without it the tests of srun are skipped; with root, \`${slurmRemedy}\`.`;
-    throw error;
-  }
+  await installFolder(progress, folder(), fill, {
+    hint: `Without it the tests of srun are skipped; with root, \`${slurmRemedy}\`.`,
+  });
   return requireComplete(slurmBelow(folder()), folder());
 }
 

@@ -18,6 +18,6 @@ export async function installTypedoc(progress: Progress): Promise<string> {
       ...packages,
     ]);
   };
-  await installFolder(folder, fill, () => progress.say("another process is installing it"));
+  await installFolder(progress, folder, fill);
   return join(folder, "node_modules", "typedoc", "bin", "typedoc");
 }

@@ -10,8 +10,7 @@
 // or keep elsewhere. It shares nearly all objects with the addon that is built here.
 import { cpSync, existsSync, globSync, rmSync } from "node:fs";
 import { basename, join } from "node:path";
-import { checkoutLock } from "../dependencies/packages.ts";
-import { withLock } from "../lock.ts";
+import { withCheckoutLock } from "../dependencies/packages.ts";
 import { CommandFailed, run } from "../run.ts";
 import { buildPortable } from "./prebuild.ts";
 
@@ -56,10 +55,8 @@ async function portableAddon(build: string): Promise<string | undefined> {
   const portable = join(build, "portable");
   try {
     if (built)
-      await withLock(
-        checkoutLock(),
-        () => {},
-        () => run("cmake", ["--build", build, "--target", `${name}_portable`, "--parallel", "2"]),
+      await withCheckoutLock({ say: () => {} }, () =>
+        run("cmake", ["--build", build, "--target", `${name}_portable`, "--parallel", "2"]),
       );
     else await buildPortable({ run }, root, name, { build: portable });
     return join(portable, `${name}.node`);
