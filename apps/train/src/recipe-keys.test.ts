@@ -5,8 +5,8 @@ import { expect, it } from "vitest";
 import { usage } from "./arguments.ts";
 import { sentences } from "./commands/config.ts";
 import { defaultRecipe, readRecipe } from "./recipe.ts";
-import { recipeKeysPages, recipeKeysText } from "./recipe-keys.ts";
 import { recipeSchema } from "./recipe-schema.ts";
+import { recipeKeysPages, recipeKeysText } from "./testing/recipe-keys.ts";
 
 const recipe = parseYaml(readFileSync(defaultRecipe, "utf8"), "default recipe") as Record<string, unknown>;
 

@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { expect, it } from "vitest";
 import { readLines } from "../recording.ts";
-import { readmePicture, readmeTable, soonestTable } from "./readme.ts";
+import { readmePicture, readmeTable, soonestTable } from "../testing/readme-shown.ts";
 
 const at = (path: string) => new URL(`../../../../${path}`, import.meta.url);
 const lines = ["convergence", "local"].flatMap((suite) => readLines(at(`docs/results/${suite}.jsonl`)));

@@ -5,12 +5,12 @@ import { dot, lineY, ruleX, text } from "@observablehq/plot";
 import { chart } from "@terse/pictures/chart";
 import { svg } from "@terse/pictures/svg";
 import { bytesText } from "@terse/train/format";
+import { rates, workers } from "../convergence/convergence.ts";
+import { type Curve, curvesOf, fastestPeer, reference, type TimeToLoss } from "../convergence/curves.ts";
 import { byCase } from "../measurement.ts";
 import type { RecordedLine } from "../recording.ts";
 import { rateText } from "../setting-text.ts";
 import { table } from "../table.ts";
-import { rates, workers } from "./convergence.ts";
-import { type Curve, curvesOf, fastestPeer, reference, type TimeToLoss } from "./curves.ts";
 
 /** The methods with their names in plain words, below PyTorch's sides, with which they are compared. */
 const shown: Readonly<Record<string, string>> = {
