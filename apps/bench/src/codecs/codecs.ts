@@ -18,6 +18,7 @@ import type { CodecKernel, EncodeCall, Parameters } from "@terse/native-codecs";
 import { votes as voteKernels } from "@terse/native-codecs";
 import { availableProcessors } from "@terse/native-loader";
 import { setNumThreads } from "@terse/tensor";
+import { inTurns, medianRatio } from "../in-turns.ts";
 import { type Measurement, median } from "../measurement.ts";
 import { clocked, streamingSpeed } from "../memory.ts";
 import { Peer } from "../peer.ts";
@@ -170,22 +171,16 @@ async function* votes(ask: (what: string) => Promise<number>): AsyncGenerator<Me
   );
   const out = new Uint8Array(elements / 8);
   for (const kernel of voteKernels()) {
-    const ratios: number[] = [];
-    const inBytes: number[] = [];
-    const seconds: number[] = [];
-    for (let round = -1; round < rounds; round++) {
-      const ours = clocked(() => kernel.majority(out, wires, elements, { tie: "plus" }));
-      const theirs = await ask("vote");
-      const careful = await ask("vote in bytes");
-      if (round < 0) continue;
-      seconds.push(ours);
-      ratios.push(theirs / ours);
-      inBytes.push(careful / ours);
-    }
+    const sides = {
+      ours: () => clocked(() => kernel.majority(out, wires, elements, { tie: "plus" })),
+      theirs: () => ask("vote"),
+      careful: () => ask("vote in bytes"),
+    };
+    const { ours, theirs, careful } = await inTurns(sides, rounds);
     const measured = `vote of 8, ${kernel.implementation}`;
-    yield speed(measured, (9 * elements) / 8, median(seconds));
-    yield { case: measured, metric: "over_unpack", value: median(ratios), unit: "ratio" };
-    yield { case: measured, metric: "over_unpack_bytes", value: median(inBytes), unit: "ratio" };
+    yield speed(measured, (9 * elements) / 8, median(ours));
+    yield { case: measured, metric: "over_unpack", value: medianRatio(theirs, ours), unit: "ratio" };
+    yield { case: measured, metric: "over_unpack_bytes", value: medianRatio(careful, ours), unit: "ratio" };
   }
   const checked = clocked(() => majority(out, wires, elements, { tie: "plus" }));
   yield speed(`vote of 8 as people call it, ${voteImplementation()}`, (9 * elements) / 8, checked);

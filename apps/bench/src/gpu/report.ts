@@ -1,11 +1,11 @@
 /** Writes docs/results/gpu.md: kernels beside a copy and beside PyTorch's, and training beside the CPU's. */
-import { byCase, type Values } from "../measurement.ts";
+import { byCase, type Measurement, type Values } from "../measurement.ts";
 import type { Provenance, RecordedLine } from "../recording.ts";
-import { table } from "../table.ts";
+import { table, tableOfCases } from "../table.ts";
 import { valueText } from "../text.ts";
 
 export function gpuReport(lines: readonly RecordedLine[], { machine, when }: Provenance): string {
-  const of = (setting: string) => byCase(lines.filter((line) => line.setting === setting));
+  const of = (setting: string) => lines.filter((line) => line.setting === setting);
   return `# On a GPU
 
 Written by \`./terse bench gpu --record\`. ${machine}.
@@ -22,11 +22,11 @@ ${copies(lines)}
 
 ### Codecs
 
-${kernelTable(of("codecs"))}
+${kernelTable(byCase(of("codecs")))}
 
 ### Optimizers
 
-${kernelTable(of("optimizers"))}
+${kernelTable(byCase(of("optimizers")))}
 
 ## Training
 
@@ -91,18 +91,13 @@ function kernelTable(values: Values): string {
   return table(["", ...columns.map((column) => column.head)], rows);
 }
 
-/** A row for each case, and a column for each metric. */
-function tableOf(values: Values, titleOf: (metric: string) => string): string {
-  if (values.size === 0) return "Not recorded yet.";
-  const metrics = [...new Set([...values.values()].flatMap((of) => [...of.keys()]))];
-  const rows = [...values].map(([name, of]) => [name, ...metrics.map((metric) => cell(metric, of.get(metric)))]);
-  return table(["", ...metrics.map(titleOf)], rows);
+function tableOf(lines: readonly RecordedLine[], titleOf: (metric: string) => string): string {
+  return lines.length === 0 ? "Not recorded yet." : tableOfCases(lines, titleOf, { text });
 }
 
 const units: Readonly<Record<string, string>> = { step_ms: "ms", sent_per_step: "B" };
 
-function cell(metric: string, value: number | undefined): string {
-  if (value === undefined) return "–";
+function text({ metric, value }: Measurement): string {
   if (metric.startsWith("loss_at_")) return value.toFixed(4);
   if (metric.startsWith("mfu_")) return valueText(value, "fraction");
   return valueText(value, units[metric] ?? "");

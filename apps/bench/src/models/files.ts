@@ -12,9 +12,9 @@ import { forwardIn } from "@terse/train/precision";
 import { readRecipe } from "@terse/train/recipe";
 import { openRun } from "@terse/train/run";
 import { takeStep } from "@terse/train/take-step";
+import { inTurns, medianRatio } from "../in-turns.ts";
 import { type Measurement, median } from "../measurement.ts";
 
-const rounds = 7;
 const savingRounds = 11;
 const stepsBetween = 20;
 
@@ -27,22 +27,23 @@ export async function* loading(): AsyncGenerator<Measurement> {
     await using file: FileHandle = await open(join(folder.path, "model.safetensors"), "r");
     const bytes = (await file.stat()).size;
     const memory = new Uint8Array(bytes).fill(1);
-    const [read, load]: [number[], number[]] = [[], []];
-    for (let round = -1; round < rounds; round++) {
+    const milliseconds = async (work: () => Promise<unknown>) => {
       const began = performance.now();
-      for (let at = 0; at < bytes; ) at += (await file.read(memory, at, bytes - at, at)).bytesRead;
-      const between = performance.now();
-      await loadModel(folder.path, model.stateDict());
-      const ended = performance.now();
-      if (round < 0) continue; // warm-up
-      read.push(between - began);
-      load.push(ended - between);
-    }
+      await work();
+      return performance.now() - began;
+    };
+    const { read, load } = await inTurns({
+      read: () =>
+        milliseconds(async () => {
+          for (let at = 0; at < bytes; ) at += (await file.read(memory, at, bytes - at, at)).bytesRead;
+        }),
+      load: () => milliseconds(() => loadModel(folder.path, model.stateDict())),
+    });
     const inCase = { case: `gpt2, ${Math.round(bytes / 1e6)} MB of safetensors` };
     const rate = (times: readonly number[]) => bytes / 1e6 / median(times);
     yield { ...inCase, metric: "read", value: rate(read), unit: "GB/s" };
     yield { ...inCase, metric: "load", value: rate(load), unit: "GB/s" };
-    yield { ...inCase, metric: "over_read", value: median(read.map((time, i) => time / load[i]!)), unit: "ratio" };
+    yield { ...inCase, metric: "over_read", value: medianRatio(read, load), unit: "ratio" };
   } finally {
     model.dispose();
   }

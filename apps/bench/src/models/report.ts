@@ -8,8 +8,7 @@ import { readRecipe } from "@terse/train/recipe";
 import { spreadText } from "../convergence/curves.ts";
 import { byCase, type Values } from "../measurement.ts";
 import type { Provenance, RecordedLine } from "../recording.ts";
-import { table } from "../table.ts";
-import { valueText } from "../text.ts";
+import { table, tableOfCases } from "../table.ts";
 import { ranks, runs, settingOf } from "./runs.ts";
 import { methods, type Task, tasks } from "./tasks.ts";
 
@@ -21,7 +20,9 @@ export function modelsReport(lines: readonly RecordedLine[], { machine, when }: 
   // Cases that measure the same share a table.
   const cases = [...Map.groupBy(measured, (line) => line.case).values()];
   const metricsOf = (of: readonly RecordedLine[]) => [...new Set(of.map(({ metric }) => metric))].join();
-  const tables = [...Map.groupBy(cases, metricsOf).values()].map((alike) => tableOf(alike.flat()));
+  const tables = [...Map.groupBy(cases, metricsOf).values()].map((alike) =>
+    tableOfCases(alike.flat(), (metric) => metric.replaceAll("_", " ")),
+  );
   const sections = Object.entries(tasks).flatMap(([name, task]) => sectionOf(name, task, trained) ?? []);
   const changes = Object.entries(methods).map(
     ([method, words]) => `- ${method}: ${words.map((word) => `\`${word}\``).join(", ")}`,
@@ -57,19 +58,6 @@ ${changes.join("\n")}
 
 All lines, those of the searches too: [models.jsonl](models.jsonl). Recorded: ${when}.
 `;
-}
-
-/** Cases by their metrics. */
-function tableOf(lines: readonly RecordedLine[]): string {
-  const metrics = [...new Set(lines.map(({ metric }) => metric))];
-  const rows = [...Map.groupBy(lines, (line) => line.case)].map(([name, of]) => {
-    const cells = metrics.map((metric) => {
-      const line = of.find((one) => one.metric === metric);
-      return line ? valueText(line.value, line.unit) : "–";
-    });
-    return [name, ...cells];
-  });
-  return table(["", ...metrics.map((metric) => metric.replaceAll("_", " "))], rows);
 }
 
 /** The section of a task; undefined where no method has been recorded. */

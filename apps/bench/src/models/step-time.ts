@@ -7,7 +7,6 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { saveModel } from "@terse/checkpoint";
-import { loopback } from "@terse/collectives";
 import {
   Bert,
   bertPresets,
@@ -23,21 +22,12 @@ import {
   vitPresets,
 } from "@terse/models";
 import { availableProcessors } from "@terse/native-loader";
-import { adamw, Optimizer, useThreads } from "@terse/optimizers";
-import {
-  Arena,
-  full,
-  manualSeed,
-  ones,
-  rand,
-  randint,
-  randn,
-  scope,
-  setNumThreads,
-  type Tensor,
-  where,
-} from "@terse/tensor";
+import { adamw, useThreads } from "@terse/optimizers";
+import { manualSeed, randn, setNumThreads, type Tensor } from "@terse/tensor";
+import { labels, maskedTextOf, textOf } from "../batches.ts";
+import { inTurns, medianRatio } from "../in-turns.ts";
 import { type Measurement, median } from "../measurement.ts";
+import { OwnSteps } from "../own-steps.ts";
 import { Peer } from "../peer.ts";
 
 export interface Compared {
@@ -67,15 +57,6 @@ const eagerAndCompiled: Sides = {
     compiled: { step: "compiled_step_ms", over: "over_compile" },
   },
 };
-
-const labels = (count: number, classes: number) => randint(0, classes, [count]);
-
-/** A batch of a language model. */
-function textOf(rows: number, { vocabulary, context }: { vocabulary: number; context: number }) {
-  const tokens = randint(0, vocabulary, [rows, context + 1]);
-  const from = (begin: number) => tokens.narrow(1, begin, context).contiguous();
-  return { tokens: from(0), next: from(1) };
-}
 
 function gpt(): Compared {
   const [shape, rows] = [gptPresets.small, 4];
@@ -155,21 +136,10 @@ function deitTiny(): Compared {
 function bertTiny(): Compared {
   const rows = 8;
   const { dropout: _, ...shape } = { ...bertPresets.tiny, context: 128 };
-  const { context, vocabulary } = shape;
   return {
-    name: `bert-tiny, ${rows} rows of ${context} word pieces`,
+    name: `bert-tiny, ${rows} rows of ${shape.context} word pieces`,
     create: () => new Bert(shape),
-    batch: () => {
-      const tokens = randint(0, vocabulary, [rows, context]);
-      const predicted = rand([rows, context]).lt(0.15);
-      return {
-        tokens,
-        segments: randint(0, 2, [rows, context]),
-        mask: ones([rows, context], { dtype: "i64" }),
-        labels: where(predicted, tokens, full([], -100, { dtype: "i64" })),
-        nextSentence: labels(rows, 2),
-      };
-    },
+    batch: () => maskedTextOf(rows, shape),
     peer: ["bert", { rows, ...shape }],
     stepsPerRound: 4,
   };
@@ -183,8 +153,6 @@ export const compared: Readonly<Record<string, readonly (() => Compared | Promis
   "deit-tiny": [deitTiny],
   "bert-tiny": [bertTiny],
 };
-
-const rounds = 7;
 
 export async function* stepTime(
   settings: readonly (() => Compared | Promise<Compared>)[],
@@ -214,48 +182,31 @@ async function* withThreads(
   await using peer = await Peer.start("model_steps.py", [given[0], JSON.stringify(given[1]), String(threads)], {
     OMP_NUM_THREADS: String(threads),
   });
-  const [group] = loopback(1);
   manualSeed(0);
-  const model = create();
-  const arena = new Arena(model);
-  await using optimizer = new Optimizer(arena, group!, { algorithm: adamw(), compareEvery: 0 });
-  const train = () =>
-    scope(async () => {
-      arena.replaceGradients();
-      const loss = model.loss(batch());
-      await loss.backward();
-      const value = loss.item();
-      await optimizer.step({ lr: 1e-4, loss: value });
-      return value;
-    });
+  await using own = new OwnSteps(create(), { optimizer: { algorithm: adamw() }, lr: 1e-4, batch });
+  const parameters = own.model.parameterCount();
   const ask = (side: string, steps: number) => peer.askAtRest<Answer>(`${side} ${steps}`);
   if (isSame) {
-    const [ours, { loss }] = [await train(), await ask("eager", 1)];
+    const [ours, { loss }] = [await own.take(), await ask("eager", 1)];
     if (Math.abs(ours - loss) > 1e-4 * loss)
       throw new Error(`${name}: begins with a loss of ${ours}, PyTorch's ${loss}`);
   }
-
-  const ours: number[] = [];
-  const theirs = Object.entries(sides.theirs).map(([side, metrics]) => ({ side, metrics, times: [] as number[] }));
-  for (let round = -1; round < rounds; round++) {
-    const began = performance.now();
-    for (let i = 0; i < stepsPerRound; i++) await train();
-    const mine = (performance.now() - began) / 1000;
-    if (round >= 0) ours.push(mine / stepsPerRound); // the first is warm-up
-    for (const { side, times } of theirs) {
-      const { seconds, parameters } = await ask(side, stepsPerRound);
-      if (parameters !== model.parameterCount())
-        throw new Error(`${name}: PyTorch's model has ${parameters} parameters, ours ${model.parameterCount()}`);
-      if (round >= 0) times.push(seconds / stepsPerRound);
-    }
-  }
-  await group!.close();
-  model.dispose();
+  const theirs = async (side: string) => {
+    const answer = await ask(side, stepsPerRound);
+    if (answer.parameters !== parameters)
+      throw new Error(`${name}: PyTorch's model has ${answer.parameters} parameters, ours ${parameters}`);
+    return answer.seconds / stepsPerRound;
+  };
+  const times = await inTurns<string>({
+    ours: () => own.seconds(stepsPerRound),
+    ...Object.fromEntries(Object.keys(sides.theirs).map((side) => [side, () => theirs(side)])),
+  });
 
   const inCase = { case: `${name}, ${threads} ${threads === 1 ? "thread" : "threads"}` };
-  const over = (others: readonly number[]) => median(others.map((t, i) => t / ours[i]!));
+  const ours = times["ours"]!;
   yield { ...inCase, metric: sides.ours, value: 1000 * median(ours), unit: "ms" };
-  for (const { metrics, times } of theirs)
-    yield { ...inCase, metric: metrics.step, value: 1000 * median(times), unit: "ms" };
-  for (const { metrics, times } of theirs) yield { ...inCase, metric: metrics.over, value: over(times), unit: "ratio" };
+  for (const [side, { step }] of Object.entries(sides.theirs))
+    yield { ...inCase, metric: step, value: 1000 * median(times[side]!), unit: "ms" };
+  for (const [side, { over }] of Object.entries(sides.theirs))
+    yield { ...inCase, metric: over, value: medianRatio(times[side]!, ours), unit: "ratio" };
 }

@@ -1,9 +1,8 @@
 /** Writes docs/results/optimizers.md: the local work of a step, beside PyTorch's and beside the speed of memory. */
 import type { Provenance, RecordedLine } from "../recording.ts";
-import { table } from "../table.ts";
-import { valueText } from "../text.ts";
+import { tableOfCases } from "../table.ts";
 
-const metrics = {
+const titles: Readonly<Record<string, string>> = {
   step_ms: "a step",
   torch_ms: "PyTorch's",
   over_torch: "÷ PyTorch's",
@@ -11,13 +10,8 @@ const metrics = {
 };
 
 export function optimizersReport(lines: readonly RecordedLine[], { machine, when }: Provenance): string {
-  const rows = [...Map.groupBy(lines, (line) => line.case)].map(([name, of]) => {
-    const cells = Object.keys(metrics).map((metric) => {
-      const line = of.find((one) => one.metric === metric);
-      return line ? valueText(line.value, line.unit) : "–";
-    });
-    return [name.replace(/, 64 Mi parameters$/, ""), ...cells];
-  });
+  const short = lines.map((line) => ({ ...line, case: line.case.replace(/, 64 Mi parameters$/, "") }));
+  const metrics = Object.keys(titles);
   return `# Optimizers: the local work of a step
 
 Written by \`./terse bench optimizers --record\`. ${machine}. 64 Mi parameters in 16 square matrices, one thread, medians of rounds in which the
@@ -29,7 +23,7 @@ PyTorch's hook computes between its messages. *Share of streaming* is the bytes 
 every time that the method has to, ÷ the time, ÷ the speed of the better of two plain in-place loops; 1 is as fast as memory. Methods that
 compress run on two ranks in one thread, and count half, with the copies that carry their messages.
 
-${table(["", ...Object.values(metrics)], rows)}
+${tableOfCases(short, (metric) => titles[metric]!, { metrics })}
 
 All lines: [optimizers.jsonl](optimizers.jsonl). Recorded: ${when}.
 `;

@@ -8,11 +8,12 @@
  */
 import { loopback } from "@terse/collectives";
 import type { Model } from "@terse/models";
-import { Arena, full, manualSeed, ones, rand, randint, scope, setNumThreads, where } from "@terse/tensor";
+import { Arena, manualSeed, scope, setNumThreads } from "@terse/tensor";
 import { buildModel, makeOptimizer } from "@terse/train/build";
 import { recipeOfCandidate } from "@terse/train/candidates";
 import { type Plan, planOf } from "@terse/train/plan";
 import { type Recipe, readRecipe } from "@terse/train/recipe";
+import { maskedTextOf, textOf } from "../batches.ts";
 import { type Measurement, median } from "../measurement.ts";
 
 /** A recipe of a paper's size, and what the table calls its model and its method. */
@@ -113,19 +114,10 @@ async function timed(work: () => Promise<void>): Promise<number> {
   return median(seconds);
 }
 
-/** A batch of one row of random tokens. */
-function rowOf(model: Model, { model: { name } }: Recipe): object {
-  const [context, vocabulary] = [model.context!, 256]; // which words does not change the time
-  const words = () => randint(0, vocabulary, [1, context]);
-  const tokens = words();
-  if (name === "gpt") return { tokens, next: words() };
-  return {
-    tokens,
-    segments: randint(0, 2, [1, context]),
-    mask: ones([1, context], { dtype: "i64" }),
-    labels: where(rand([1, context]).lt(0.15), tokens, full([], -100, { dtype: "i64" })),
-    nextSentence: randint(0, 2, [1]),
-  };
+/** A batch of one row of random words; which words does not change the time. */
+function rowOf({ context }: Model, { model: { name } }: Recipe): object {
+  const shape = { context: context!, vocabulary: 256 };
+  return name === "gpt" ? textOf(1, shape) : maskedTextOf(1, shape);
 }
 
 /** What a dry run counts for forward and backward of one row. */
