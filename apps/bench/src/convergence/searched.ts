@@ -1,22 +1,40 @@
-/** The settings of a method that searches its own: the search with the first seed, as it is recorded. */
+/** The runs of a method, and the search of its settings, as it is recorded. */
 import type { Measurement } from "../measurement.ts";
 import { refinedRate, type Settings, search } from "./search.ts";
 import { nameOf, type searchOf } from "./settings.ts";
 import type { Trained } from "./training.ts";
 
-interface Searched {
+type Search = ReturnType<typeof searchOf>;
+
+interface Found {
   readonly chosen: Settings;
-  /** The run with the chosen settings. */
-  readonly run: Trained;
+  /** One for each seed. */
+  readonly runs: readonly Trained[];
 }
 
-/** Trains at most `most` times. */
-export async function* searched(
+/** Trains with each seed, at settings that are known or that a search of at most `most` runs with the first finds. */
+export async function* withSeeds(
   name: string,
-  { start, axes, together }: ReturnType<typeof searchOf>,
+  seeds: readonly number[],
+  searching: Search | { readonly chosen: Settings },
+  most: number,
+  train: (settings: Settings, seed: number) => Promise<Trained>,
+): AsyncGenerator<Measurement, Found> {
+  const { chosen, first } =
+    "chosen" in searching
+      ? { ...searching, first: undefined }
+      : yield* searched(name, searching, most, (settings) => train(settings, seeds[0]!));
+  const runs = await Promise.all(seeds.map((seed, i) => (i === 0 && first) || train(chosen, seed)));
+  return { chosen, runs };
+}
+
+/** The settings of the search, and the run with them. */
+async function* searched(
+  name: string,
+  { start, axes, together }: Search,
   most: number,
   train: (settings: Settings) => Promise<Trained>,
-): AsyncGenerator<Measurement, Searched> {
+): AsyncGenerator<Measurement, { chosen: Settings; first: Trained }> {
   const runs = new Map<string, Trained>();
   const lossAt = async (settings: Settings) => {
     const run = await train(settings);
@@ -29,5 +47,5 @@ export async function* searched(
     yield { ...inCase, metric: `loss_at_${nameOf(settings)}`, value: loss, unit: "nats/byte" };
   for (const setting of atEdge) yield { ...inCase, metric: `${setting}_at_edge`, value: 1, unit: "" };
   const chosen = tried[0]!.settings;
-  return { chosen, run: runs.get(nameOf(chosen))! };
+  return { chosen, first: runs.get(nameOf(chosen))! };
 }

@@ -7,9 +7,10 @@
  * Further settings time steps on links (seconds.ts) and the local work of a round (round-work.ts).
  */
 import { readRecipe } from "@terse/train/recipe";
-import { workers as four, kinds, recipe } from "../convergence/convergence.ts";
+import { workers as four, recipe } from "../convergence/convergence.ts";
+import { lossesOf } from "../convergence/losses.ts";
 import { among, doubling, type Settings } from "../convergence/search.ts";
-import { searched } from "../convergence/searched.ts";
+import { withSeeds } from "../convergence/searched.ts";
 import { Trainers } from "../convergence/trainers.ts";
 import type { Trained } from "../convergence/training.ts";
 import type { Measurement } from "../measurement.ts";
@@ -23,7 +24,6 @@ import { overNoExchange, type RateName, rates, seconds } from "./seconds.ts";
 const seeds = [1, 2, 3];
 export const budget = 12; // runs of a search
 const evaluations = 20; // of a run
-const unit = "nats/byte";
 const axes = { lr: doubling, outer_lr: among([0.4, 0.7, 1]), momentum: among([0, 0.6, 0.9]) };
 
 export const local: Suite = {
@@ -47,29 +47,16 @@ async function* losses(name: string, method: LocalMethod, given: readonly string
       every: Math.max(1, Math.round(steps / evaluations)),
     });
 
-  const { chosen, run: first } =
+  const searching =
     typeof method.search === "string"
       ? { chosen: settingsFound(method.search) }
-      : yield* searched(
-          name,
-          { start: beginOf(method), axes: axesOf(method.search), together: [] },
-          budget,
-          (settings) => train(settings, seeds[0]!),
-        );
+      : { start: beginOf(method), axes: axesOf(method.search), together: [] };
   const of = method.steps === undefined ? seeds : seeds.slice(0, 1);
-  const trained = await Promise.all(of.map((seed, i) => (i === 0 && first) || train(chosen, seed)));
-  for (const [i, run] of trained.entries()) {
-    const inCase = { case: `${name}, seed ${of[i]}` };
-    yield { ...inCase, metric: "validation_loss", value: lossOf(run), unit };
-    for (const [setting, value] of Object.entries({ ...settingsInside(method.inside), ...chosen }))
-      yield { ...inCase, metric: setting, value, unit: "" };
-    for (const { step, loss } of run.points) yield { ...inCase, metric: `loss_at_${step}`, value: loss, unit };
-  }
-  yield* kinds(name, trained[0]!);
+  const { chosen, runs } = yield* withSeeds(name, of, searching, budget, train);
+  yield* lossesOf(name, of, { chosen: { ...settingsInside(method.inside), ...chosen }, runs });
 }
 
 const axesOf = (names: readonly (keyof typeof axes)[]) => Object.fromEntries(names.map((name) => [name, axes[name]]));
-const lossOf = ({ points }: Trained) => points.at(-1)!.loss;
 
 /** What the search of another method of this suite has found, as it is recorded. */
 function settingsFound(owner: string): Settings {

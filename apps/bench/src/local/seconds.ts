@@ -3,10 +3,10 @@
  * send in every step. The kernel limits the rate of a link (`./terse netlab`). A link with a latency is emulated, and
  * PyTorch cannot be measured on it.
  */
-import { ranksOnLinks, slowest } from "../convergence/convergence.ts";
+import { ranksOnLinks, timesOnLinks } from "../convergence/convergence.ts";
 import { curvesOf } from "../convergence/curves.ts";
-import { methods as everyStep, type Hook } from "../convergence/methods.ts";
-import { leastTimes, meansByBytes, timesByBytes } from "../convergence/times.ts";
+import { methods as everyStep } from "../convergence/methods.ts";
+import { meansByBytes } from "../convergence/times.ts";
 import type { Trained } from "../convergence/training.ts";
 import { type Measurement, median } from "../measurement.ts";
 import { recordedLines, recordedValues } from "../papers/recorded.ts";
@@ -33,7 +33,7 @@ const beside = [
   "lion-cub-beta-0.95",
   "signum",
 ];
-const [runs, stepsOfOthers, leastRounds, leastSteps] = [2, 8, 4, 32];
+const [runs, leastRounds, leastSteps] = [2, 4, 32];
 
 /** Steps of each kind on links of a rate, and what follows for the losses that are recorded. */
 export async function* seconds(rate: RateName): AsyncGenerator<Measurement> {
@@ -54,11 +54,8 @@ async function* stepsOn(rate: RateName): AsyncGenerator<Measurement> {
     const { changes, hook } = everyStep[name]!;
     if (hook !== undefined && link.includes(",")) continue;
     if (recordedValues("convergence").has(`${name}, ${rate}`)) continue;
-    // PyTorch's bytes differ from step to step, by the headers of packets.
-    const alike = (steps: Trained["steps"]) => steps.slice(3).map((step) => ({ ...step, bytes: 0 }));
-    const all = await runsOn(link, [...changes, "seed=1"], { take: stepsOfOthers, hook });
-    const kinds = all.map(slowest).map((steps) => timesByBytes(hook ? alike(steps) : steps));
-    yield* timesOf(`${name}, ${rate}`, leastTimes(kinds));
+    const { times } = await timesOnLinks(link, [...changes, "seed=1"], hook);
+    yield* timesOf(`${name}, ${rate}`, times);
   }
   for (const [name, method] of Object.entries(methods)) {
     if (!isTimed(name, method)) continue;
@@ -66,7 +63,8 @@ async function* stepsOn(rate: RateName): AsyncGenerator<Measurement> {
     const { syncEvery } = method as Required<LocalMethod>;
     const take = Math.max(leastRounds, Math.ceil(leastSteps / syncEvery)) * syncEvery;
     // Ranks wait for each other only in rounds: the times of one rank add up to those of all.
-    const firsts = (await runsOn(link, overrides, { take })).map(([first]) => first!);
+    const firsts: Trained["steps"][] = [];
+    for (let run = 0; run < runs; run++) firsts.push((await ranksOnLinks(link, overrides, { take }))[0]!);
     const total = (steps: Trained["steps"]) => steps.slice(syncEvery).reduce((sum, step) => sum + step.milliseconds, 0);
     const fastest = firsts.reduce((a, b) => (total(b) < total(a) ? b : a));
     yield* timesOf(`${name}, ${rate}`, meansByBytes(fastest, syncEvery));
@@ -77,17 +75,6 @@ async function* stepsOn(rate: RateName): AsyncGenerator<Measurement> {
 function isTimed(name: string, { syncEvery, workers, steps }: LocalMethod): boolean {
   if (syncEvery === undefined || workers !== undefined || steps !== undefined) return false;
   return recordedValues("local").has(`${name}, seed 1`);
-}
-
-/** The steps of each rank, in several runs. */
-async function runsOn(
-  rate: string,
-  overrides: readonly string[],
-  given: { take: number; hook?: Hook | undefined },
-): Promise<Trained["steps"][][]> {
-  const all: Trained["steps"][][] = [];
-  for (let run = 0; run < runs; run++) all.push(await ranksOnLinks(rate, overrides, given));
-  return all;
 }
 
 function* timesOf(name: string, kinds: ReadonlyMap<number, number>): Generator<Measurement> {

@@ -7,6 +7,7 @@ import { doubling, search } from "../convergence/search.ts";
 import { received, type Trained } from "../convergence/training.ts";
 import { Hosts } from "../hosts/hosts.ts";
 import type { Measurement } from "../measurement.ts";
+import { queue } from "../queue.ts";
 import type { Suite } from "../suite.ts";
 import { dataOf, methods, type Task, tasks } from "./tasks.ts";
 
@@ -74,13 +75,3 @@ async function* measure(
 }
 
 const short = (value: number) => Number(value.toPrecision(3));
-
-/** Runs what it is given one after the other: the processes train one run at a time. */
-function queue() {
-  let last: Promise<unknown> = Promise.resolve();
-  return <T>(work: () => Promise<T>): Promise<T> => {
-    const done = last.then(work);
-    last = done.catch(() => {});
-    return done;
-  };
-}

@@ -7,14 +7,13 @@
  * Each setting is recorded alone, and goes on where it was cut off.
  */
 import { readRecipe } from "@terse/train/recipe";
-import { kinds } from "../convergence/convergence.ts";
 import { Known } from "../convergence/known.ts";
+import { lossesOf } from "../convergence/losses.ts";
 import type { Method as Searching } from "../convergence/methods.ts";
 import type { Settings } from "../convergence/search.ts";
-import { searched } from "../convergence/searched.ts";
+import { withSeeds } from "../convergence/searched.ts";
 import { overridesOf, searchOf } from "../convergence/settings.ts";
 import { Trainers } from "../convergence/trainers.ts";
-import type { Trained } from "../convergence/training.ts";
 import type { Measurement } from "../measurement.ts";
 import type { Suite } from "../suite.ts";
 
@@ -103,19 +102,15 @@ export const recipe: Suite = {
   ),
 };
 
-const unit = "nats/byte";
-
-/** `loss_at_STEP` is the validation loss, in nats per byte; the last of them is also `validation_loss`. */
 async function* measure(name: string, given: readonly string[]): AsyncGenerator<Measurement> {
   const method = methods[name]!;
   await using trainers = await Trainers.open(given.length > 0 ? undefined : `recipe/${name}`);
   const train = (settings: Settings, seed: number) => trainers.train(runOf(method, settings, seed, given));
-  const { chosen, run: first } =
+  const searching =
     typeof method.lr === "number"
-      ? yield* searched(name, searchOf(method, method.lr, given), budget, (settings) => train(settings, seeds[0]!))
+      ? searchOf(method, method.lr, given)
       : { chosen: known.settings(method.lr, name, given) };
-  const runs = await Promise.all(seeds.map((seed, i) => (i === 0 && first) || train(chosen, seed)));
-  yield* lossesOf(name, chosen, runs);
+  yield* lossesOf(name, seeds, yield* withSeeds(name, seeds, searching, budget, train));
 }
 
 async function* measureLonger(name: string, given: readonly string[]): AsyncGenerator<Measurement> {
@@ -124,7 +119,7 @@ async function* measureLonger(name: string, given: readonly string[]): AsyncGene
   const chosen = known.settings(name, setting, given);
   const changed = [`steps=${longer}`, ...given];
   const train = (seed: number) => trainers.train(runOf(methods[name]!, chosen, seed, changed));
-  yield* lossesOf(setting, chosen, await Promise.all(seeds.slice(0, 2).map(train)));
+  yield* lossesOf(setting, seeds, { chosen, runs: await Promise.all(seeds.slice(0, 2).map(train)) });
 }
 
 /** The warm-up is a part of the run, so it grows with the steps. */
@@ -138,14 +133,4 @@ function runOf(
   const { steps } = readRecipe(recipe, given);
   const own = [...changes, ...(ofSteps?.(steps) ?? []), ...overridesOf(settings, steps)];
   return { recipe, overrides: [...own, ...given, `seed=${seed}`], workers, every };
-}
-
-function* lossesOf(name: string, chosen: Settings, runs: readonly Trained[]): Generator<Measurement> {
-  for (const [i, { points }] of runs.entries()) {
-    const inCase = { case: `${name}, seed ${seeds[i]}` };
-    yield { ...inCase, metric: "validation_loss", value: points.at(-1)!.loss, unit };
-    for (const [setting, value] of Object.entries(chosen)) yield { ...inCase, metric: setting, value, unit: "" };
-    for (const { step, loss } of points) yield { ...inCase, metric: `loss_at_${step}`, value: loss, unit };
-  }
-  yield* kinds(name, runs[0]!);
 }
