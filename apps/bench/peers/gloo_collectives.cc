@@ -25,6 +25,7 @@
 #include <iostream>
 #include <memory>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include "algorithms/algorithms.h"
@@ -116,9 +117,9 @@ Case make_case(World& world, const std::string& name, size_t bytes) {
         };
     };
     // Gloo's options have no common base class, and each call needs new ones.
-    const auto theirs = [&]<class Options>(auto run, auto set) {
+    const auto theirs = [&]<class Options>(void (*run)(Options&), auto set) {
         return [&world, run, set, x, y] {
-            Options options(world.context);
+            std::remove_const_t<Options> options(world.context);
             set(options);
             options.setTag(++world.tag);
             run(options);
@@ -135,13 +136,11 @@ Case make_case(World& world, const std::string& name, size_t bytes) {
 
     const auto sum = static_cast<void (*)(void*, const void*, const void*, size_t)>(&gloo::sum<float>);
     const auto all_reduce_by = [&](gloo::AllreduceOptions::Algorithm algorithm) {
-        return theirs.template operator()<gloo::AllreduceOptions>(
-            static_cast<void (*)(const gloo::AllreduceOptions&)>(&gloo::allreduce),
-            [=](gloo::AllreduceOptions& options) {
-                options.setOutput(in, whole);
-                options.setAlgorithm(algorithm);
-                options.setReduceFunction(sum);
-            });
+        return theirs(static_cast<void (*)(const gloo::AllreduceOptions&)>(&gloo::allreduce), [=](auto& options) {
+            options.setOutput(in, whole);
+            options.setAlgorithm(algorithm);
+            options.setReduceFunction(sum);
+        });
     };
     const auto own_all_reduce = ours(Kind::all_reduce, {memory(in, whole)}, {}, all_reduce);
     if (name == "all-reduce-ring")
@@ -157,67 +156,64 @@ Case make_case(World& world, const std::string& name, size_t bytes) {
     const auto own_all_gather = ours(Kind::all_gather, gathered, {}, all_gather);
     if (name == "all-gather")
         return {own_all_gather,
-                theirs.template operator()<gloo::AllgatherOptions>(&gloo::allgather,
-                                                                   [=](gloo::AllgatherOptions& options) {
-                                                                       options.setInput(in + rank * each, each);
-                                                                       options.setOutput(out, whole);
-                                                                   }),
+                theirs(&gloo::allgather,
+                       [=](auto& options) {
+                           options.setInput(in + rank * each, each);
+                           options.setOutput(out, whole);
+                       }),
                 next, before};
     if (name == "all-gatherv")
         return {own_all_gather,
-                theirs.template operator()<gloo::AllgathervOptions>(&gloo::allgatherv,
-                                                                    [=](gloo::AllgathervOptions& options) {
-                                                                        options.setInput(in + rank * each, each);
-                                                                        options.setOutput(out,
-                                                                                          std::vector<size_t>(n, each));
-                                                                    }),
+                theirs(&gloo::allgatherv,
+                       [=](auto& options) {
+                           options.setInput(in + rank * each, each);
+                           options.setOutput(out, std::vector<size_t>(n, each));
+                       }),
                 next, before};
     const auto own_all_to_all = ours(Kind::all_to_all, parts(x), parts(y), all_to_all);
     if (name == "all-to-all")
         return {own_all_to_all,
-                theirs.template operator()<gloo::AlltoallOptions>(&gloo::alltoall,
-                                                                  [=](gloo::AlltoallOptions& options) {
-                                                                      options.setInput(in, whole);
-                                                                      options.setOutput(out, whole);
-                                                                  }),
+                theirs(&gloo::alltoall,
+                       [=](auto& options) {
+                           options.setInput(in, whole);
+                           options.setOutput(out, whole);
+                       }),
                 others, others};
     if (name == "all-to-allv")
         return {own_all_to_all,
-                theirs.template operator()<gloo::AlltoallvOptions>(
-                    &gloo::alltoallv,
-                    [=](gloo::AlltoallvOptions& options) {
-                        options.setInput(in, std::vector<int64_t>(n, each));
-                        options.setOutput(out, std::vector<int64_t>(n, each));
-                    }),
+                theirs(&gloo::alltoallv,
+                       [=](auto& options) {
+                           options.setInput(in, std::vector<int64_t>(n, each));
+                           options.setOutput(out, std::vector<int64_t>(n, each));
+                       }),
                 others, others};
     if (name == "broadcast")
         return {ours(Kind::broadcast, {memory(in, whole)}, {}, broadcast),
-                theirs.template operator()<gloo::BroadcastOptions>(&gloo::broadcast,
-                                                                   [=](gloo::BroadcastOptions& options) {
-                                                                       options.setOutput(in, whole);
-                                                                       options.setRoot(root);
-                                                                   }),
+                theirs(&gloo::broadcast,
+                       [=](auto& options) {
+                           options.setOutput(in, whole);
+                           options.setRoot(root);
+                       }),
                 to_root, from_root, true};
     if (name == "gather")
         return {ours(Kind::gather, {memory(in, each)}, rank == root ? parts(y) : std::vector<BufferView>(), gather),
-                theirs.template operator()<gloo::GatherOptions>(&gloo::gather,
-                                                                [=](gloo::GatherOptions& options) {
-                                                                    options.setInput(in, each);
-                                                                    if (rank == root) options.setOutput(out, whole);
-                                                                    options.setRoot(root);
-                                                                }),
+                theirs(&gloo::gather,
+                       [=](auto& options) {
+                           options.setInput(in, each);
+                           if (rank == root) options.setOutput(out, whole);
+                           options.setRoot(root);
+                       }),
                 from_root, to_root, true};
     if (name == "scatter")
         return {ours(Kind::scatter, rank == root ? parts(x) : std::vector<BufferView>(), {memory(out, each)}, scatter),
-                theirs.template operator()<gloo::ScatterOptions>(&gloo::scatter,
-                                                                 [=](gloo::ScatterOptions& options) {
-                                                                     std::vector<float*> all;
-                                                                     for (int r = 0; r < n; r++)
-                                                                         all.push_back(in + r * each);
-                                                                     if (rank == root) options.setInputs(all, each);
-                                                                     options.setOutput(out, each);
-                                                                     options.setRoot(root);
-                                                                 }),
+                theirs(&gloo::scatter,
+                       [=](auto& options) {
+                           std::vector<float*> all;
+                           for (int r = 0; r < n; r++) all.push_back(in + r * each);
+                           if (rank == root) options.setInputs(all, each);
+                           options.setOutput(out, each);
+                           options.setRoot(root);
+                       }),
                 to_root, from_root, true};
     if (name == "barrier") return {ours(Kind::barrier, {}, {}, barrier), [&world] { synchronise(world); }, {}, {}};
     throw std::runtime_error("there is no collective " + name);

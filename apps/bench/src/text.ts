@@ -16,7 +16,7 @@ function short(value: number): string {
 }
 
 /** All metrics of one case; on the line of its name if there is room. */
-export function caseText(name: string, measurements: readonly Measurement[], columns: number): string {
+function caseText(name: string, measurements: readonly Measurement[], columns: number): string {
   const lines: string[] = [];
   for (const { metric, value, unit } of measurements) {
     const words = `${metric.replaceAll("_", " ")} ${valueText(value, unit)}`;

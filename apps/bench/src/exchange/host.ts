@@ -100,15 +100,15 @@ function sent(): number {
 }
 
 /**
- * Peak memory of an exchange besides its vector, in bytes a parameter, from the kernel's count of this process's pages.
+ * Peak memory of a 1-bit exchange besides its vector, in bytes a parameter, from the kernel's count of this process's pages.
  */
-async function extraMemory(method: "f32" | "1-bit", n: number): Promise<number> {
+async function extraMemory(n: number): Promise<number> {
   const x = vector(n);
-  await methods[method](vector(1 << 20), world); // allocates everything that later exchanges reuse
+  await methods["1-bit"](vector(1 << 20), world); // allocates everything that later exchanges reuse
   await world.barrier();
   writeFileSync("/proc/self/clear_refs", "5"); // resets the peak
   const before = pages("VmRSS");
-  await methods[method](x, world);
+  await methods["1-bit"](x, world);
   return (pages("VmHWM") - before) / n;
 }
 
@@ -134,7 +134,7 @@ await serve({
     return ours(method, n, times);
   },
 
-  memory: ({ n }: { n: number }) => extraMemory("1-bit", n),
+  memory: ({ n }: { n: number }) => extraMemory(n),
 
   async close() {
     await gloo?.[Symbol.asyncDispose]();

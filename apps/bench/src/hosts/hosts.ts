@@ -22,7 +22,6 @@ export interface HostsOptions {
   readonly rate?: string | undefined;
   /** The program of every host, a module that calls `serve`. */
   readonly program: URL;
-  readonly env?: NodeJS.ProcessEnv;
 }
 
 const answerTimeout = 3_600_000; // ms: of a hang; a host that dies closes its socket
@@ -52,7 +51,7 @@ export class Hosts implements AsyncDisposable {
   }
 
   /** Starts the hosts and waits until each has connected. */
-  static async open({ hosts, rate, program, env = {} }: HostsOptions): Promise<Hosts> {
+  static async open({ hosts, rate, program }: HostsOptions): Promise<Hosts> {
     const isLimited = rate !== undefined && !rate.includes(",") && netlabObstacle() === undefined;
     const links = rate === undefined ? "unshaped" : isLimited ? "namespaces" : "emulated";
     const folder = mkdtempSync(join(tmpdir(), "terse-bench-"));
@@ -60,7 +59,7 @@ export class Hosts implements AsyncDisposable {
     const server = createServer();
     await new Promise<void>((done) => server.listen(path, done));
     const command = [process.execPath, ...process.execArgv, fileURLToPath(program)];
-    const common = { TERSE_ENGINE: "tcp", ...process.env, ...env, OMP_NUM_THREADS: "1", TERSE_BENCH_CONTROL: path };
+    const common = { TERSE_ENGINE: "tcp", ...process.env, OMP_NUM_THREADS: "1", TERSE_BENCH_CONTROL: path };
     const start = (argv: readonly string[], more: NodeJS.ProcessEnv) =>
       spawn(argv[0]!, argv.slice(1), { env: { ...common, ...more }, stdio: ["ignore", "inherit", "inherit"] });
 

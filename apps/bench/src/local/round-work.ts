@@ -6,18 +6,8 @@
 import { loopback } from "@terse/collectives";
 import { useThreads } from "@terse/native-optimizers";
 import { algorithms, compressed, gradientCompressions, LocalSteps } from "@terse/optimizers";
-import {
-  Arena,
-  Module,
-  ModuleList,
-  manualSeed,
-  noGrad,
-  Parameter,
-  randn,
-  scope,
-  setNumThreads,
-  zeros,
-} from "@terse/tensor";
+import { manualSeed, noGrad, randn, scope, setNumThreads } from "@terse/tensor";
+import { arenaOfMatrices } from "../arena-of-matrices.ts";
 import { type Measurement, median } from "../measurement.ts";
 import { streamingSpeed } from "../memory.ts";
 
@@ -38,7 +28,7 @@ export async function* roundWork({ side = 2048, matrices = 16, rounds = 5 } = {}
     const outer = algorithms.sgd({});
     const gradient = wire && gradientCompressions.codec(wire);
     const ranks = groups.map((group) => {
-      const arena = new Arena(new Model(side, matrices));
+      const arena = arenaOfMatrices(matrices, [side, side]);
       manualSeed(group.rank);
       noGrad(() => scope(() => arena.gradients.copy_(randn([arena.gradients.length]))));
       const options = { algorithm: gradient ? compressed(outer, gradient) : outer, compareEvery: 0 };
@@ -65,23 +55,5 @@ export async function* roundWork({ side = 2048, matrices = 16, rounds = 5 } = {}
     const inCase = { case: `round, ${name}, ${n / 2 ** 20} Mi parameters` };
     yield { ...inCase, metric: "round_ms", value: 1000 * median(seconds), unit: "ms" };
     yield { ...inCase, metric: "round_over_stream", value: median(ratios), unit: "ratio" };
-  }
-}
-
-class Layer extends Module {
-  readonly weight: Parameter;
-
-  constructor(side: number) {
-    super();
-    this.weight = new Parameter(zeros([side, side]), { role: "matrix" });
-  }
-}
-
-class Model extends Module {
-  readonly layers: ModuleList<Layer>;
-
-  constructor(side: number, matrices: number) {
-    super();
-    this.layers = new ModuleList(Array.from({ length: matrices }, () => new Layer(side)));
   }
 }

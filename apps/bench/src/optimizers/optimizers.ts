@@ -23,19 +23,8 @@ import {
   type State,
   type Vector,
 } from "@terse/optimizers";
-import {
-  Arena,
-  fromTypedArray,
-  keep,
-  Module,
-  ModuleList,
-  noGrad,
-  Parameter,
-  type Segment,
-  setNumThreads,
-  type Tensor,
-  zeros,
-} from "@terse/tensor";
+import { fromTypedArray, keep, noGrad, type Segment, setNumThreads, type Tensor, zeros } from "@terse/tensor";
+import { arenaOfMatrices } from "../arena-of-matrices.ts";
 import { type Measurement, median } from "../measurement.ts";
 import { clocked, streamingSpeed } from "../memory.ts";
 import { Peer } from "../peer.ts";
@@ -171,25 +160,6 @@ async function* momenta(): AsyncGenerator<Measurement> {
   for (const tensor of [g, u, total]) tensor.dispose();
 }
 
-class Layer extends Module {
-  readonly weight: Parameter;
-
-  constructor(values: Float32Array) {
-    super();
-    this.weight = new Parameter(fromTypedArray(values, [side, side]), { role: "matrix" });
-  }
-}
-
-class Model extends Module {
-  readonly layers: ModuleList<Layer>;
-
-  constructor() {
-    super();
-    const values = Float32Array.from({ length: side * side }, (_, i) => Math.sin(i * i + 1) / 50);
-    this.layers = new ModuleList(Array.from({ length: matrices }, () => new Layer(values)));
-  }
-}
-
 /** One rank: an algorithm on the arena's vectors, as an Optimizer cuts them, with an exchange and without clipping. */
 class Side {
   readonly #algorithm: Algorithm;
@@ -215,7 +185,7 @@ class Side {
       clipFactor: async () => 1,
       agreed: async () => {},
     };
-    const { parameters, gradients, segments } = new Arena(new Model());
+    const { parameters, gradients, segments } = arenaOfMatrices(matrices, [side, side]);
     fill(gradients, group.rank);
     const data = Array.from({ length: group.size }, (_, r) => r);
     const cuts = algorithm.splits === "at segments" ? segments.map((segment) => [segment]) : [segments];

@@ -1,9 +1,10 @@
 /** The rows of Ahn and Xu 2025, "Dion", first arXiv version. */
 import { loopback } from "@terse/collectives";
 import { type Algorithm, adamw, dion as dionOf, muon, Optimizer } from "@terse/optimizers";
-import { Arena, fromTypedArray, Linear, manualSeed, noGrad, Sequential } from "@terse/tensor";
-import { type Items, isFalling, type Readings, ratioText, reading } from "./item.ts";
-import { recordedLosses } from "./recorded.ts";
+import { fromTypedArray, noGrad } from "@terse/tensor";
+import { arenaOfMatrices } from "../arena-of-matrices.ts";
+import { type Items, isFalling, type Readings, reading } from "./item.ts";
+import { asGood } from "./recorded.ts";
 import { losses, sweep } from "./trained.ts";
 
 const shapes = [
@@ -13,18 +14,12 @@ const shapes = [
 ] as const; // large enough that no mean goes directly (docs/algorithms.md, all-reduce)
 const ranksOf = (m: number, n: number) => [Math.min(m, n) / 8, Math.min(m, n) / 4];
 
-/** The model of Table 1: matrices of one shape, as many as ranks, so that each rank owns one. */
-function matrices(count: number, [m, n]: readonly [number, number]): Arena {
-  manualSeed(1);
-  return new Arena(new Sequential(...Array.from({ length: count }, () => new Linear(n, m, { bias: false }))));
-}
-
 /** Payload bytes that each rank sends in one step, counted on the wire. */
 async function sentBytes(algorithm: () => Algorithm, shape: readonly [number, number], ranks: number): Promise<number> {
   const groups = loopback(ranks);
   const counted = await Promise.all(
     groups.map(async (group) => {
-      const arena = matrices(ranks, shape);
+      const arena = arenaOfMatrices(ranks, shape); // each rank owns one
       const inOneBucket = { bucket: arena.parameters.length, compareEvery: 0 };
       await using optimizer = new Optimizer(arena, group, { algorithm: algorithm(), ...inOneBucket });
       const values = Float32Array.from({ length: arena.gradients.length }, (_, i) => Math.sin(3 * i + group.rank));
@@ -44,7 +39,7 @@ async function distributedBeside(ranks: number): Promise<number> {
   const train = async (size: number, gradientOf: (rank: number, step: number, n: number) => Float32Array) => {
     const [first] = await Promise.all(
       loopback(size).map(async (group) => {
-        const arena = matrices(2, [40, 24]);
+        const arena = arenaOfMatrices(2, [40, 24]);
         await using optimizer = new Optimizer(arena, group, { algorithm: dionOf({ rank: 0.25 }), compareEvery: 0 });
         for (let step = 0; step < 20; step++) {
           const values = gradientOf(group.rank, step, arena.gradients.length);
@@ -173,14 +168,13 @@ export const dion: Items = {
     },
   },
 
-  "dion-figure-3b": {
+  "dion-figure-3b": asGood({
     what: "Figure 3b",
     claim: "One power iteration is as good as the singular value decomposition.",
     rule: "loss of Dion ÷ that by singular values at most 1.02 in the mean over the seeds (bench convergence)",
-    measure: () => recordedLosses(["dion", "dion-svd"]),
-    measured: (readings) => ratioText(readings.ratio("dion", "dion-svd")),
-    holds: (readings) => readings.ratio("dion", "dion-svd").mean <= 1.02,
-  },
+    method: "dion",
+    other: "dion-svd",
+  }),
 
   "dion-theorem-2.1": {
     what: "Theorem 2.1",

@@ -2,9 +2,8 @@
 import { loopback } from "@terse/collectives";
 import { carryAlone, PackedBits, parameterServer, vote } from "@terse/exchange";
 import { curvesOf } from "../convergence/curves.ts";
-import { readLines } from "../recording.ts";
 import { type Items, type Readings, ratioText, reading } from "./item.ts";
-import { recordedLosses } from "./recorded.ts";
+import { recordedLines, recordedLosses } from "./recorded.ts";
 import { sweep } from "./trained.ts";
 
 /** Bits an element that a worker sends to the server and the server to each worker, counted on the wire. */
@@ -107,8 +106,7 @@ export const distributedLion: Items = {
     claim: "Distributed Lion is nearest to the corner of few bits and a small error.",
     rule: "no other method of bench convergence ends lower with as few bytes as Distributed Lion's or Lion Cub's votes",
     *measure() {
-      const curves = curvesOf(readLines(new URL("../../../../docs/results/convergence.jsonl", import.meta.url)));
-      for (const { method, bytesPerStep, last } of curves)
+      for (const { method, bytesPerStep, last } of curvesOf(recordedLines("convergence")))
         if (compressed.includes(method)) {
           yield reading(`bytes of ${method}`, bytesPerStep, "B");
           yield reading(`loss of ${method}`, last.mean, "nats/byte");

@@ -17,20 +17,11 @@ import {
   vote,
 } from "@terse/exchange";
 import { chanceOfTie } from "@terse/train/agreement";
-import {
-  type Items,
-  isFalling,
-  type MeasurableItem,
-  percentText,
-  type Reading,
-  type Readings,
-  ratioText,
-  reading,
-} from "./item.ts";
+import { type Items, isFalling, percentText, type Reading, type Readings, ratioText, reading } from "./item.ts";
 import { quantilesByLayer, shareNearerToLaplace, shares } from "./lion-cub-quantiles.ts";
 import { allReduceBits, tableA1 } from "./lion-cub-table-a1.ts";
 import { probed } from "./probed.ts";
-import { recordedLosses, recordedValue } from "./recorded.ts";
+import { asGood, recordedLosses, recordedValue } from "./recorded.ts";
 import { losses } from "./trained.ts";
 
 const voteSchemes: Readonly<Record<keyof typeof tableOne, () => VoteScheme>> = {
@@ -62,16 +53,6 @@ async function* countedVotes(): AsyncGenerator<Reading> {
       yield reading(`counted ÷ Table 1, ${name}, ${ranks} ranks`, most.bytes / table, "ratio");
     }
 }
-
-/** A method as good as another: at most 2 % above it in the mean. */
-const asGood = (of: { what: string; claim: string; method: string; other: string; rule?: string }): MeasurableItem => ({
-  what: of.what,
-  claim: of.claim,
-  rule: of.rule ?? `loss of ${of.method} ÷ ${of.other} with the same seed at most 1.02 in the mean (bench convergence)`,
-  measure: () => recordedLosses([of.method, of.other]),
-  measured: (readings) => ratioText(readings.ratio(of.method, of.other)),
-  holds: (readings) => readings.ratio(of.method, of.other).mean <= 1.02,
-});
 
 const probeRow = { method: "lion-cub", steps: 1000, at: [50, 200, 400, 1000] } as const;
 const heads = ["l1", "linf-without-zero", "linf-logarithmic", "linf"];
@@ -228,8 +209,9 @@ export const lionCub: Items = {
         for await (const { of } of probed({ row, method: "lion-cub", steps: 400, at: [400], workers })) {
           for (const kind of ["match", "flip"]) {
             yield reading(`${kind} of 1 bit, ${workers} workers`, of(`update/${kind}`), "share");
-            for (const [name, share] of zip(of.texts("quantizers/names"), of.list(`quantizers/${kind}`) as number[]))
-              yield reading(`${kind} of ${name}, ${workers} workers`, share, "share");
+            const shares = of.list(`quantizers/${kind}`) as number[];
+            for (const [i, name] of of.texts("quantizers/names").entries())
+              yield reading(`${kind} of ${name}, ${workers} workers`, shares[i]!, "share");
           }
         }
     },
@@ -598,6 +580,3 @@ const isHead = (name: string) => name === "head.weight";
 const isTokenEmbedding = (name: string) => name === "embedding.weight";
 const matricesOf = (all: readonly (readonly [string, number])[]) =>
   all.filter(([name]) => /weight$/.test(name) && !/(norm|ln)/i.test(name));
-const zip = <A>(a: readonly A[], b: readonly number[]) => a.map((one, i) => [one, b[i]!] as const);
-
-/** Values by layer, of those that have one. */

@@ -1,5 +1,6 @@
 /** Pictures of rows, drawn as their papers draw them: docs/results/papers-ROW.svg. */
 import { type Axis, type BandCurve, bandCurves } from "@terse/pictures/band-curves";
+import { spreadOf } from "@terse/pictures/spread";
 import { curvesOf } from "../convergence/curves.ts";
 import { bySteps as curvesBySteps, lossCurves } from "../convergence/loss-curves.ts";
 import { byCase } from "../measurement.ts";
@@ -148,11 +149,7 @@ function numbersBySteps(readings: Readings, pattern: RegExp, of: Numbers): strin
   const curves = [...Map.groupBy(found, ({ called }) => called)].map(([called, points]) => ({
     text: name(called),
     points: [...Map.groupBy(points, ({ at }) => at)]
-      .map(([step, same]) => {
-        const values = same.map(({ value }) => value);
-        const mean = values.reduce((sum, value) => sum + value, 0) / values.length;
-        return { step, mean, least: Math.min(...values), most: Math.max(...values) };
-      })
+      .map(([step, same]) => ({ step, ...spreadOf(same.map(({ value }) => value)) }))
       .toSorted((a, b) => a.step - b.step),
   }));
   const axis: Axis<BandCurve> = { label: along, logarithmic: false, at: (_, step) => step, text: String };

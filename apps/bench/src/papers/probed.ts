@@ -19,21 +19,13 @@ interface Plan extends Omit<Trial, "name"> {
   readonly row: string;
   readonly steps: number;
   readonly at: readonly number[]; // steps taken
-  readonly recipe?: string;
 }
 
 /** Trains once with the first seed, and yields what was measured after so many steps. */
-export async function* probed({
-  row,
-  steps,
-  at,
-  recipe: of = recipe,
-  workers = 4,
-  ...trial
-}: Plan): AsyncGenerator<Probed> {
+export async function* probed({ row, steps, at, workers = 4, ...trial }: Plan): AsyncGenerator<Probed> {
   const overrides = [...overridesFor({ name: row, ...trial }, steps), "seed=1", `steps=${steps}`];
   await using trainers = await Trainers.open(`papers/${row}`);
-  const run = await trainers.train({ recipe: of, overrides, workers, every: steps, probeAt: at });
+  const run = await trainers.train({ recipe, overrides, workers, every: steps, probeAt: at });
   for (const { step, metrics } of run.probes!) {
     const value = <T>(key: string) => {
       const found = metrics[key];

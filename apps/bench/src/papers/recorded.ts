@@ -1,7 +1,7 @@
 /** Numbers that other suites have recorded, for rows that need no training of their own. */
 import { byCase, type Values } from "../measurement.ts";
 import { type RecordedLine, readLines } from "../recording.ts";
-import { type Reading, reading } from "./item.ts";
+import { type MeasurableItem, type Reading, ratioText, reading } from "./item.ts";
 
 /** The recorded lines of a suite. */
 export const recordedLines = (suite: string): RecordedLine[] =>
@@ -30,3 +30,19 @@ export function* recordedLosses(methods: readonly string[]): Generator<Reading> 
       yield reading(`loss of ${name}`, metrics.get("validation_loss") ?? Number.NaN, "nats/byte");
   }
 }
+
+/** A method as good as another: at most 2 % above it in the mean. */
+export const asGood = (of: {
+  what: string;
+  claim: string;
+  method: string;
+  other: string;
+  rule?: string;
+}): MeasurableItem => ({
+  what: of.what,
+  claim: of.claim,
+  rule: of.rule ?? `loss of ${of.method} ÷ ${of.other} with the same seed at most 1.02 in the mean (bench convergence)`,
+  measure: () => recordedLosses([of.method, of.other]),
+  measured: (readings) => ratioText(readings.ratio(of.method, of.other)),
+  holds: (readings) => readings.ratio(of.method, of.other).mean <= 1.02,
+});

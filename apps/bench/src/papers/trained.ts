@@ -23,8 +23,6 @@ interface Plan {
   readonly steps?: number; // 400 unless given
   /** Steps between evaluations, for curves; at the end only unless given. */
   readonly every?: number;
-  /** Replaces `recipe.yaml` of the convergence suite. */
-  readonly recipe?: string;
 }
 
 /**
@@ -32,12 +30,12 @@ interface Plan {
  * after STEP".
  */
 export async function* losses(plan: Plan): AsyncGenerator<Reading> {
-  const { row, trials, seeds, steps = 400, every = steps, recipe: of = recipe } = plan;
+  const { row, trials, seeds, steps = 400, every = steps } = plan;
   const runs = trials.flatMap((trial) =>
     seeds.map((seed) => ({
       name: `${trial.name}, seed ${seed}`,
       run: {
-        recipe: of,
+        recipe,
         overrides: [...overridesFor(trial, steps), `seed=${seed}`, `steps=${steps}`],
         workers: trial.workers ?? 4,
         every,

@@ -13,22 +13,10 @@
 import { majority } from "@terse/codecs";
 import { addressOf, applySigns, lionStep, lionVote } from "@terse/native-optimizers";
 import { median } from "../measurement.ts";
-
-export interface LocalWork {
-  /** Lion Cub's local work ÷ the plain Lion step: median of the rounds' ratios. */
-  readonly local_over_lion: number;
-  /** Milliseconds, medians over the rounds. */
-  readonly details: {
-    readonly lion_step_ms: number;
-    readonly lion_cub_local_ms: number;
-    readonly momentum_sign_pack_ms: number;
-    readonly vote_of_8_ms: number;
-    readonly unpack_decay_apply_ms: number;
-  };
-}
+import { clocked } from "../memory.ts";
 
 /** n parameters (64 Mi: 768 MiB of floats), `rounds` measured rounds after two rounds of warm-up. */
-export function localWork({ n = 64 * 2 ** 20, rounds = 15 }: { n?: number; rounds?: number } = {}): LocalWork {
+export function localWork({ n = 64 * 2 ** 20, rounds = 15 }: { n?: number; rounds?: number } = {}) {
   const ranks = 8;
   const share = n / ranks; // elements that one rank counts
   const options = { lr: 1e-4, beta1: 0.9, beta2: 0.99, weightDecay: 0.1, zero: "plus" } as const;
@@ -58,22 +46,19 @@ export function localWork({ n = 64 * 2 ** 20, rounds = 15 }: { n?: number; round
     if (round >= 0) rows.push({ lion, encode, vote, apply, local: encode + vote + apply });
   }
 
+  const milliseconds = (of: (row: (typeof rows)[number]) => number) => 1000 * median(rows.map(of));
   return {
+    /** Lion Cub's local work ÷ the plain Lion step: median of the rounds' ratios. */
     local_over_lion: median(rows.map(({ local, lion }) => local / lion)),
+    /** Medians over the rounds. */
     details: {
-      lion_step_ms: median(rows.map(({ lion }) => lion)),
-      lion_cub_local_ms: median(rows.map(({ local }) => local)),
-      momentum_sign_pack_ms: median(rows.map(({ encode }) => encode)),
-      vote_of_8_ms: median(rows.map(({ vote }) => vote)),
-      unpack_decay_apply_ms: median(rows.map(({ apply }) => apply)),
+      lion_step_ms: milliseconds(({ lion }) => lion),
+      lion_cub_local_ms: milliseconds(({ local }) => local),
+      momentum_sign_pack_ms: milliseconds(({ encode }) => encode),
+      vote_of_8_ms: milliseconds(({ vote }) => vote),
+      unpack_decay_apply_ms: milliseconds(({ apply }) => apply),
     },
   };
-}
-
-function clocked(work: () => void): number {
-  const began = performance.now();
-  work();
-  return performance.now() - began;
 }
 
 /** n floats of both signs about `size`, aligned to a cache line, with every page touched. */
