@@ -61,47 +61,41 @@ export function remarksOnLocal(recipe: Recipe): string[] {
   const { local, steps, bucket } = recipe;
   if (!local) return [];
   const { syncEvery, fragments, order } = local;
-  const isAlone = local.within === "rank";
-  const senseless = (isAlone ? ownOptimizers(recipe) : []).flatMap(([key, section]) => {
-    const { alone } = definitionOf(section);
-    if (!alone) return [];
-    return [
-      `${key}.name: with local it steps alone, and ${section.name} is ${alone.is} then, but for what it rounds to send it; take ${alone.is}`,
-    ];
-  });
-  const decays = optimizersOf({ key: "local.optimizer", optimizer: local.optimizer }).flatMap(([key, section]) =>
-    ((section as { weightDecay?: number }).weightDecay ?? 0) > 0
-      ? [`${key}.weightDecay: weights decay in each rank's own steps, and in the rounds a second time`]
-      : [],
-  );
-  const keeps =
-    local.alpha > 0 && local.delay === 0
-      ? [
-          `local.alpha: ${local.alpha} of a rank's own work outlives a round; it is meant for local.delay, in whose steps a rank has gone on alone`,
-        ]
-      : [];
   const every = syncEvery / fragments;
-  const beside =
-    local.rebase && local.delay === 0
-      ? ["local.rebase: true changes nothing: no steps are taken beside a round; leave it out, or take local.delay"]
-      : !local.rebase && local.alpha === 0 && 2 * local.delay > every
-        ? [
-            `local.delay: of ${every} steps a rank gives up the ${local.delay} that it takes beside a round; local.rebase: true keeps them`,
-          ]
-        : [];
-  const rare =
-    syncEvery > steps
-      ? [`local.syncEvery: ${syncEvery}, and the run has ${steps} steps: the ranks share nothing before the last one`]
-      : [];
-  const orders =
-    fragments === 1 && order !== "strided"
-      ? [`local.order: ${order} changes nothing: one fragment has all layers; leave it out, or take local.fragments`]
-      : [];
-  const buckets =
-    bucket === "auto"
-      ? ["bucket: auto changes nothing: with local the buckets of a round leave together; leave it out"]
-      : [];
-  return [...senseless, ...decays, ...keeps, ...beside, ...rare, ...orders, ...buckets];
+  const remarks: string[] = [];
+  for (const [key, section] of local.within === "rank" ? ownOptimizers(recipe) : []) {
+    const { alone } = definitionOf(section);
+    if (alone)
+      remarks.push(
+        `${key}.name: with local it steps alone, and ${section.name} is ${alone.is} then, but for what it rounds to send it; take ${alone.is}`,
+      );
+  }
+  for (const [key, section] of optimizersOf({ key: "local.optimizer", optimizer: local.optimizer }))
+    if (((section as { weightDecay?: number }).weightDecay ?? 0) > 0)
+      remarks.push(`${key}.weightDecay: weights decay in each rank's own steps, and in the rounds a second time`);
+  if (local.alpha > 0 && local.delay === 0)
+    remarks.push(
+      `local.alpha: ${local.alpha} of a rank's own work outlives a round; it is meant for local.delay, in whose steps a rank has gone on alone`,
+    );
+  if (local.rebase && local.delay === 0)
+    remarks.push(
+      "local.rebase: true changes nothing: no steps are taken beside a round; leave it out, or take local.delay",
+    );
+  if (!local.rebase && local.alpha === 0 && 2 * local.delay > every)
+    remarks.push(
+      `local.delay: of ${every} steps a rank gives up the ${local.delay} that it takes beside a round; local.rebase: true keeps them`,
+    );
+  if (syncEvery > steps)
+    remarks.push(
+      `local.syncEvery: ${syncEvery}, and the run has ${steps} steps: the ranks share nothing before the last one`,
+    );
+  if (fragments === 1 && order !== "strided")
+    remarks.push(
+      `local.order: ${order} changes nothing: one fragment has all layers; leave it out, or take local.fragments`,
+    );
+  if (bucket === "auto")
+    remarks.push("bucket: auto changes nothing: with local the buckets of a round leave together; leave it out");
+  return remarks;
 }
 
 const ownOptimizers = ({ optimizer }: Recipe) => optimizersOf({ key: "optimizer", optimizer });

@@ -1,8 +1,6 @@
 /** One rank process: joins the world, trains, and closes its connections. */
 import { endWithParent, type Group, joinWorld } from "@terse/collectives";
-import { useThreads } from "@terse/optimizers";
 import { applyOverrides } from "@terse/options";
-import { numThreads, setNumThreads } from "@terse/tensor";
 import type { TrainArguments } from "./arguments.ts";
 import { openDeviceOf } from "./device.ts";
 import { endOthers } from "./end-others.ts";
@@ -11,7 +9,7 @@ import { checkSameRecipe } from "./same-recipe.ts";
 import { folderOf, savedSteps } from "./saves/find-save.ts";
 import { type InitialWeights, readInitialWeights } from "./saves/initial-weights.ts";
 import { onEveryRank } from "./saves/on-every-rank.ts";
-import { shareCores } from "./share-cores.ts";
+import { useSharedCores } from "./share-cores.ts";
 import { hasLauncher } from "./to-launcher.ts";
 import { train } from "./train.ts";
 
@@ -32,9 +30,7 @@ export async function runRank(args: TrainArguments): Promise<number> {
     const recipe = goesOn ? undefined : (recipeBefore ?? recipeFor(args, weights));
     await checkSameRecipe(recipe ?? applyOverrides({}, args.overrides), world);
     if (recipe) openDeviceOf(recipe); // before the run has a folder
-    const cores = await shareCores(world);
-    if (!process.env["OMP_NUM_THREADS"]) setNumThreads(cores);
-    useThreads(numThreads());
+    await useSharedCores(world);
     return await train(recipe, world, { ...args, weights });
   } catch (error) {
     await endOthers(world, error);

@@ -11,7 +11,7 @@ import { Arena, scope } from "@terse/tensor";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { buildData, buildModel, buildOptimizer } from "./build.ts";
 import { activationsOf } from "./dry-run/activations.ts";
-import { methodsText, planText, withoutCodecs } from "./dry-run/dry-run.ts";
+import { methodsText, planText } from "./dry-run/dry-run.ts";
 import { methodsOf } from "./dry-run/methods.ts";
 import { planOf } from "./dry-run/plan.ts";
 import { type Recipe, readRecipe } from "./recipe.ts";
@@ -180,7 +180,7 @@ describe("docs/recipes.md", () => {
 
   it("shows what a dry run prints", async () => {
     const given = { link: parseLink("10gbit,50us"), speed: { flops: 50e12, measured: false } };
-    const plan = withoutCodecs(await planOf(read("bert-large-one-bit-lamb.yaml"), 64, given), 64);
+    const plan = await planOf(read("bert-large-one-bit-lamb.yaml"), 64, given);
     const activations = 1e9 * Number(/^ {2}activations +about ([\d.]+) GB$/m.exec(page)![1]);
     expect((await activationsOf(plan.recipe))! / activations).toBeCloseTo(1, 1); // processors differ
     const text = [

@@ -4,6 +4,8 @@ import { hostname } from "node:os";
 import { isObject } from "@terse/checkpoint";
 import type { Group } from "@terse/collectives";
 import { type ProcessorLimits, processorLimits } from "@terse/native-loader";
+import { useThreads } from "@terse/optimizers";
+import { numThreads, setNumThreads } from "@terse/tensor";
 import { gatherJson } from "./gather-json.ts";
 
 /** A rank's machine, the cores there on which it may run, and the quotas of its control groups. */
@@ -24,6 +26,13 @@ export async function shareCores(group: Group, place: Place = placeOfProcess()):
     ({ group, processors }) => processors / users(({ quotas }) => quotas.some((other) => other.group === group)),
   );
   return Math.max(1, Math.floor(Math.min(ofCores, ...ofQuotas) + 1e-6)); // three thirds are a little less than one
+}
+
+/** Computes with this rank's share of the cores, unless the user has said how many threads. */
+export async function useSharedCores(group: Group): Promise<void> {
+  const cores = await shareCores(group);
+  if (!process.env["OMP_NUM_THREADS"]) setNumThreads(cores);
+  useThreads(numThreads());
 }
 
 const isPlace = (value: unknown) =>

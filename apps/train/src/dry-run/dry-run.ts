@@ -2,7 +2,6 @@
 import { mayExist } from "@terse/checkpoint";
 import { linkText, parseLink } from "@terse/collectives";
 import { DataError, datasets } from "@terse/data";
-import { noComputing } from "@terse/exchange";
 import { OptionsError, print } from "@terse/options";
 import { scope, withDevice } from "@terse/tensor";
 import { checkAdapter } from "../adapter/adapter-folder.ts";
@@ -20,11 +19,10 @@ import { isSavedHere, recipeFor } from "../recipe-for.ts";
 import { readInitialWeights } from "../saves/initial-weights.ts";
 import { checkShapes, modelFolderOf } from "../saves/model-of-run.ts";
 import { remarksAtStart } from "../saves/remarks-at-start.ts";
-import { absentRanks } from "./absent-ranks.ts";
 import { activationsOf } from "./activations.ts";
 import { type MethodPlan, type Methods, methodsOf } from "./methods.ts";
-import { type Plan, planOf, type Speed, shapesOf } from "./plan.ts";
-import { type StepTime, timeOf } from "./step-time.ts";
+import { type Plan, planOf, type Speed } from "./plan.ts";
+import type { StepTime } from "./step-time.ts";
 
 /** Prints what a run would cost. Resolves to the exit code. */
 export async function dryRun(asked: TrainArguments): Promise<number> {
@@ -39,8 +37,7 @@ export async function dryRun(asked: TrainArguments): Promise<number> {
   const ranks = args.worldSize ?? args.nprocPerNode;
   const given = args.flops === undefined ? {} : { speed: { flops: args.flops, measured: false } };
   const parsed = link === undefined ? undefined : parseLink(link);
-  const measured = await planOf(recipe, ranks, { ...(parsed && { link: parsed }), ...given });
-  const plan = args.flops === undefined ? measured : withoutCodecs(measured, ranks);
+  const plan = await planOf(recipe, ranks, { ...(parsed && { link: parsed }), ...given });
   const activations = await activationsOf(plan.recipe);
   const methods = ranks === 1 ? [] : methodsText(await methodsOf(plan, ranks, args.nprocPerNode), activations);
   const known = args.resume === undefined ? remarksAtStart(recipe, { ...args, weights }) : remarksOn(recipe);
@@ -79,25 +76,6 @@ async function checkWeights(initFrom: string, recipe: Recipe, newHead = false): 
     if (isAdapterFolder(folder)) await checkAdapter(folder, model);
     else await checkShapes(folder, model, { newHead });
     if (newHead) checkNewHead(model);
-  });
-}
-
-/**
- * Times without codecs, as the table of methods has them: `--flops` stands for another machine, and codecs are measured
- * on this one.
- */
-export function withoutCodecs(plan: Plan, ranks: number): Plan {
-  const { recipe, measured } = plan;
-  if (!measured) return plan;
-  return scope(() => {
-    const { optimizer } = shapesOf(recipe, absentRanks(ranks), measured);
-    const how = { ranks, measured: { ...measured, codec: noComputing } };
-    const phases = plan.phases.map(({ time, ...phase }) => {
-      if (time === undefined) return phase;
-      const step = { step: phase.from, bytes: phase.bytes };
-      return { ...phase, time: timeOf(step, optimizer, recipe, { ...how, computing: time.computing }) };
-    });
-    return { ...plan, phases };
   });
 }
 

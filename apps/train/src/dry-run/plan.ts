@@ -7,7 +7,7 @@
 import { elements } from "@terse/checkpoint";
 import { type Group, type Link, linkText } from "@terse/collectives";
 import { datasets } from "@terse/data";
-import { type Measured, memoryOfRound } from "@terse/exchange";
+import { type Measured, memoryOfRound, noComputing } from "@terse/exchange";
 import type { Model } from "@terse/models";
 import { type HostGroups, LocalSteps, layoutOf, type TrainingOptimizer } from "@terse/optimizers";
 import { Arena, type Segment, withDevice } from "@terse/tensor";
@@ -54,7 +54,10 @@ export interface Plan {
   readonly obstacle: string | undefined;
 }
 
-/** Operations per second of a rank; `measured`: on this machine. */
+/**
+ * Operations per second of a rank; `measured`: on this machine. Others stand for another machine, so times are without
+ * codecs then, whose speed is that of this machine.
+ */
 export interface Speed {
   readonly flops: number;
   readonly measured: boolean;
@@ -112,7 +115,7 @@ export async function planOf(
       measured && {
         time: timeOf({ step: phase.from, bytes: phase.bytes }, optimizer, recipe, {
           ranks,
-          measured,
+          measured: speed.measured ? measured : { ...measured, codec: noComputing },
           computing: operations / speed.flops,
         }),
       }),

@@ -27,12 +27,13 @@ export async function openMonitors(
 ): Promise<Monitors> {
   const opened: { name: string; show: (line: Line) => void }[] = [];
   const resources = new DisposableStack();
+  const without = (name: string, why: string) => note(`${name}: ${why}; the run goes on without it`);
   if (writesEvents)
     try {
       const events = resources.use(tensorboard(run.folder, run.step, note));
       opened.push({ name: "tensorboard", show: events.show });
     } catch (error) {
-      note(`tensorboard: ${sentence(error)}; the run goes on without it`);
+      without("tensorboard", sentence(error));
     }
   if (address) {
     const server = new Prometheus();
@@ -42,8 +43,10 @@ export async function openMonitors(
       opened.push({ name: "prometheus", show: (line) => server.show(line) });
     } catch (error) {
       const taken = (error as NodeJS.ErrnoException).code === "EADDRINUSE";
-      const why = taken ? `port ${address.port} is taken: choose another, --prometheus PORT` : sentence(error);
-      note(`prometheus: ${why}; the run goes on without it`);
+      without(
+        "prometheus",
+        taken ? `port ${address.port} is taken: choose another, --prometheus PORT` : sentence(error),
+      );
     }
   }
   const tracking: Tracker[] = [];
@@ -55,7 +58,7 @@ export async function openMonitors(
       tracking.push(tracker);
       opened.push({ name: `track.${name}`, show: (line) => tracker.show(line) });
     } catch (error) {
-      note(`track.${name}: ${sentence(error)}; the run goes on without it`);
+      without(`track.${name}`, sentence(error));
     }
   }
   run.reader = (line) => {
@@ -63,7 +66,7 @@ export async function openMonitors(
       try {
         each.show(line);
       } catch (error) {
-        note(`${each.name}: ${sentence(error)}; the run goes on without it`);
+        without(each.name, sentence(error));
         opened.splice(opened.indexOf(each), 1);
       }
   };
