@@ -23,7 +23,7 @@ describe("environment", () => {
       TERSE_ARM_COMPILER: "/a/gcc",
       TERSE_ARM_EMULATOR: "/a/qemu",
     });
-    const not = variables({ browserMissing: "no network", armMissing: "no apt" });
+    const not = variables({ missing: { browser: "no network", arm: "no apt" } });
     expect(not).toMatchObject({ TERSE_BROWSER_MISSING: "no network", TERSE_ARM_MISSING: "no apt" });
   });
 
@@ -34,7 +34,7 @@ describe("environment", () => {
     expect(installed).toHaveProperty("TERSE_MPI", "/t/openmpi");
     const system = variables({ mpi: { prefix: undefined, path: "/usr/bin/mpicxx", source: "system" } });
     expect(Object.keys(system)).not.toContain("TERSE_MPI");
-    expect(variables({ mpiMissing: "no network" })).toHaveProperty("TERSE_MPI_MISSING", "no network");
+    expect(variables({ missing: { mpi: "no network" } })).toHaveProperty("TERSE_MPI_MISSING", "no network");
   });
 
   it("names an unpacked Slurm; an installed one needs no variable", () => {
@@ -42,11 +42,11 @@ describe("environment", () => {
     expect(installed).toHaveProperty("TERSE_SLURM", "/t/slurm");
     const system = variables({ slurm: { prefix: undefined, controller: "/usr/sbin/slurmctld" } });
     expect(Object.keys(system)).not.toContain("TERSE_SLURM");
-    expect(variables({ slurmMissing: "no network" })).toHaveProperty("TERSE_SLURM_MISSING", "no network");
+    expect(variables({ missing: { slurm: "no network" } })).toHaveProperty("TERSE_SLURM_MISSING", "no network");
   });
 
   it("says why Python and the CUDA compiler are missing, and names no library that was not found", () => {
-    const values = variables({ pythonMissing: "the disk is full", nvccMissing: "no network" });
+    const values = variables({ missing: { python: "the disk is full", nvcc: "no network" } });
     expect(values).toHaveProperty("TERSE_PYTHON_MISSING", "the disk is full");
     expect(values).toHaveProperty("TERSE_NVCC_MISSING", "no network");
     expect(Object.keys(values)).not.toContain("LIBTORCH");

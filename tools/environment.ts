@@ -14,53 +14,29 @@ export interface Environment {
   libtorch?: Libtorch;
   gloo?: Gloo;
   mpi?: Mpi;
-  mpiMissing?: string; // the reason
   python?: string;
-  pythonMissing?: string;
   browser?: string;
-  browserMissing?: string;
   arm?: Arm;
-  armMissing?: string;
-  nvccMissing?: string;
   formatters?: Formatters;
   slurm?: Slurm;
-  slurmMissing?: string;
+  missing?: Readonly<Record<string, string>>; // the reasons, by the names of parts
 }
 
 /** The environment variables that builds, tests and runs read. */
 export function variables(environment: Environment): Record<string, string> {
-  const {
-    pnpm,
-    libtorch,
-    gloo,
-    mpi,
-    mpiMissing,
-    python,
-    pythonMissing,
-    browser,
-    browserMissing,
-    arm,
-    armMissing,
-    nvccMissing,
-    slurm,
-    slurmMissing,
-  } = environment;
+  const { pnpm, libtorch, gloo, mpi, python, browser, arm, slurm, missing = {} } = environment;
+  const reasons = Object.entries(missing).map(([part, reason]) => [`TERSE_${part.toUpperCase()}_MISSING`, reason]);
   return {
     TERSE_TOOLCHAIN: toolchain,
     PATH: pathWith([which("node") === process.execPath ? undefined : dirname(process.execPath), pnpm]),
     ...(libtorch && { LIBTORCH: libtorch.root }),
     ...(gloo && { TERSE_GLOO: gloo.prefix }),
     ...(mpi?.prefix && { TERSE_MPI: mpi.prefix }),
-    ...(mpiMissing && { TERSE_MPI_MISSING: mpiMissing }),
     ...(python && { TERSE_PYTHON: python }),
-    ...(pythonMissing && { TERSE_PYTHON_MISSING: pythonMissing }),
     ...(browser && { TERSE_BROWSER: browser }),
-    ...(browserMissing && { TERSE_BROWSER_MISSING: browserMissing }),
     ...(arm && { TERSE_ARM_COMPILER: arm.compiler, TERSE_ARM_EMULATOR: arm.emulator }),
-    ...(armMissing && { TERSE_ARM_MISSING: armMissing }),
-    ...(nvccMissing && { TERSE_NVCC_MISSING: nvccMissing }),
     ...(slurm?.prefix && { TERSE_SLURM: slurm.prefix }),
-    ...(slurmMissing && { TERSE_SLURM_MISSING: slurmMissing }),
+    ...Object.fromEntries(reasons), // TERSE_SLURM_MISSING and the like
   };
 }
 

@@ -22,6 +22,16 @@ const everything: readonly Part[] = [...toCompare, "browser", "arm", "nvcc", "mp
 const [name = "", ...args] = process.argv.slice(2);
 const steps = new Steps({ folder: toolchain, checkout: root });
 
+/** What a set-up can go without, for the sentence about what is missing. */
+const uses = {
+  python: "the Python that tests compare results with",
+  browser: "Chromium, which tests open pages with",
+  arm: "the ARM compiler and QEMU, which run the ARM kernels in tests",
+  nvcc: "the CUDA compiler, which compiles the kernels",
+  mpi: "Open MPI, which starts ranks in tests",
+  slurm: "Slurm, which starts ranks in tests",
+};
+
 const commands: Record<string, () => Promise<void>> = {
   test: async () => {
     const environment = await setUp(steps, everything);
@@ -54,19 +64,8 @@ const commands: Record<string, () => Promise<void>> = {
   doctor: async () => doctor(args.includes("--json")),
   setup: async () => {
     const start = Date.now();
-    const { pythonMissing, browserMissing, armMissing, nvccMissing, mpiMissing, slurmMissing } = await setUp(steps, [
-      ...everything,
-      "kernels",
-      "formatters",
-    ]);
-    const without = [
-      pythonMissing && "the Python that tests compare results with",
-      browserMissing && "Chromium, which tests open pages with",
-      armMissing && "the ARM compiler and QEMU, which run the ARM kernels in tests",
-      nvccMissing && "the CUDA compiler, which compiles the kernels",
-      mpiMissing && "Open MPI, which starts ranks in tests",
-      slurmMissing && "Slurm, which starts ranks in tests",
-    ].filter(Boolean);
+    const { missing = {} } = await setUp(steps, [...everything, "kernels", "formatters"]);
+    const without = Object.entries(uses).flatMap(([part, use]) => (missing[part] ? [use] : []));
     const all = `everything is installed${without.length > 0 ? `, except ${without.join(", ")}` : ""}`;
     process.stderr.write(`${all} (${seconds(Date.now() - start)})\n`);
   },

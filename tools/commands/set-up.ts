@@ -21,7 +21,7 @@ import { findPython, installPython } from "../dependencies/python.ts";
 import { findSlurm, installSlurm } from "../dependencies/slurm.ts";
 import { pins } from "../dependencies/versions.ts";
 import type { Environment } from "../environment.ts";
-import type { Steps } from "../steps.ts";
+import type { Progress, Steps } from "../steps.ts";
 
 export type Part =
   | "packages"
@@ -38,6 +38,62 @@ export type Part =
 
 /** Addons that are built with a library: the others are compiled while it is fetched. */
 const withLibraries: readonly AddonName[] = ["collectives", "tensor"];
+
+type OptionalPart = "gloo" | "mpi" | "python" | "browser" | "arm" | "slurm";
+
+interface Optional<T> {
+  name: string;
+  step: string; // the name of the step that installs it
+  about: string;
+  find: () => T | undefined | Promise<T | undefined>;
+  install: (progress: Progress) => Promise<T>;
+}
+
+/** What a set-up can go without. Without Gloo its engine is not built; tests that need a missing part are skipped. */
+const optional: { [Part in OptionalPart]: Optional<NonNullable<Environment[Part]>> } = {
+  gloo: {
+    name: "Gloo",
+    step: "Gloo",
+    about: "under 1 MB to fetch, more where package lists are missing",
+    find: findGloo,
+    install: installGloo,
+  },
+  mpi: {
+    name: "MPI",
+    step: "Open MPI, for tests",
+    about: "about 7 MB to fetch, 18 MB on disk",
+    find: findMpi,
+    install: installMpi,
+  },
+  python: {
+    name: "Python with torch",
+    step: "Python with torch, for tests",
+    about: "about 2.6 GB to fetch, 5.4 GB on disk",
+    find: findPython,
+    install: installPython,
+  },
+  browser: {
+    name: "Chromium",
+    step: "Chromium, for tests",
+    about: "about 70 MB to fetch, 210 MB on disk",
+    find: findBrowser,
+    install: installBrowser,
+  },
+  arm: {
+    name: "ARM compiler and QEMU",
+    step: "ARM compiler and QEMU, for tests",
+    about: "about 60 MB to fetch, 200 MB on disk",
+    find: findArm,
+    install: installArm,
+  },
+  slurm: {
+    name: "Slurm",
+    step: "Slurm, for tests",
+    about: "about 4 MB to fetch, 20 MB on disk",
+    find: findSlurm,
+    install: installSlurm,
+  },
+};
 
 /** Installs what is missing of the wanted parts, dependencies first, and what is independent at the same time. */
 export async function setUp(steps: Steps, parts: readonly Part[]): Promise<Environment> {
@@ -65,14 +121,14 @@ export async function setUp(steps: Steps, parts: readonly Part[]): Promise<Envir
   };
   // apt's packages one after the other: each of them may fetch the same lists.
   const byApt = async () => {
-    if (wants("arm") && !armIsHere) await arm(steps, environment);
-    if (wants("slurm")) await slurm(steps, environment);
+    if (wants("arm") && !armIsHere) await findOrTry(steps, environment, "arm");
+    if (wants("slurm")) await findOrTry(steps, environment, "slurm");
   };
   await Promise.all([
     libraries,
     wants("native") && native(),
-    wants("python") && python(steps, environment),
-    wants("browser") && browser(steps, environment),
+    wants("python") && findOrTry(steps, environment, "python"),
+    wants("browser") && findOrTry(steps, environment, "browser"),
     (wants("nvcc") || wants("kernels")) && nvccAndKernels(steps, environment, wants),
     byApt(),
   ]);
@@ -87,53 +143,37 @@ async function build(steps: Steps, environment: Environment, addon: AddonName): 
 async function findLibraries(steps: Steps, environment: Environment, mayInstallMpi: boolean): Promise<void> {
   const { found } = await steps.check("libtorch", findLibtorch);
   environment.libtorch = found ?? (await steps.run(`libtorch ${pins.torch}`, "about 540 MB to fetch", installLibtorch));
-  await gloo(steps, environment);
+  await findOrTry(steps, environment, "gloo");
   // The engine mpi is built if MPI is found; MPI is installed for the tests only.
-  await mpi(steps, environment, mayInstallMpi);
+  await findOrTry(steps, environment, "mpi", mayInstallMpi);
 }
 
 /** Finds what tests and benchmarks use beside that; installs nothing. */
 export async function findForTests(steps: Steps): Promise<Environment> {
-  const found = {
-    python: await steps.check("Python with torch", findPython),
-    browser: await steps.check("Chromium", findBrowser),
-    arm: armIsHere ? undefined : await steps.check("ARM compiler and QEMU", findArm),
-    slurm: await steps.check("Slurm", findSlurm),
-  };
-  return Object.fromEntries(Object.entries(found).filter(([, value]) => value !== undefined));
+  const environment: Environment = {};
+  for (const part of ["python", "browser", "slurm"] as const) await find(steps, environment, part);
+  if (!armIsHere) await find(steps, environment, "arm");
+  return environment;
 }
 
-/** Without Gloo the engine gloo is not built, and its tests are skipped. */
-async function gloo(steps: Steps, environment: Environment): Promise<void> {
-  const found = await steps.check("Gloo", findGloo);
-  const about = "under 1 MB to fetch, more where package lists are missing";
-  const outcome = found ? { value: found } : await steps.try("Gloo", about, installGloo);
-  if ("value" in outcome) environment.gloo = outcome.value;
+/** Finds a part; installs it, where it may. */
+async function findOrTry<Part extends OptionalPart>(
+  steps: Steps,
+  environment: Environment,
+  part: Part,
+  mayInstall = true,
+): Promise<void> {
+  const { step, about, install } = optional[part];
+  await find(steps, environment, part);
+  if (environment[part] !== undefined || !mayInstall) return;
+  const outcome = await steps.try(step, about, install);
+  if ("value" in outcome) environment[part] = outcome.value;
+  else environment.missing = { ...environment.missing, [part]: outcome.reason };
 }
 
-async function mpi(steps: Steps, environment: Environment, mayInstall: boolean): Promise<void> {
-  const found = await steps.check("MPI", findMpi);
-  if (found !== undefined) environment.mpi = found;
-  if (found !== undefined || !mayInstall) return;
-  const outcome = await steps.try("Open MPI, for tests", "about 7 MB to fetch, 18 MB on disk", installMpi);
-  if ("value" in outcome) environment.mpi = outcome.value;
-  else environment.mpiMissing = outcome.reason;
-}
-
-/** Without it the tests that compare results with PyTorch are skipped, and say why. */
-async function python(steps: Steps, environment: Environment): Promise<void> {
-  const found = await steps.check("Python with torch", findPython);
-  if (found !== undefined) {
-    environment.python = found;
-    return;
-  }
-  const outcome = await steps.try(
-    "Python with torch, for tests",
-    "about 2.6 GB to fetch, 5.4 GB on disk",
-    installPython,
-  );
-  if ("value" in outcome) environment.python = outcome.value;
-  else environment.pythonMissing = outcome.reason;
+async function find<Part extends OptionalPart>(steps: Steps, environment: Environment, part: Part): Promise<void> {
+  const found = await steps.check(optional[part].name, optional[part].find);
+  if (found !== undefined) environment[part] = found;
 }
 
 async function nvccAndKernels(steps: Steps, environment: Environment, wants: (part: Part) => boolean): Promise<void> {
@@ -146,7 +186,7 @@ async function nvccAndKernels(steps: Steps, environment: Environment, wants: (pa
 async function nvcc(steps: Steps, environment: Environment, purpose: string): Promise<void> {
   if (findNvcc([]) !== undefined) return;
   const outcome = await steps.try(`CUDA compiler${purpose}`, "about 105 MB to fetch, 270 MB on disk", installNvcc);
-  if (!("value" in outcome)) environment.nvccMissing = outcome.reason;
+  if (!("value" in outcome)) environment.missing = { ...environment.missing, nvcc: outcome.reason };
 }
 
 /** For the GPUs of this machine. Without them a run on a GPU ends with what is missing, or goes through the CPU. */
@@ -158,32 +198,4 @@ async function kernels(steps: Steps, environment: Environment): Promise<void> {
       await steps.try(`GPU kernels of ${part}`, "compiling", (progress) =>
         buildKernels(part, compiler, gpus, environment, progress),
       );
-}
-
-/** Only the tests that open pages need it. */
-async function browser(steps: Steps, environment: Environment): Promise<void> {
-  const found = await steps.check("Chromium", findBrowser);
-  const about = "about 70 MB to fetch, 210 MB on disk";
-  const outcome = found ? { value: found } : await steps.try("Chromium, for tests", about, installBrowser);
-  if ("value" in outcome) environment.browser = outcome.value;
-  else environment.browserMissing = outcome.reason;
-}
-
-/** Only the tests that run the ARM kernels on another processor need them. */
-async function arm(steps: Steps, environment: Environment): Promise<void> {
-  const found = await steps.check("ARM compiler and QEMU", findArm);
-  const about = "about 60 MB to fetch, 200 MB on disk";
-  const outcome = found ? { value: found } : await steps.try("ARM compiler and QEMU, for tests", about, installArm);
-  if ("value" in outcome) environment.arm = outcome.value;
-  else environment.armMissing = outcome.reason;
-}
-
-/** Only the tests that start ranks with srun need it. */
-async function slurm(steps: Steps, environment: Environment): Promise<void> {
-  const found = await steps.check("Slurm", findSlurm);
-  const outcome = found
-    ? { value: found }
-    : await steps.try("Slurm, for tests", "about 4 MB to fetch, 20 MB on disk", installSlurm);
-  if ("value" in outcome) environment.slurm = outcome.value;
-  else environment.slurmMissing = outcome.reason;
 }
