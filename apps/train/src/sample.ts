@@ -5,7 +5,7 @@ import { chatPrompt, datasets, openTokenizer, type Tokenizer } from "@terse/data
 import { continuesText, generate, type Sampling, type TextModel } from "@terse/models";
 import { OptionsError, print, printText } from "@terse/options";
 import { describedAdapter } from "./adapter/adapter-folder.ts";
-import { isAdapterFolder, tokenizerWithBase } from "./adapter/base.ts";
+import { foundTokenizer, isAdapterFolder } from "./adapter/base.ts";
 import type { SampleArguments } from "./arguments.ts";
 import type { Recipe } from "./recipe.ts";
 import { knownTokenizer, tokenizerOfWeights } from "./saves/initial-weights.ts";
@@ -59,14 +59,14 @@ async function tokenizerOf(run: string, vocabulary: number, base: string | undef
   }
   const { data } = saveOfModel(run).manifest.recipe as { data: Recipe["data"] & { tokenizer?: string } };
   const { tokenizer } = data;
-  const moved = tokenizer && tokenizerWithBase(await modelFolderOf(run), tokenizer, base);
+  const moved = tokenizer && foundTokenizer(await modelFolderOf(run), tokenizer, base);
   return datasets[data.name].tokenizer?.({ ...data, ...(moved && { tokenizer: moved }) });
 }
 
 /** The tokenizer in a folder of weights, or in that of the base of an adapter; else the known one with as many tokens. */
 async function tokenizerIn(run: string, moved: string | undefined, vocabulary: number): Promise<string | undefined> {
   const own = tokenizerOfWeights(run);
-  if (own !== undefined) return isModelFolder(run) ? own : tokenizerWithBase(await modelFolderOf(run), own, moved);
+  if (own !== undefined) return isModelFolder(run) ? own : foundTokenizer(await modelFolderOf(run), own, moved);
   if (!isAdapterFolder(resolve(run))) return knownTokenizer(run, vocabulary);
   const { base } = await describedAdapter(resolve(run), moved);
   if (!("folder" in base)) return knownTokenizer(run, vocabulary);

@@ -23,11 +23,11 @@ import { forwardIn } from "./precision.ts";
 import type { Recipe } from "./recipe.ts";
 import { type OwnFacts, RoundFacts } from "./round-facts.ts";
 import { checkSameData } from "./same-data.ts";
+import { withFoundTokenizer } from "./saves/found-tokenizer.ts";
 import type { InitialWeights } from "./saves/initial-weights.ts";
 import { openRun } from "./saves/open-run.ts";
 import type { Run } from "./saves/run.ts";
 import { saveAtEnd } from "./saves/save-at-end.ts";
-import { withTokenizerOfBase } from "./saves/tokenizer-of-base.ts";
 import { learningRate } from "./schedules/schedules.ts";
 import { seedOfRank } from "./seed-of-rank.ts";
 import { skippedSamples, skippedText } from "./skipped-samples.ts";
@@ -144,7 +144,7 @@ async function finished(step: number, prepared: Prepared): Promise<number> {
 
 /** What takes part in the steps: made as the recipe says, set to where the run begins, and closed with `opened`. */
 async function prepare(run: Run, group: Group, args: TrainArguments, opened: AsyncDisposableStack) {
-  const recipe = await withTokenizerOfBase(withOwnDataPath(run.recipe), run, args, group);
+  const recipe = await withFoundTokenizer(withOwnDataPath(run.recipe), run, args, group);
   const model = buildModel(recipe);
   const arena = new Arena(model);
   const data = opened.use(await buildData(recipe, model, group));

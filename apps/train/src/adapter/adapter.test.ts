@@ -18,7 +18,7 @@ import { openRun } from "../saves/open-run.ts";
 import { seedOfRank } from "../seed-of-rank.ts";
 import { takeStep } from "../take-step.ts";
 import { WeightAverage } from "../weight-average.ts";
-import { tokenizerWithBase } from "./base.ts";
+import { foundTokenizer } from "./base.ts";
 
 let folder: string;
 beforeEach(async () => {
@@ -215,15 +215,15 @@ describe("the base of an adapter", () => {
     await expect(readInitialWeights(saved)).rejects.toThrow("there is no such folder");
     expect((await readInitialWeights(saved, moved)).adapter).toMatchObject({ base: { folder: moved } });
     const gone = join(folder, "base");
-    expect(tokenizerWithBase(saved, gone, moved)).toBe(gone); // it has none
+    expect(foundTokenizer(saved, gone, moved)).toBe(gone); // it has none
     writeFileSync(join(moved, "tokenizer.json"), "{}");
-    expect(tokenizerWithBase(saved, gone, moved)).toBe(moved);
+    expect(foundTokenizer(saved, gone, moved)).toBe(moved);
     for (const [tokenizer, base] of [
       [gone, undefined],
       [saved, moved],
       ["bytes", moved],
     ] as const)
-      expect(tokenizerWithBase(saved, tokenizer, base)).toBe(tokenizer);
+      expect(foundTokenizer(saved, tokenizer, base)).toBe(tokenizer);
     rmSync(join(moved, "tokenizer.json"));
     expect(await run({ to: 4, resume: true, base: "moved" })).toEqual(whole);
     await run({ to: 5, resume: true, keys: ["steps=9"] }); // the save of before names the folder where it was found

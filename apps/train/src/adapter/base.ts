@@ -21,6 +21,7 @@ import {
   parsedJson,
   recordOf,
 } from "@terse/checkpoint";
+import { initialFiles } from "../saves/initial-files.ts";
 import { averageFolder, locateRun, saveFolder, savesIn } from "../saves/save-folder.ts";
 
 /** Weights in files; without records where it is not known what they had when the adapter was trained. */
@@ -88,14 +89,14 @@ export async function findBase(folder: string, config: Config, moved: string | u
 }
 
 /**
- * The tokenizer of the run that saved the adapter in a folder: where it was, or, where it is not there and the base has
- * moved, that of `moved`.
+ * The tokenizer of the run whose save is in `folder`: where it was, or, where it is not there any more, that of `moved`,
+ * the base of the save's adapter, or the one that the run has kept.
  */
-export function tokenizerWithBase(folder: string, tokenizer: string, moved: string | undefined): string {
-  const isGone = moved !== undefined && isAdapterFolder(folder) && isAbsolute(tokenizer) && !existsSync(tokenizer);
-  if (!isGone) return tokenizer;
-  const base = weightsIn(moved);
-  return existsSync(join(base, "tokenizer.json")) ? base : tokenizer;
+export function foundTokenizer(folder: string, tokenizer: string, moved: string | undefined): string {
+  if (!isAbsolute(tokenizer) || existsSync(tokenizer)) return tokenizer;
+  const ofBase = moved !== undefined && isAdapterFolder(folder) ? [weightsIn(moved)] : [];
+  const possible = [...ofBase, join(locateRun(folder).run, initialFiles)];
+  return possible.find((each) => existsSync(join(each, "tokenizer.json"))) ?? tokenizer;
 }
 
 /** The folder of weights that `path` names: of a run its last save, RUN/best, or RUN/average. */

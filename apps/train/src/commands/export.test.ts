@@ -20,11 +20,16 @@ import { type Bert, type BertClassifier, Gpt2, Llama, type ResNet, type Vit } fr
 import { Arena, fromTypedArray, manualSeed, noGrad, ones, randint, randn, type Tensor } from "@terse/tensor";
 import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from "vitest";
 import { needsModules, relativeError, runPython } from "../../../../packages/tensor/src/testing/python.ts";
+import { readArguments, type SampleArguments } from "../arguments.ts";
 import { buildData, buildModel, buildOptimizer } from "../build.ts";
+import type { EvalArguments } from "../eval/eval-arguments.ts";
+import { readSubject } from "../eval/subject.ts";
 import { readRecipe } from "../recipe.ts";
 import { recipeFor } from "../recipe-for.ts";
+import { sample } from "../sample.ts";
+import { withFoundTokenizer } from "../saves/found-tokenizer.ts";
 import { readInitialWeights } from "../saves/initial-weights.ts";
-import { loadModelOf } from "../saves/model-of-run.ts";
+import { loadModelOf, saveOfModel } from "../saves/model-of-run.ts";
 import { openRun } from "../saves/open-run.ts";
 import { exportCommand } from "./export.ts";
 
@@ -389,6 +394,36 @@ it("is written without a tokenizer whose file is no longer there, and says so", 
   await exportCommand([run, "--out", join(folder, "gone-model")]);
   expect(readdirSync(join(folder, "gone-model")).sort()).toEqual(["config.json", "model.safetensors"]);
   expect(vi.mocked(process.stderr.write).mock.calls.join()).toMatch(/without a tokenizer: Cannot read the tokenizer/);
+});
+
+it("a run goes on with the tokenizer that it has kept, where its weights are gone, and so does a run that begins with it", async () => {
+  const [base, run, next] = ["base", "kept", "next"].map((name) => join(folder, name)) as [string, string, string];
+  manualSeed(3);
+  const gpt2 = new Gpt2({ vocabulary: 256, context: 16, width: 16, heads: 2, layers: 1 });
+  await saveModel(base, gpt2.stateDict(), gpt2.config);
+  const files = (await datasets.text.processorFiles!({ tokenizer: "bytes" }))!;
+  for (const [name, text] of Object.entries(files)) writeFileSync(join(base, name), text);
+  writeFileSync(join(base, "generation_config.json"), "{}");
+  const keys = [`data.path=${text}`];
+  await save(run, keys, base);
+  rmSync(base, { recursive: true });
+
+  const kept = join(run, "initial-files");
+  const { recipe } = saveOfModel(run).manifest;
+  expect((recipe.data as { tokenizer?: string }).tokenizer).toBe(base);
+  const [group] = loopback(1);
+  const found = await withFoundTokenizer(recipe, { folder: run, step: 1 }, { resume: run }, group!);
+  await group!.close();
+  expect(found).toEqual({ ...recipe, data: { ...recipe.data, tokenizer: kept } });
+  expect((await readSubject({ run, overrides: [] } as unknown as EvalArguments)).recipe.data).toEqual(found.data);
+  expect(await sample(readArguments(["sample", run, "--prompt=the", "--bytes=2"]) as SampleArguments)).toBe(0);
+
+  await save(next, keys, run);
+  rmSync(run, { recursive: true });
+  await exportCommand([next, "--out", join(folder, "next-model")]);
+  expect(readdirSync(join(folder, "next-model"))).toEqual(
+    expect.arrayContaining(["generation_config.json", "tokenizer.json"]),
+  );
 });
 
 describe("the export of a folder that somebody else made", () => {

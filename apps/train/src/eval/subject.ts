@@ -2,7 +2,7 @@
 
 import { datasets } from "@terse/data";
 import { OptionsError } from "@terse/options";
-import { tokenizerWithBase } from "../adapter/base.ts";
+import { foundTokenizer } from "../adapter/base.ts";
 import { parsedRecipe, type Recipe } from "../recipe.ts";
 import { recipeFor } from "../recipe-for.ts";
 import { type Tree, withOverrides } from "../recipe-tree.ts";
@@ -44,7 +44,7 @@ export async function readSubject({ run = newestRun(), base, overrides }: EvalAr
     const { manifest } = saveOfModel(run);
     const saved = writtenRecipe(JSON.stringify(manifest.recipe), `the save of ${run}`);
     const { tokenizer } = saved.data as { tokenizer?: string };
-    const found = tokenizer && tokenizerWithBase(folder, tokenizer, base);
+    const found = tokenizer && foundTokenizer(folder, tokenizer, base);
     const moved = found === tokenizer ? [] : [`data.tokenizer=${JSON.stringify(found)}`];
     const { tree } = withOverrides(saved as unknown as Tree, [...moved, ...all, ...overrides]);
     const { data: fingerprint } = manifest.data as { data?: string };

@@ -17,7 +17,7 @@ import { type DatasetName, datasets, writeTokenizerCommand } from "@terse/data";
 import { type ModelName, models, modelsFor } from "@terse/models";
 import { OptionsError } from "@terse/options";
 import type { DescribedAdapter } from "../adapter/adapter-folder.ts";
-import { isAdapterFolder, tokenizerWithBase } from "../adapter/base.ts";
+import { foundTokenizer, isAdapterFolder } from "../adapter/base.ts";
 import { readsData } from "../reads-data.ts";
 import type { Recipe } from "../recipe.ts";
 import { type ImageForm, imageFormOf } from "./image-form.ts";
@@ -73,7 +73,7 @@ async function readInitialAdapter(name: string, folder: string, moved: string | 
     );
   const own = tokenizerOfWeights(name);
   const ofBase = own === undefined ? await readInitialWeights(base.folder) : undefined;
-  const tokenizer = own === undefined ? ofBase?.tokenizer : tokenizerWithBase(folder, own, moved);
+  const tokenizer = own === undefined ? ofBase?.tokenizer : foundTokenizer(folder, own, moved);
   return {
     file: join(folder, adapterConfigFile),
     config,
@@ -90,7 +90,7 @@ export function tokenizerOfWeights(name: string): string | undefined {
   const folder = resolve(name);
   if (isModelFolder(name)) return mayExist(join(folder, "tokenizer.json")) ? folder : undefined;
   const { tokenizer } = saveOfModel(name).manifest.recipe.data as { tokenizer?: unknown };
-  return typeof tokenizer === "string" ? tokenizer : undefined;
+  return typeof tokenizer === "string" ? foundTokenizer(folder, tokenizer, undefined) : undefined;
 }
 
 /** The form of a run's images; for another folder, what its image processor says. */

@@ -1,18 +1,20 @@
+import { join } from "node:path";
 import type { Group } from "@terse/collectives";
 import { headOf, type Model } from "@terse/models";
 import { type Base, type BaseFolder, recordBase } from "../adapter/base.ts";
 import { checkNewHead } from "../adapter/check-new-head.ts";
 import type { Parts } from "../parts.ts";
 import type { Recipe } from "../recipe.ts";
-import { keepInitialFiles } from "./initial-files.ts";
+import { initialFiles, keepInitialFiles } from "./initial-files.ts";
 import { loadAdapterOn, loadBaseOn, loadInitialOn } from "./load-on.ts";
 import { checkClassNames, meaningsIn } from "./meanings.ts";
-import { checkHead, modelFolderOf } from "./model-of-run.ts";
+import { checkHead, isModelFolder, modelFolderOf } from "./model-of-run.ts";
 import { onEveryRank } from "./on-every-rank.ts";
 import { remarksAtStart } from "./remarks-at-start.ts";
 import { Run } from "./run.ts";
 import type { RunArguments } from "./run-arguments.ts";
 import { enterNewFolder } from "./run-folder.ts";
+import { locateRun } from "./save-folder.ts";
 
 /** A run that begins with its first step, from random weights or from those of `--init-from`. */
 export async function newRun(recipe: Recipe, args: RunArguments, group: Group): Promise<Run> {
@@ -47,8 +49,9 @@ export async function newRun(recipe: Recipe, args: RunArguments, group: Group): 
     const base = await loadInitial(from[0]!, model);
     if (newHead) notes.push(`new, with random values: ${headOf(model)}`);
     const isTokenizer = (recipe.data as { tokenizer?: string }).tokenizer === weights?.tokenizer;
+    const ofRun = isModelFolder(initFrom) ? [] : [join(locateRun(initFrom).run, initialFiles)]; // what it has kept itself
     if (group.rank === 0)
-      for (const beside of new Set([base && "folder" in base ? base.folder : from[0]!, from[0]!])) // the adapter's own last
+      for (const beside of new Set([base && "folder" in base ? base.folder : from[0]!, from[0]!, ...ofRun])) // the adapter's own last
         notes.push(...(await keepInitialFiles(beside, place.run, { tokenizer: isTokenizer })));
     return { base, meanings: meaningsIn(weights?.config ?? {}, { classes: !newHead, tokens: isTokenizer }) };
   };
