@@ -41,6 +41,20 @@ export const unreadIn = (row: unknown, keys: RowKeys): string[] =>
     return (typeof value === "string" || Array.isArray(value)) && value.length > 0;
   });
 
+/** Keys of messages by which OpenAI's and axolotl's rows say that an answer is not to be learned, and how they say it. */
+const marksOfMessages: Readonly<Record<string, (value: unknown) => boolean>> = {
+  weight: (value) => value !== null && Number(value) === 0,
+  train: (value) => value === false,
+};
+
+/** The keys of a conversation's answers that are not read, and ask that the answer be not learned. */
+export const unreadInAnswers = (row: Conversation | Continuation): string[] =>
+  "prompt" in row || row.given !== undefined
+    ? []
+    : Object.keys(marksOfMessages).filter((key) =>
+        row.messages.some((each) => each.role === "assistant" && key in each && marksOfMessages[key]!(each[key])),
+      );
+
 /** Every key that a row may have its content in. */
 export const columnsOfRows = (keys: RowKeys): string[] => [
   ...new Set([

@@ -309,6 +309,21 @@ describe("chat", () => {
     expect(await passedOver([{ system: "a", said: "b" }], named)).toBeUndefined();
   });
 
+  it("says of answers that ask not to be learned, as OpenAI's and axolotl's rows do, that they are learned all the same", async () => {
+    const passedOver = async (...rows: object[]) =>
+      (await rowsOf(rows.map((more) => ({ messages: [user("a"), { ...assistant("b"), ...more }] })))).data.inventory!
+        .passedOver;
+    const rest =
+      "which are learned all the same: put what is not to be learned into prompt, and the answer that is into completion";
+    expect(await passedOver({ weight: 0 }, { weight: 0 }, { weight: 1 }, { train: false }, { train: true })).toEqual([
+      `weight of answers in 2 rows, ${rest}`,
+      `train of answers in 1 row, ${rest}`,
+    ]);
+    expect(await passedOver({ weight: 1, train: true }, { weight: null, train: null })).toBeUndefined();
+    const prompt = [user("a"), { ...assistant("b"), weight: 0 }, user("c")];
+    expect((await rowsOf([{ prompt, completion: [assistant("d")] }])).data.inventory!.passedOver).toBeUndefined();
+  });
+
   it("weighs batches by what they predict, so that a step's mean is that of all its tokens on any number of ranks", async () => {
     const rows = [1, 2, 3, 10].map((n) => ({ prompt: "a", completion: "b".repeat(n) }));
     const path = file(lines(rows));

@@ -9,7 +9,15 @@ import type { TextFile } from "../text/text-files.ts";
 import { largestInMemory } from "../tokens/largest-in-memory.ts";
 import type { ChatRowOptions } from "./chat-options.ts";
 import { type ChatPrompt, promptBy } from "./chat-prompt.ts";
-import { type Continuation, type Conversation, columnsOfRows, type RowForm, rowForm, unreadIn } from "./chat-rows.ts";
+import {
+  type Continuation,
+  type Conversation,
+  columnsOfRows,
+  type RowForm,
+  rowForm,
+  unreadIn,
+  unreadInAnswers,
+} from "./chat-rows.ts";
 import { type ChatTemplate, chatTemplate } from "./chat-template.ts";
 import { countText } from "./count-text.ts";
 import type { RowCutter } from "./cut-rows.ts";
@@ -37,6 +45,7 @@ export class ChatRows implements AsyncDisposable {
   /** Rows that were left out, and answers that are not learned, by the reason. */
   readonly #roles = new Set<string>();
   readonly #unread = new Map<string, number>(); // rows by a key that is not read
+  readonly #learnedAll = new Map<string, number>(); // rows by a key by which an answer asks not to be learned
   readonly #counts = { unanswered: 0, lost: 0, unwritten: 0, read: 0 };
 
   private constructor(options: ChatRowOptions, tokenizer: RowTokenizer) {
@@ -146,6 +155,10 @@ export class ChatRows implements AsyncDisposable {
     return [
       ...(unanswered > 0 ? [`${countText(unanswered, "row")} without an answer`] : []),
       ...[...this.#unread].map(([key, rows]) => `${key} of ${countText(rows, "row")}: write it as messages`),
+      ...[...this.#learnedAll].map(
+        ([key, rows]) =>
+          `${key} of answers in ${countText(rows, "row")}, which are learned all the same: put what is not to be learned into prompt, and the answer that is into completion`,
+      ),
     ];
   }
 
@@ -177,7 +190,8 @@ export class ChatRows implements AsyncDisposable {
       this.#form ??= rowForm(this.#options, each.value, each.where);
       const read = { ...each, row: this.#form.read(each.value, each.where) };
       this.#first ??= read;
-      for (const key of unreadIn(each.value, this.#options)) this.#unread.set(key, (this.#unread.get(key) ?? 0) + 1);
+      for (const key of unreadIn(each.value, this.#options)) count(this.#unread, key);
+      for (const key of unreadInAnswers(read.row)) count(this.#learnedAll, key);
       if ("messages" in read.row && this.#roles.size < mostRoles)
         for (const { role } of read.row.messages) this.#roles.add(role as string);
       yield read;
@@ -203,6 +217,8 @@ export class ChatRows implements AsyncDisposable {
     return this.#first !== undefined && "messages" in this.#first.row && this.#first.row.given !== undefined;
   }
 }
+
+const count = (counts: Map<string, number>, key: string) => void counts.set(key, (counts.get(key) ?? 0) + 1);
 
 const mostRoles = 8;
 const progressSeconds = 10;
