@@ -54,6 +54,11 @@ describe("documents", () => {
     const numbers = '{"text": "NaN \\" Infinity", "score": NaN, "of": [Infinity, -Infinity, {"NaN": NaN}]}';
     expect(await textsOf(put("nan.jsonl", `${numbers}\n${lines[0]}`))).toEqual(['NaN " Infinity', texts[0]]);
     expect(await textsOf(put("nan.json", `[${numbers}, ${lines[0]}]`))).toEqual(['NaN " Infinity', texts[0]]);
+    for (const name of ["pretty.jsonl", "pretty.json"])
+      await refused(
+        put(name, JSON.stringify({ data: [{ text: "a" }] }, null, 1)),
+        /line 1 begins an object that goes on in the lines below; write each object into one line, as jq/,
+      );
     await refused(put("none.jsonl", '{"text": "a", "score": -NaN}'), /line 1 is no JSON: No number after minus sign/);
     await refused(
       put("d.jsonl", '{"body": "x", "id": 1}'),

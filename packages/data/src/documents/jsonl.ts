@@ -13,6 +13,10 @@ export async function* jsonlRows(path: string, read?: ReadJson): AsyncGenerator<
     passed += bytes;
     if (line.trim() === "") continue;
     const where = `${path}, line ${number}`;
+    if (line.trim() === "{")
+      throw new DataError(
+        `${where} begins an object that goes on in the lines below; write each object into one line, as jq -c . does (jq -c '.data[]' for those of a list in it, data).`,
+      );
     yield { value: parsed(line, where, read), where, bytes: passed };
     passed = 0;
   }
