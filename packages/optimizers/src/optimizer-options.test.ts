@@ -1,5 +1,5 @@
 import { loopback } from "@terse/collectives";
-import { Arena, Linear, scope } from "@terse/tensor";
+import { Arena, Linear, scope, zeros } from "@terse/tensor";
 import { describe, expect, it } from "vitest";
 import { adamw, LocalSteps, Optimizer, type OptimizerOptions, sgd } from "./index.ts";
 
@@ -75,6 +75,17 @@ describe("the calls of an optimizer", () => {
     const { optimizer } = make({ algorithm: sgd() });
     await expect(optimizer.begin({ lr: lr as never })).rejects.toThrow("lr: expected a number ≥ 0 as a 32-bit float");
     await expect(optimizer.step({ lr: lr as never })).rejects.toThrow("lr: expected a number ≥ 0 as a 32-bit float");
+  });
+
+  it.each([
+    ["a tensor", zeros([]), "a Tensor"],
+    ["a string", "0.1", '"0.1"'],
+    ["null", null, "null"],
+  ])("refuse a loss that is %s, where the ranks were told that it is not finite", async (_, loss, shown) => {
+    const { optimizer } = make({ algorithm: sgd() });
+    const message = `loss: expected a number (of a tensor: loss.item()), got ${shown}`;
+    for (const call of ["begin", "step"] as const)
+      await expect(optimizer[call]({ lr: 1, loss: loss as never })).rejects.toThrow(message);
   });
 
   it("refuse a step whose loss was not finite at its beginning, also where no message leaves early", async () => {

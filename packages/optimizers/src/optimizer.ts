@@ -108,7 +108,7 @@ export class Optimizer implements TrainingOptimizer {
     checkOptions("begin", given, ["lr", "loss"]);
     const { lr, loss = 0 } = given ?? {};
     if (this.#begun) throw new Error("the step before has not ended: call step after each begin");
-    this.#check(lr);
+    this.#check(lr, loss);
     this.#begun = { lr, loss };
     if (!this.#overlaps) return;
     await this.#clipping.settle();
@@ -165,7 +165,7 @@ export class Optimizer implements TrainingOptimizer {
 
   /** A step that has not sent anything yet. */
   async #open({ lr, loss = 0, refusal, norm }: Given): Promise<Step> {
-    this.#check(lr);
+    this.#check(lr, loss);
     if ((atWork.get(this.#group) ?? this) !== this)
       throw new Error(
         "another optimizer's step is under way on this group, and ranks could take one's messages for the other's: end it first, or give one of them a group of its own, group.split(0)",
@@ -193,13 +193,15 @@ export class Optimizer implements TrainingOptimizer {
     });
   }
 
-  #check(lr: number): void {
+  #check(lr: number, loss: number): void {
     if (this.#closed) throw new Error("the optimizer is closed, and takes no more steps: close it after the last one");
     const rounded = typeof lr === "number" ? Math.fround(lr) : Number.NaN;
     if (!(rounded >= 0 && rounded < Number.POSITIVE_INFINITY))
       throw new RangeError(
         `lr: expected a number ≥ 0 as a 32-bit float, got ${show(lr)}${Number.isFinite(lr) ? `, which is ${rounded} there` : ""}`,
       );
+    if (typeof loss !== "number")
+      throw new TypeError(`loss: expected a number (of a tensor: loss.item()), got ${show(loss)}`);
   }
 
   /** Averages the momenta whose turn it is, and resolves to the seconds that it took. */
