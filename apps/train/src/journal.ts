@@ -162,7 +162,7 @@ export class Journal implements AsyncDisposable {
       ? facts.latest
       : await gatherRanks(this.#group, this.seenSoFar(seen.loss));
     this.#written = this.#told;
-    const { parts } = meter.take(this.#since.steps);
+    const parts = meter.take(this.#since.steps);
     const line = this.#terminal && ranks && this.#line(step, seen, ranks, parts);
     this.#since = new StepSums();
     this.#waited = data.waitedSeconds;

@@ -142,7 +142,7 @@ async function partsOf(recipe: Recipe, ranks: number): Promise<LocalWork> {
       meter.begin(step);
       await Promise.all(members.map(({ optimizer }) => optimizer.step({ lr: 1e-4 })));
       meter.end();
-      const { parts } = meter.take(1);
+      const parts = meter.take(1);
       if (step >= warmUp) seen.push(parts);
     }
     const least = (seconds: (times: PartTimes) => number) =>

@@ -12,8 +12,7 @@ export class StepMeter implements StepWatch {
   readonly #trace: Trace | undefined;
   readonly #watches: BucketWatch[] = [];
   #sums = zeros(); // milliseconds, since `take`
-  #busy = 0; // milliseconds of steps, since `take`
-  #before = 0; // milliseconds of the steps before `take`
+  #busy = 0; // milliseconds of all steps
   #onWire: (readonly [began: number, ended: number])[] = []; // collectives of the step under way
   #began: number | undefined; // of the step under way
   #votes: VoteSample | undefined;
@@ -74,18 +73,14 @@ export class StepMeter implements StepWatch {
   /** Of all steps, with what has passed of the one under way. */
   get seconds(): number {
     const underWay = this.#began === undefined ? 0 : performance.now() - this.#began;
-    return (this.#before + this.#busy + underWay) / 1000;
+    return (this.#busy + underWay) / 1000;
   }
 
-  /** Mean seconds a step of each part, and of the whole step, over `steps` steps since the last call. */
-  take(steps: number): { readonly parts: PartTimes; readonly step: number } {
-    const each = (milliseconds: number) => milliseconds / 1000 / steps;
-    const means = Object.fromEntries(parts.map((part) => [part, each(this.#sums[part])])) as Record<StepPart, number>;
-    const taken = { parts: means, step: each(this.#busy) };
+  /** Mean seconds a step of each part, over `steps` steps since the last call. */
+  take(steps: number): PartTimes {
+    const means = parts.map((part) => [part, this.#sums[part] / 1000 / steps]);
     this.#sums = zeros();
-    this.#before += this.#busy;
-    this.#busy = 0;
-    return taken;
+    return Object.fromEntries(means) as Record<StepPart, number>;
   }
 }
 
