@@ -152,7 +152,14 @@ describe("documents", () => {
         "a",
         "b\r\nc",
       ]);
-    await refused(put("c.csv", "id;text\n1;a\n"), /c\.csv has no column text, only id;text; name one of them/);
+    await refused(
+      put("c.csv", "id;text\n1;a\n"),
+      /c\.csv has no column text, only id;text; if ";" separates its columns, write commas \(\.csv\) or tabs/,
+    );
+    await refused(
+      put("e.tsv", "id,text\n1,a\n"),
+      /e\.tsv has no column text, only id,text; if "," separates its columns/,
+    );
     await refused(put("d.csv", 'text\n"a" x\n'), /d\.csv is no CSV: .*line 2.*; correct it/);
   });
 

@@ -40,7 +40,7 @@ export async function* tableRows(
       places = columns.map((column) => names.indexOf(column));
       const missing = columns.find((_, i) => places![i] === -1);
       if (missing !== undefined)
-        throw new DataError(`${path} has no column ${missing}, only ${someNames(names)}; name one of them.`);
+        throw new DataError(`${path} has no column ${missing}, only ${someNames(names)}; ${wayOut(names)}.`);
       const twice = columns.find((column) => names.indexOf(column) !== names.lastIndexOf(column));
       if (twice !== undefined) throw new DataError(`${path} has two columns ${twice}; rename one of them.`);
       width = cells.length;
@@ -59,6 +59,13 @@ export async function* tableRows(
     throw new DataError(
       `${path}: ${passed} of ${passed + read} rows have a wrong number of columns (${first}); correct them.`,
     );
+}
+
+/** One column with a separator in its name is several, which another character separates. */
+function wayOut(names: readonly string[]): string {
+  const [separator] = (names.length === 1 && /[;,\t|]/.exec(names[0]!)) || [];
+  if (separator === undefined) return "name one of them";
+  return `if ${JSON.stringify(separator)} separates its columns, write commas (.csv) or tabs (.tsv) in its place`;
 }
 
 /** Counts the skipped rows of each file. */
