@@ -1,6 +1,5 @@
 /** Error feedback one pass after the other, which defines what kernels do in one. */
 import type { CodecKernel, DecodeCall, EncodeCall, Parameters } from "@terse/native-codecs";
-import { firstNotFinite } from "./shared/reductions/reductions.ts";
 
 /**
  * error = decay · error + x, wire = encode(error), error −= decode(wire), in three passes. As
@@ -14,8 +13,8 @@ export function withFeedback(
   parameters: Parameters,
   call: EncodeCall,
 ): number {
-  const bad = firstNotFinite(x);
-  if (bad < x.length) return bad;
+  const bad = x.findIndex((value) => !Number.isFinite(value));
+  if (bad >= 0) return bad;
   const decay = Math.fround(call.decay ?? 1);
   const sum = error.map((value, i) => Math.fround(decay * value) + x[i]!);
   const accepted = kernel.encode(wire, sum, parameters, call);
