@@ -1,5 +1,6 @@
 /** Checks of one rank's arguments, before anything is sent. */
 import { type BufferLike, checkBuffer, type DType, elementBytes } from "@terse/native-collectives";
+import { show } from "@terse/options";
 import type { Reduction } from "./group.ts";
 
 /** Checks the memory of an operation that is under way after the call has returned. Returns its dtype. */
@@ -161,7 +162,7 @@ export function checkRooted(
 
 export function checkNote(note: number): void {
   if (!Number.isInteger(note) || note < 0 || note > 127)
-    throw new RangeError(`allToAll: a note is a whole number from 0 to 127, and is ${note}`);
+    throw new RangeError(`allToAll: a note is a whole number from 0 to 127, and is ${show(note)}`);
 }
 
 export function checkReduction(x: BufferLike, op: Reduction, call: string): void {
@@ -179,6 +180,6 @@ export function checkReduction(x: BufferLike, op: Reduction, call: string): void
 
 export function checkRank(peer: number, ranks: number, call: string, self?: number): void {
   if (!Number.isInteger(peer) || peer < 0 || peer >= ranks)
-    throw new RangeError(`${call}: there is no rank ${peer} among ${ranks}; give one from 0 to ${ranks - 1}`);
+    throw new RangeError(`${call}: there is no rank ${show(peer)} among ${ranks}; give one from 0 to ${ranks - 1}`);
   if (peer === self) throw new RangeError(`${call}: rank ${self} cannot exchange with itself; name another rank`);
 }

@@ -61,6 +61,29 @@ describe("joining a world", () => {
     for (const option of ["deadlineSeconds", "timeoutSeconds"])
       await expect(joinWorld({ env: {}, [option]: -1 })).rejects.toThrow(`${option} must be more than 0, and is -1`);
   });
+
+  it("refuses text where a number is needed, as variables of the environment have it, and shows it as text", async () => {
+    expect(() => loopback("2" as never)).toThrow('loopback: the size must be a whole number from 1 on, and is "2"');
+    const seconds = 'must be more than 0, and is "5"';
+    expect(() => loopback(2, { timeoutSeconds: "5" as never })).toThrow(`timeoutSeconds ${seconds}`);
+    for (const option of ["deadlineSeconds", "timeoutSeconds"])
+      await expect(joinWorld({ env: {}, [option]: "5" })).rejects.toThrow(`${option} ${seconds}`);
+    const serve = (options: object) => expect(serveRendezvous({ size: 2, token: "", ...options } as never)).rejects;
+    await serve({ size: "2" }).toThrow('the size must be 1 or more, and is "2"');
+    await serve({ deadlineSeconds: "5" }).toThrow(`deadlineSeconds ${seconds}`);
+    await serve({ deadlineSeconds: 0 }).toThrow("deadlineSeconds must be more than 0, and is 0");
+    await serve({ outageSeconds: "5" }).toThrow('outageSeconds must be from 0.1 to 3600 seconds, and is "5"');
+    const [group] = loopback(2);
+    const x = new Float32Array(1);
+    await expect(group!.broadcast(x, "0" as never)).rejects.toThrow(
+      'there is no rank "0" among 2; give one from 0 to 1',
+    );
+    await expect(group!.send(x, 1n as never)).rejects.toThrow("there is no rank 1n among 2");
+    await expect(group!.split("1" as never)).rejects.toThrow('the color must be an integer or undefined, and is "1"');
+    await expect(group!.split(1, "1" as never)).rejects.toThrow('the key must be a number, and is "1"');
+    const note = { note: "1" as never };
+    await expect(group!.allToAll([x, x], [x.slice(), x.slice()], note)).rejects.toThrow('from 0 to 127, and is "1"');
+  });
 });
 
 describe("joining a world of two ranks", () => {

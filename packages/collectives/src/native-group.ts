@@ -1,4 +1,5 @@
 import { type BufferLike, type Communicator, checkOptions, guarantees } from "@terse/native-collectives";
+import { show } from "@terse/options";
 import {
   checkAllToAll,
   checkApart,
@@ -179,8 +180,8 @@ export class NativeGroup implements Group, WorldGroup {
 
   async split(color: number | undefined, key = 0): Promise<Group | undefined> {
     if (color !== undefined && !Number.isInteger(color))
-      throw new RangeError(`split: the color must be an integer or undefined, and is ${color}`);
-    if (!Number.isFinite(key)) throw new RangeError(`split: the key must be a number, and is ${key}`);
+      throw new RangeError(`split: the color must be an integer or undefined, and is ${show(color)}`);
+    if (!Number.isFinite(key)) throw new RangeError(`split: the key must be a number, and is ${show(key)}`);
     const name = `${this.name}/split-${this.#calls.split()}`;
     const open = this.world.split?.(this.#native);
     const answers = await this.#failure.ifRejected(async () =>

@@ -1,4 +1,5 @@
 import { collectives, type DType, elementBytes, type NativeBuffer, type TypedArray } from "@terse/native-collectives";
+import { show } from "@terse/options";
 import type { Group } from "../group.ts";
 import { NativeGroup } from "../native-group.ts";
 import { NcclWorld } from "./nccl.ts";
@@ -19,7 +20,7 @@ export class DeviceBuffer implements NativeBuffer, Disposable {
     if (!(dtype in elementBytes))
       throw new TypeError(`no dtype is called ${dtype}; there are ${Object.keys(elementBytes).join(", ")}`);
     if (!Number.isSafeInteger(length) || length < 0)
-      throw new RangeError(`the length of a DeviceBuffer must be a whole number from 0 on, and is ${length}`);
+      throw new RangeError(`the length of a DeviceBuffer must be a whole number from 0 on, and is ${show(length)}`);
     this.length = length;
     this.dtype = dtype;
     this.#group = group;

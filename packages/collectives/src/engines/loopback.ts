@@ -6,6 +6,7 @@ import {
   type NativeFault,
   type NativeLink,
 } from "@terse/native-collectives";
+import { show } from "@terse/options";
 import { CollectiveError, RankLostError } from "../errors.ts";
 import type { Group } from "../group.ts";
 import { type Link, linkOf, openLink } from "../link.ts";
@@ -37,7 +38,7 @@ export type Fault =
 /** A world of `size` ranks in this process, each with a wire thread: for tests, and for many workers on one machine. */
 export function loopback(size: number, options: LoopbackOptions = {}): Group[] {
   if (!Number.isInteger(size) || size < 1)
-    throw new RangeError(`loopback: the size must be a whole number from 1 on, and is ${size}`);
+    throw new RangeError(`loopback: the size must be a whole number from 1 on, and is ${show(size)}`);
   checkOptions("loopback", options, ["timeoutSeconds", "faults", "emulateLink"] satisfies (keyof LoopbackOptions)[]);
   const { timeoutSeconds = 1800, faults = [], emulateLink } = options;
   checkSeconds({ timeoutSeconds });

@@ -1,3 +1,5 @@
+import { show } from "@terse/options";
+
 /**
  * How long a link may be down without ending a run, and what follows from it. Where no reply comes for two round trips,
  * the next heartbeats use a new connection (native/collectives/heartbeat/). The connections between ranks follow the
@@ -31,8 +33,8 @@ export function silenceAfter(outageSeconds: number): Silence {
 
 /** Throws RangeError for an outage that is too short or too long to be set. */
 export function checkOutage(seconds: number): void {
-  if (!(seconds >= leastOutageSeconds && seconds <= mostOutageSeconds))
+  if (!(typeof seconds === "number" && seconds >= leastOutageSeconds && seconds <= mostOutageSeconds))
     throw new RangeError(
-      `outageSeconds must be from ${leastOutageSeconds} to ${mostOutageSeconds} seconds, and is ${seconds}`,
+      `outageSeconds must be from ${leastOutageSeconds} to ${mostOutageSeconds} seconds, and is ${show(seconds)}`,
     );
 }

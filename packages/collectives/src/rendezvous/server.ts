@@ -1,7 +1,9 @@
 import { createServer, isIP } from "node:net";
 import { checkOptions } from "@terse/native-collectives";
+import { show } from "@terse/options";
 import { isLoopbackHost } from "../address.ts";
 import { RendezvousError } from "../errors.ts";
+import { checkSeconds } from "../milliseconds.ts";
 import { checkOutage } from "./outage.ts";
 import { ServedWorld } from "./served-world.ts";
 import type { RendezvousOptions, RendezvousServer } from "./server-options.ts";
@@ -24,9 +26,10 @@ const optionNames = [
  */
 export async function serveRendezvous(options: RendezvousOptions): Promise<RendezvousServer> {
   checkOptions("serveRendezvous", options, optionNames);
-  const { size, host = "127.0.0.1", port = 0, token } = options ?? {};
+  const { size, host = "127.0.0.1", port = 0, token, deadlineSeconds = 60 } = options ?? {};
+  checkSeconds({ deadlineSeconds });
   if (!Number.isInteger(size) || size < 1)
-    throw new RangeError(`rendezvous: the size must be 1 or more, and is ${size}`);
+    throw new RangeError(`rendezvous: the size must be 1 or more, and is ${show(size)}`);
   if (typeof token !== "string")
     throw new TypeError(
       'serveRendezvous: token must be a string, the secret of the ranks; "" on a loopback address alone',
