@@ -88,6 +88,26 @@ describe("the calls of an optimizer", () => {
       await expect(optimizer[call]({ lr: 1, loss: loss as never })).rejects.toThrow(message);
   });
 
+  it.each([["off"], ["auto"]] as const)(
+    "refuse a step before the last one has ended, with overlap %s",
+    async (overlap) => {
+      const notEnded = "the step before has not ended: await its step";
+      const { arena, optimizer } = make({ algorithm: adamw(), overlap });
+      const first = optimizer.step({ lr: 1 });
+      await expect(optimizer.step({ lr: 1 })).rejects.toThrow(notEnded);
+      await expect(optimizer.begin({ lr: 1 })).rejects.toThrow(notEnded);
+      await first;
+      expect(optimizer.steps).toBe(1);
+
+      await optimizer.begin({ lr: 1 });
+      arena.gradients.fill_(0);
+      const second = optimizer.step({ lr: 1 });
+      await expect(optimizer.step({ lr: 1 })).rejects.toThrow(notEnded);
+      await second;
+      expect(optimizer.steps).toBe(2);
+    },
+  );
+
   it("refuse a step whose loss was not finite at its beginning, also where no message leaves early", async () => {
     const { model, arena, optimizer } = make({ algorithm: sgd() });
     await scope(() =>

@@ -108,6 +108,7 @@ export class Optimizer implements TrainingOptimizer {
     checkOptions("begin", given, ["lr", "loss"]);
     const { lr, loss = 0 } = given ?? {};
     if (this.#begun) throw new Error("the step before has not ended: call step after each begin");
+    this.#refuseSecond();
     this.#check(lr, loss);
     this.#begun = { lr, loss };
     if (!this.#overlaps) return;
@@ -128,6 +129,7 @@ export class Optimizer implements TrainingOptimizer {
    */
   async step(given: Given): Promise<StepReport> {
     checkOptions("step", given, ["lr", "loss", "refusal", "norm"]);
+    if (!this.#underWay) this.#refuseSecond();
     const enough = this.#size?.end();
     const begun = this.#begun;
     this.#begun = undefined;
@@ -171,26 +173,37 @@ export class Optimizer implements TrainingOptimizer {
         "another optimizer's step is under way on this group, and ranks could take one's messages for the other's: end it first, or give one of them a group of its own, group.split(0)",
       );
     atWork.set(this.#group, this);
-    useThreads(numThreads());
-    useTeam(threadTeam());
-    await this.#clipping.settle();
-    // A second group of the same ranks, so that one bucket's results come down while the next one's vectors go up.
-    this.#down ??= (async () => (this.#buckets.length > 1 ? (await this.#group.split(0))! : this.#group))();
-    const down = await this.#down;
-    for (const sync of this.#syncs) await sync.prepare(this.#group, this.steps);
-    this.#sentBefore = await this.#sent();
-    return new Step(this.#buckets, {
-      step: this.steps,
-      lr,
-      loss,
-      refusal,
-      group: this.#group,
-      down,
-      memory: this.#flat.gradients,
-      schemes: this.schemes,
-      norms: new GradientNorms(this.#clipping, this.#spans, this.#buckets, this.steps, norm),
-      watch: this.watch,
-    });
+    try {
+      useThreads(numThreads());
+      useTeam(threadTeam());
+      await this.#clipping.settle();
+      // A second group of the same ranks, so that one bucket's results come down while the next one's vectors go up.
+      this.#down ??= (async () => (this.#buckets.length > 1 ? (await this.#group.split(0))! : this.#group))();
+      const down = await this.#down;
+      for (const sync of this.#syncs) await sync.prepare(this.#group, this.steps);
+      this.#sentBefore = await this.#sent();
+      return new Step(this.#buckets, {
+        step: this.steps,
+        lr,
+        loss,
+        refusal,
+        group: this.#group,
+        down,
+        memory: this.#flat.gradients,
+        schemes: this.schemes,
+        norms: new GradientNorms(this.#clipping, this.#spans, this.#buckets, this.steps, norm),
+        watch: this.watch,
+      });
+    } catch (error) {
+      atWork.delete(this.#group);
+      throw error;
+    }
+  }
+
+  /** Two steps at once would have the same number, and the first one's gradients would change while it works on them. */
+  #refuseSecond(): void {
+    if (atWork.get(this.#group) === this)
+      throw new Error("the step before has not ended: await its step, and begin, before the next call");
   }
 
   #check(lr: number, loss: number): void {
