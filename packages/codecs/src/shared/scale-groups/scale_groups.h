@@ -39,22 +39,25 @@ typedef struct terse_group_part {
     size_t r, begin, end, from, to;
 } terse_group_part;
 
-// The part that begins at `from`, of a range that ends at `stop`. Empty at the end of the range.
-static inline terse_group_part terse_group_part_of(size_t r, size_t from, size_t stop, size_t n,
+// The part of group r that begins at `from`, of a range that ends at `stop`. Empty at the end of the range.
+static inline terse_group_part terse_group_part_of(size_t r, size_t begin, size_t from, size_t stop, size_t n,
                                                    const terse_codec_options *o) {
-    terse_group_part part = {r, from, from, from, from};
+    terse_group_part part = {r, begin, from, from, from};
     if (from >= stop) return part;
-    part.begin = terse_scale_group_begin(r, n, o);
     part.end = terse_scale_group_begin(r + 1, n, o);
     part.to = part.end < stop ? part.end : stop;
     return part;
 }
 
+static inline terse_group_part terse_first_part(size_t first, size_t stop, size_t n, const terse_codec_options *o) {
+    const size_t r = first < stop ? terse_scale_group_of(first, o) : 0;
+    return terse_group_part_of(r, terse_scale_group_begin(r, n, o), first, stop, n, o);
+}
+
 // A loop over the parts of the range [first, stop), in order; those of empty segments are empty.
-#define TERSE_EACH_GROUP_PART(part, first, stop, n, o)                                                      \
-    for (terse_group_part part =                                                                            \
-             terse_group_part_of((first) < (stop) ? terse_scale_group_of(first, o) : 0, first, stop, n, o); \
-         (part).from < (stop); part = terse_group_part_of((part).r + 1, (part).to, stop, n, o))
+#define TERSE_EACH_GROUP_PART(part, first, stop, n, o)                                      \
+    for (terse_group_part part = terse_first_part(first, stop, n, o); (part).from < (stop); \
+         part = terse_group_part_of((part).r + 1, (part).end, (part).to, stop, n, o))
 
 static inline float terse_scale_at(const uint8_t *wire, size_t r) {
     float scale;

@@ -21,6 +21,14 @@ static inline size_t terse_scales_of_range(const terse_scaling *scaling, const f
     return scaling->scales_from(scaling, scaling->measure(x + begin, end - begin), x, begin, end, o, scales);
 }
 
+// Scales of a scale group.
+static inline size_t terse_scales_each(const terse_scaling *scaling, const terse_codec_options *o) {
+    return scaling->is_table ? (size_t)1 << o->bits : 1;
+}
+
+// Whether encode computes the scales.
+static inline int terse_encode_scales(const terse_codec_options *o) { return o->unscaled || terse_scales_in_encode(o); }
+
 // The functions of a table with these names.
 size_t terse_scaling_prepare(const terse_scaling *scaling, uint8_t *wire, const float *x, size_t n,
                              const terse_codec_options *o);
@@ -30,9 +38,21 @@ size_t terse_scaling_scales(const terse_scaling *scaling, uint8_t *scales, const
                             const terse_codec_options *o);
 
 // For encode, whose range begins at `range`: gets the scales of the part's group from the wire, or computes and writes
-// them. Returns the group's end, or the index of the element that is refused.
-size_t terse_scales_of_part(const terse_scaling *scaling, uint8_t *wire, const float *x, const terse_group_part *part,
-                            size_t range, const terse_codec_options *o, float *scales);
+// them. Returns the group's end, or the index of the element that is refused. Inline, because blocks may be short.
+static inline size_t terse_scales_of_part(const terse_scaling *scaling, uint8_t *wire, const float *x,
+                                          const terse_group_part *part, size_t range, const terse_codec_options *o,
+                                          float *scales) {
+    const size_t count = terse_scales_each(scaling, o), first = part->r * count;
+    if (!terse_encode_scales(o)) {
+        for (size_t s = 0; s < count; s++) scales[s] = terse_scale_at(wire, first + s);
+        return part->end;
+    }
+    const size_t accepted = terse_scales_of_range(scaling, x, part->begin, part->end, o, scales);
+    // Whoever encodes the beginning of a group writes its scales.
+    if (accepted == part->end && !o->unscaled && part->begin >= range)
+        for (size_t s = 0; s < count; s++) terse_set_scale(wire, first + s, scales[s]);
+    return accepted;
+}
 
 // The table of an implementation, from its kernel, which has a `scaling`; terse_<named>_encode and
 // terse_<named>_decode_add take the kernel. The other members of the table follow.
