@@ -64,7 +64,7 @@ async function* losses(name: string, given: readonly string[]): AsyncGenerator<M
 
   // A method that ends above the reference with some seed gets a run of twice as many steps, and one that is there
   // before the end a run of half as many: the schedule of the whole run hides what the half could do.
-  if (name === reference || typeof method.lr === "string") return;
+  if (name === reference || (typeof method.lr === "string" && !isPyTorchs(name))) return;
   const ends = seeds.map((seed) => known.value(`${reference}, seed ${seed}`, "validation_loss", given));
   if (ends.includes(undefined)) return;
   const isThere = ({ loss }: { loss: number }, i: number) => loss <= tolerance * ends[i]!;

@@ -32,6 +32,7 @@ const compressed = (gradient: string, ...options: readonly string[]) => [
   `exchange.gradient.name=${gradient}`,
   ...options.map((option) => `exchange.gradient.${option}`),
 ];
+const muonWithPowersgd = [...optimizer("muon", others), ...compressed("powersgd", "matrixApproximationRank=8")];
 const dion = (...options: readonly string[]) => optimizer("dion", "weightDecay=0.01", others, ...options);
 
 export const methods: Readonly<Record<string, Method>> = {
@@ -80,6 +81,9 @@ export const methods: Readonly<Record<string, Method>> = {
   },
   muon: { changes: optimizer("muon", others), lr: 0.02 },
   "pytorch-ddp-muon": { changes: optimizer("muon", others), lr: "muon", hook: "none" },
+  "pytorch-ddp-muon-fp16": { changes: optimizer("muon", others), lr: "muon", hook: "fp16" },
+  "muon-powersgd-8": { changes: muonWithPowersgd, lr: 0.02 },
+  "pytorch-ddp-muon-powersgd-8": { changes: muonWithPowersgd, lr: "muon-powersgd-8", hook: "powersgd 8" },
   dion: { changes: dion("rank=0.25"), lr: 0.01 },
   "dion-rank-0.125": { changes: dion("rank=0.125"), lr: "dion" },
   "dion-rank-full": { changes: dion("rank=full"), lr: "dion" },
