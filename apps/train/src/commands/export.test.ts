@@ -379,21 +379,46 @@ it("has the names of timm and torchvision with --own-names, and no config.json",
   );
 });
 
-it("is written without a tokenizer whose file is no longer there, and says so", async () => {
-  const [run, file] = [join(folder, "gone"), join(folder, "tokenizer.json")];
-  const files = await (datasets.text as DatasetEntry).processorFiles!({ tokenizer: "bytes" });
-  writeFileSync(file, files!["tokenizer.json"]!);
-  await save(run, [
-    "model.name=gpt",
-    "model.preset=nano",
-    `data.tokenizer=${file}`,
-    `data.path=${text}`,
-    "data.blockSize=4",
-  ]);
-  rmSync(file);
-  await exportCommand([run, "--out", join(folder, "gone-model")]);
-  expect(readdirSync(join(folder, "gone-model")).sort()).toEqual(["config.json", "model.safetensors"]);
-  expect(vi.mocked(process.stderr.write).mock.calls.join()).toMatch(/without a tokenizer: Cannot read the tokenizer/);
+describe("of a run whose tokenizer is no longer there", () => {
+  const trained = async (name: string) => {
+    const [run, file] = [join(folder, name), join(folder, `${name}.tok`)];
+    const files = await (datasets.text as DatasetEntry).processorFiles!({ tokenizer: "bytes" });
+    writeFileSync(file, files!["tokenizer.json"]!);
+    const keys = ["model.name=gpt", "model.preset=nano", `data.path=${text}`, "data.blockSize=4"];
+    await save(run, [...keys, `data.tokenizer=${file}`]);
+    return { run, file };
+  };
+
+  it("has the tokenizer that the run has kept, and the run goes on with it", async () => {
+    const { run, file } = await trained("kept-alone");
+    await exportCommand([run, "--out", join(folder, "before")]);
+    rmSync(file);
+    await exportCommand([run, "--out", join(folder, "after")]);
+    const [before, after] = ["before", "after"].map((name) => join(folder, name)) as [string, string];
+    expect(readdirSync(after).sort()).toEqual([
+      "config.json",
+      "model.safetensors",
+      "tokenizer.json",
+      "tokenizer_config.json",
+    ]);
+    for (const name of readdirSync(before))
+      expect(readFileSync(join(after, name))).toEqual(readFileSync(join(before, name)));
+    const [group] = loopback(1);
+    const { recipe } = saveOfModel(run).manifest;
+    const found = await withFoundTokenizer(recipe, { folder: run, step: 1 }, { resume: run }, group!);
+    await group!.close();
+    expect(found.data).toMatchObject({ tokenizer: join(run, "initial-files") });
+    expect(await sample(readArguments(["sample", run, "--prompt=the", "--bytes=2"]) as SampleArguments)).toBe(0);
+  });
+
+  it("is written without one where the run has none either, and says so", async () => {
+    const { run, file } = await trained("gone");
+    rmSync(file);
+    rmSync(join(run, "initial-files"), { recursive: true });
+    await exportCommand([run, "--out", join(folder, "gone-model")]);
+    expect(readdirSync(join(folder, "gone-model")).sort()).toEqual(["config.json", "model.safetensors"]);
+    expect(vi.mocked(process.stderr.write).mock.calls.join()).toMatch(/without a tokenizer: Cannot read the tokenizer/);
+  });
 });
 
 it("a run goes on with the tokenizer that it has kept, where its weights are gone, and so does a run that begins with it", async () => {

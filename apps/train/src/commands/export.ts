@@ -21,7 +21,7 @@ import {
 import { DataError, type DatasetEntry, datasets } from "@terse/data";
 import { loraOf, type Model } from "@terse/models";
 import { OptionsError, parseArguments, print } from "@terse/options";
-import { isAdapterFolder } from "../adapter/base.ts";
+import { foundTokenizer, isAdapterFolder } from "../adapter/base.ts";
 import { untilSignal } from "../data/until-signal.ts";
 import { checkCopied } from "../saves/check-copied.ts";
 import { copyFiles, initialFiles, keptIn, ofImages, ofModel, ofTokenizer } from "../saves/initial-files.ts";
@@ -162,8 +162,10 @@ async function exportOwnNames({ model }: WholeModel, to: string): Promise<string
 async function processorOf(run: string, kept: readonly string[]): Promise<Readonly<Record<string, string>>> {
   const { data } = saveOfModel(run).manifest.recipe;
   const entry: DatasetEntry = datasets[data.name];
+  const { tokenizer } = data as { tokenizer?: string };
+  const found = tokenizer && foundTokenizer(await modelFolderOf(run), tokenizer, undefined);
   try {
-    return (await entry.processorFiles?.(data)) ?? {};
+    return (await entry.processorFiles?.({ ...data, ...(found && { tokenizer: found }) })) ?? {};
   } catch (error) {
     if (!(error instanceof DataError)) throw error;
     if (!kept.includes("tokenizer.json")) print(`without a tokenizer: ${error.message}`, process.stderr);

@@ -1,11 +1,11 @@
 /**
- * What a run keeps of the folder from which it was initialised, for exports of its model: how to generate, and the
- * tokenizer. The folder may be gone by then.
+ * What a run keeps of the folder from which it was initialised, and of its tokenizer's: how to generate, and the
+ * tokenizer. Either folder may be gone when the run goes on, or its model is sampled or exported.
  *
  *   RUN/initial-files/generation_config.json, tokenizer.json, special_tokens_map.json, …
  */
 import { readdirSync, statSync } from "node:fs";
-import { join } from "node:path";
+import { basename, dirname, isAbsolute, join } from "node:path";
 import {
   atomicWrite,
   CheckpointError,
@@ -24,8 +24,9 @@ export const initialFiles = "initial-files";
  * processors.
  */
 export const ofModel = ["generation_config.json"] as const;
+const tokenizerFile = "tokenizer.json";
 export const ofTokenizer = [
-  "tokenizer.json",
+  tokenizerFile,
   "tokenizer_config.json",
   "special_tokens_map.json",
   "added_tokens.json",
@@ -35,6 +36,8 @@ export const ofTokenizer = [
   "chat_template.jinja",
 ] as const;
 export const ofImages = ["preprocessor_config.json"] as const;
+/** What is read of a tokenizer beside tokenizer.json. */
+const besideTokenizer = ["tokenizer_config.json", "special_tokens_map.json", "chat_template.jinja"];
 
 const mostBytes = 1 << 28; // the largest tokenizer.json that is known has 2²⁵
 
@@ -44,14 +47,28 @@ export async function keepInitialFiles(
   run: string,
   { tokenizer }: { tokenizer: boolean },
 ): Promise<string[]> {
-  const names = [...ofModel, ...(tokenizer ? ofTokenizer : [])].filter((name) => mayExist(join(from, name)));
+  return keep(from, run, [...ofModel, ...(tokenizer ? ofTokenizer : [])]);
+}
+
+/** The same of the tokenizer that a run's data names. One that every installation has, such as gpt2, is not kept. */
+export async function keepTokenizer(name: string | undefined, run: string): Promise<string[]> {
+  if (name === undefined || !isAbsolute(name)) return [];
+  const isFolder = mayExist(join(name, tokenizerFile));
+  const [folder, file] = isFolder ? [name, tokenizerFile] : [dirname(name), basename(name)];
+  return [...(await keep(folder, run, [file], tokenizerFile)), ...(await keep(folder, run, besideTokenizer))];
+}
+
+/** Keeps those of these files that there are; a single one under another name. */
+async function keep(from: string, run: string, names: readonly string[], as?: string): Promise<string[]> {
   const lost: string[] = [];
-  for (const name of names)
+  for (const name of names.filter((name) => mayExist(join(from, name))))
     try {
-      await copyFiles(from, join(run, initialFiles), [name]);
+      const path = fileInside(from, name);
+      makeFolder(join(run, initialFiles));
+      await copyFile(path, join(run, initialFiles, as ?? name));
     } catch (error) {
       if (!(error instanceof CheckpointError)) throw error;
-      lost.push(`exports of this run will be without ${name}: ${error.message}`);
+      lost.push(`exports of this run will be without ${as ?? name}: ${error.message}`);
     }
   return lost;
 }
@@ -70,24 +87,26 @@ export async function copyFiles(
 ): Promise<void> {
   const files = names.map((name) => [name, fileInside(from, name)] as const); // first all of them
   makeFolder(to);
-  for (const [name, path] of files) {
-    if (/\.(json|txt|jinja)$/.test(name) && statSync(path).size > mostBytes)
-      throw new CheckpointError(
-        `${join(from, name)} has more than ${mostBytes} bytes, which no such file needs; replace or remove it.`,
-      );
-    await using source = await openRegular(path).catch((error: unknown) => {
-      throw cannot("read", join(from, name), error);
-    });
-    const buffer = new Uint8Array(copiedAtOnce);
-    await atomicWrite(join(to, name), async (file) => {
-      for (;;) {
-        signal?.throwIfAborted();
-        const { bytesRead } = await source.read(buffer, 0, buffer.length);
-        if (bytesRead === 0) return;
-        await writeAll(file, buffer.subarray(0, bytesRead));
-      }
-    });
-  }
+  for (const [name, path] of files) await copyFile(path, join(to, name), signal);
+}
+
+async function copyFile(from: string, to: string, signal?: AbortSignal): Promise<void> {
+  if (/\.(json|txt|jinja)$/.test(to) && statSync(from).size > mostBytes)
+    throw new CheckpointError(
+      `${from} has more than ${mostBytes} bytes, which no such file needs; replace or remove it.`,
+    );
+  await using source = await openRegular(from).catch((error: unknown) => {
+    throw cannot("read", from, error);
+  });
+  const buffer = new Uint8Array(copiedAtOnce);
+  await atomicWrite(to, async (file) => {
+    for (;;) {
+      signal?.throwIfAborted();
+      const { bytesRead } = await source.read(buffer, 0, buffer.length);
+      if (bytesRead === 0) return;
+      await writeAll(file, buffer.subarray(0, bytesRead));
+    }
+  });
 }
 
 /** The names of the files that a run has kept of its initial weights. */

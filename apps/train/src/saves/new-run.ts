@@ -5,7 +5,7 @@ import { type Base, type BaseFolder, recordBase } from "../adapter/base.ts";
 import { checkNewHead } from "../adapter/check-new-head.ts";
 import type { Parts } from "../parts.ts";
 import type { Recipe } from "../recipe.ts";
-import { initialFiles, keepInitialFiles } from "./initial-files.ts";
+import { initialFiles, keepInitialFiles, keepTokenizer } from "./initial-files.ts";
 import { loadAdapterOn, loadBaseOn, loadInitialOn } from "./load-on.ts";
 import { checkClassNames, meaningsIn } from "./meanings.ts";
 import { checkHead, isModelFolder, modelFolderOf } from "./model-of-run.ts";
@@ -21,10 +21,20 @@ export async function newRun(recipe: Recipe, args: RunArguments, group: Group): 
   const place = await enterNewFolder(recipe, args, group);
   const { initFrom, newHead, weights } = args;
   const notes = remarksAtStart(recipe, args);
+  const { tokenizer } = recipe.data as { tokenizer?: string };
+  const keepOnEveryDisk = async () => {
+    if (place.lock.keeper === group.rank) notes.push(...(await keepTokenizer(tokenizer, place.run)));
+  };
   if (initFrom === undefined) {
-    if (!recipe.adapter) return new Run(place, group, { notes });
-    notes.push("adapter: the weights that it leaves as they are are random; name trained ones with --init-from FOLDER");
-    return new Run(place, group, { notes, restore: async () => ({ base: { seed: recipe.seed } }) });
+    if (recipe.adapter)
+      notes.push(
+        "adapter: the weights that it leaves as they are are random; name trained ones with --init-from FOLDER",
+      );
+    const restore = async () => {
+      await keepOnEveryDisk();
+      return recipe.adapter ? { base: { seed: recipe.seed } } : {};
+    };
+    return new Run(place, group, { notes, restore });
   }
   const recorded = async (base: string): Promise<BaseFolder> =>
     (await onEveryRank(group, () => (group.rank === 0 ? recordBase(base) : null)))[0]!;
@@ -48,7 +58,8 @@ export async function newRun(recipe: Recipe, args: RunArguments, group: Group): 
     const from = await onEveryRank(group, () => (group.rank === 0 ? modelFolderOf(initFrom) : ""));
     const base = await loadInitial(from[0]!, model);
     if (newHead) notes.push(`new, with random values: ${headOf(model)}`);
-    const isTokenizer = (recipe.data as { tokenizer?: string }).tokenizer === weights?.tokenizer;
+    await keepOnEveryDisk();
+    const isTokenizer = tokenizer === weights?.tokenizer;
     const ofRun = isModelFolder(initFrom) ? [] : [join(locateRun(initFrom).run, initialFiles)]; // what it has kept itself
     if (group.rank === 0)
       for (const beside of new Set([base && "folder" in base ? base.folder : from[0]!, from[0]!, ...ofRun])) // the adapter's own last

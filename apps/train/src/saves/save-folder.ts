@@ -3,7 +3,7 @@
  *
  *   recipe.json      the recipe with every default filled in
  *   metrics.jsonl    one line per logged step
- *   initial-files/   of the weights that it began with: how to generate, and the tokenizer (initial-files.ts)
+ *   initial-files/   the tokenizer, and how the weights that it began with generate (initial-files.ts)
  *   lock.json        who writes there, while somebody does (folder-lock.ts)
  *   step-N/          a save: config.json and model.safetensors (PyTorch's names), state-rank-R.safetensors of each
  *                    rank, and manifest.json, which describes these files
