@@ -1,6 +1,6 @@
 import { loopback } from "@terse/collectives";
 import { Arena, Linear, scope, zeros } from "@terse/tensor";
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 import { adamw, LocalSteps, Optimizer, type OptimizerOptions, sgd } from "./index.ts";
 
 function make(options: object): { arena: Arena; model: Linear; optimizer: Optimizer } {
@@ -107,6 +107,19 @@ describe("the calls of an optimizer", () => {
       expect(optimizer.steps).toBe(2);
     },
   );
+
+  it("refuse a step while the ranks still compare their parameters after the last one", async () => {
+    const { optimizer } = make({ algorithm: adamw(), compareEvery: 1 });
+    let second: Promise<unknown> | undefined;
+    vi.spyOn(optimizer, "compare").mockImplementationOnce(async () => {
+      second = optimizer.step({ lr: 1 });
+      await second.catch(() => {});
+    });
+    await optimizer.step({ lr: 1 });
+    await expect(second).rejects.toThrow("the step before has not ended: await its step");
+    await optimizer.step({ lr: 1 });
+    expect(optimizer.steps).toBe(2);
+  });
 
   it("refuse a step whose loss was not finite at its beginning, also where no message leaves early", async () => {
     const { model, arena, optimizer } = make({ algorithm: sgd() });

@@ -135,12 +135,15 @@ export class Optimizer implements TrainingOptimizer {
     this.#begun = undefined;
     const step = this.#underWay ?? (await this.#open({ ...given, ...begun }));
     this.#underWay = undefined;
-    let exposedSeconds: number;
     try {
-      exposedSeconds = (await step.finish()) + (await this.#synchronise());
+      return await this.#end(step, enough);
     } finally {
       atWork.delete(this.#group);
     }
+  }
+
+  async #end(step: Step, isMeasured: boolean | undefined): Promise<StepReport> {
+    const exposedSeconds = (await step.finish()) + (await this.#synchronise());
 
     // Pads go along with their neighbours through every kernel; the arena promises that they stay 0.
     for (const pad of this.#pads) noGrad(() => pad.zero_());
@@ -156,7 +159,7 @@ export class Optimizer implements TrainingOptimizer {
       this.#comparisonIsDue = false;
       await this.compare();
     }
-    if (enough) await this.#resize(this.#size!);
+    if (isMeasured) await this.#resize(this.#size!);
     return {
       gradientNorm: step.norms.norm,
       bytes: after.bytes - this.#sentBefore.bytes + norm.bytes + headerBytes * norm.messages,
