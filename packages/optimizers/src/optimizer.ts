@@ -20,7 +20,7 @@ import { disposeSlice, padsOf, type Span, spansOf } from "./parameter-groups.ts"
 import { type Rounds, roundsOf, worksOnOwn } from "./rounds.ts";
 import { checkSaves, restoreSpans, type SavedState, type StoredState, savedStateOf } from "./saved-state.ts";
 import { Step, type StepWatch } from "./step.ts";
-import type { StepReport, TrainingOptimizer } from "./training-optimizer.ts";
+import { notEnded, type StepReport, type TrainingOptimizer } from "./training-optimizer.ts";
 
 /** What the caller of a step knows of it. */
 interface Given {
@@ -205,8 +205,7 @@ export class Optimizer implements TrainingOptimizer {
 
   /** Two steps at once would have the same number, and the first one's gradients would change while it works on them. */
   #refuseSecond(): void {
-    if (atWork.get(this.#group) === this)
-      throw new Error("the step before has not ended: await its step, and begin, before the next call");
+    if (atWork.get(this.#group) === this) throw new Error(notEnded);
   }
 
   #check(lr: number, loss: number): void {

@@ -7,6 +7,9 @@ import type { Rounds } from "./rounds.ts";
 import type { SavedState, StoredState } from "./saved-state.ts";
 import type { StepWatch } from "./step.ts";
 
+/** Why a call is refused that somebody has not waited with. */
+export const notEnded = "the step before has not ended: await its step, and begin, before the next call";
+
 /** What one step cost, and the norm of its gradient, on this rank. */
 export interface StepReport {
   readonly gradientNorm: number; // before clipping

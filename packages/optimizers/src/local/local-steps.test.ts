@@ -1,6 +1,8 @@
+import { loopback } from "@terse/collectives";
 import { StepRefusedError } from "@terse/exchange";
+import { Arena, Linear } from "@terse/tensor";
 import { describe, expect, it } from "vitest";
-import { adamw, anyCodec, compressed, lionCub, muon, powersgd, sgd } from "../index.ts";
+import { adamw, anyCodec, compressed, LocalSteps, lionCub, muon, powersgd, sgd } from "../index.ts";
 import { savesOf } from "../testing/stored.ts";
 import { type Given, type GradientOf, trainLocally, wandering } from "../testing/train-locally.ts";
 import { RoundSchedule } from "./round-schedule.ts";
@@ -57,6 +59,22 @@ describe("local steps are torchft's", () => {
       expect(seen.map(({ own }) => own[1]![0])).toEqual(second);
     }
   });
+});
+
+it("a step while a round is waited for is refused", async () => {
+  const arena = new Arena(new Linear(2, 2));
+  const given = { inner: { algorithm: sgd() }, outer: { algorithm: sgd() }, outerLr: 1, syncEvery: 1 };
+  await using optimizer = new LocalSteps(arena, loopback(1)[0]!, given);
+  let second: Promise<unknown> | undefined;
+  optimizer.beside = async () => {
+    await new Promise(setImmediate); // this rank's own step has ended
+    second = optimizer.step({ lr: 1 });
+    await second.catch(() => {});
+    await expect(optimizer.begin({ lr: 1 })).rejects.toThrow("the step before has not ended: await its step");
+  };
+  await optimizer.step({ lr: 1 });
+  await expect(second).rejects.toThrow("the step before has not ended: await its step");
+  expect(optimizer.steps).toBe(1);
 });
 
 describe("local steps with momentum and unequal ranks", () => {

@@ -32,7 +32,7 @@ import type { OptimizerOptions } from "../optimizer-options.ts";
 import type { Rounds } from "../rounds.ts";
 import { checkSaves, type SavedState, type StoredState } from "../saved-state.ts";
 import type { StepWatch } from "../step.ts";
-import type { StepReport, TrainingOptimizer } from "../training-optimizer.ts";
+import { notEnded, type StepReport, type TrainingOptimizer } from "../training-optimizer.ts";
 import { type FragmentOrder, fragmentsOf } from "./fragments.ts";
 import { bytesHandedOut, type HostGroups, type HostLayout, handedOut } from "./host-groups.ts";
 import { RoundSchedule } from "./round-schedule.ts";
@@ -101,6 +101,7 @@ export class LocalSteps implements TrainingOptimizer {
   readonly #alpha: number;
   #watch: StepWatch | undefined;
   #taken = false; // θ̄ is that of the ranks
+  #isStepping = false; // a call of `step` has not ended
   #underWay: UnderWay | undefined;
   #refusal: RefusalReason | undefined; // of this rank's own steps; the others hear of it in the next round
 
@@ -190,13 +191,23 @@ export class LocalSteps implements TrainingOptimizer {
 
   /** What the ranks of a host send each other may leave during backward; a round does not. */
   async begin(given: { lr: number; loss?: number }): Promise<void> {
+    if (this.#isStepping) throw new Error(notEnded);
     this.#take();
     if (!this.#refusal) await this.#inner.begin(given);
   }
 
   async step(given: { lr: number; loss?: number }): Promise<StepReport> {
     checkOptions("step", given, ["lr", "loss"]);
-    const { lr, loss = 0 } = given ?? {};
+    if (this.#isStepping) throw new Error(notEnded);
+    this.#isStepping = true;
+    try {
+      return await this.#step(given ?? {});
+    } finally {
+      this.#isStepping = false;
+    }
+  }
+
+  async #step({ lr, loss = 0 }: { lr: number; loss?: number }): Promise<StepReport> {
     this.#take();
     const own = await this.#ownStep(lr, loss);
     this.steps++;
