@@ -1,9 +1,11 @@
 """PyTorch's DistributedDataParallel on Gloo with torch.optim, for comparison: same model, data, weights and rates.
 
 Argument: JSON with shape, batchSize, folder (model.safetensors, and the files training and held-out with one byte a
-token), clip, hook (none, fp16, or powersgd with its rank: "powersgd 2") and optimizers: each with its name (adamw or
-muon), the names of its parameters, its rates of all steps, and its options under our names. Reads "train N" and "evaluate", and answers with the times of the steps and with the mean loss of the
-held-out rows, as JSON; null where the loss is not finite. gloo_group.py says what the environment has.
+token), clip, hook and optimizers: each with its name (adamw or muon), the names of its parameters, its rates of all
+steps, and its options under our names. Hooks are none, fp16, and powersgd with its rank: "powersgd 2". With "averages
+10" the ranks train by themselves, and PeriodicModelAverager averages their parameters after every tenth step. Reads
+"train N" and "evaluate", and answers with the times of the steps and with the mean loss of the held-out rows, as JSON;
+null where the loss is not finite. gloo_group.py says what the environment has.
 """
 
 import json
@@ -18,6 +20,7 @@ import numpy
 import torch
 import torch.distributed as dist
 from torch.distributed.algorithms.ddp_comm_hooks import default_hooks
+from torch.distributed.algorithms.model_averaging.averagers import PeriodicModelAverager
 
 task = json.loads(sys.argv[1])
 gloo_group.join()
@@ -31,13 +34,19 @@ def rows(name):
 training, held_out = rows("training").split(task["batchSize"]), rows("held-out")
 
 model = gpt_ddp.gpt_of(task)
-hook, _, approximation = task["hook"].partition(" ")
-# PowerSGD works on whole buckets: one, as its authors have it.
-ddp = gpt_ddp.ddp_of(model, bucket_megabytes=0 if hook == "powersgd" else None)
-if hook == "powersgd":
-    gpt_ddp.compress_by_powersgd(ddp, int(approximation))
-if hook == "fp16":
-    ddp.register_comm_hook(None, default_hooks.fp16_compress_hook)
+hook, _, number = task["hook"].partition(" ")
+averager = None
+if hook == "averages":
+    loss_of = model.loss
+    period = int(number)
+    averager = PeriodicModelAverager(period, warmup_steps=period - 1)  # the first after as many steps as later
+else:
+    # PowerSGD works on whole buckets: one, as its authors have it.
+    loss_of = gpt_ddp.ddp_of(model, bucket_megabytes=0 if hook == "powersgd" else None)
+    if hook == "powersgd":
+        gpt_ddp.compress_by_powersgd(loss_of, int(number))
+    if hook == "fp16":
+        loss_of.register_comm_hook(None, default_hooks.fp16_compress_hook)
 named = dict(model.named_parameters())
 
 
@@ -75,11 +84,13 @@ def step():
     begin = time.perf_counter()
     for optimizer, _ in optimizers:
         optimizer.zero_grad(set_to_none=False)  # gradients are views of DDP's buckets
-    ddp(tokens[:, :-1].contiguous(), tokens[:, 1:].contiguous()).backward()
+    loss_of(tokens[:, :-1].contiguous(), tokens[:, 1:].contiguous()).backward()
     if task["clip"] > 0:
         torch.nn.utils.clip_grad_norm_(model.parameters(), task["clip"])
     for optimizer, _ in optimizers:
         optimizer.step()
+    if averager:
+        averager.average_parameters(model.parameters())
     return 1000 * (time.perf_counter() - begin)
 
 

@@ -18,11 +18,11 @@ import type { Suite } from "../suite.ts";
 import { curvesOf, isPyTorchs, reference, tolerance } from "./curves.ts";
 import { Known } from "./known.ts";
 import { kinds, lossesAt, lossesOf } from "./losses.ts";
-import { type Hook, methods } from "./methods.ts";
+import { type Hook, intervalOf, methods } from "./methods.ts";
 import type { Settings } from "./search.ts";
 import { withSeeds } from "./searched.ts";
 import { budget, overridesOf, searchOf } from "./settings.ts";
-import { leastTimes, timesByBytes } from "./times.ts";
+import { leastTimes, meansByBytes, timesByBytes } from "./times.ts";
 import { Trainers } from "./trainers.ts";
 import { received, type Trained } from "./training.ts";
 
@@ -33,7 +33,7 @@ export const rates = ["100mbit", "10mbit"];
 export const recipe: string = fileURLToPath(new URL("./recipe.yaml", import.meta.url));
 const program = new URL("./link-host.ts", import.meta.url);
 const every = 20; // steps between evaluations
-const [timedRuns, timedSteps] = [2, 8];
+const [timedRuns, timedSteps, timedIntervals] = [2, 8, 5];
 const known = new Known("convergence");
 
 export const convergence: Suite = {
@@ -148,13 +148,22 @@ export async function timesOnLinks(
   overrides: readonly string[],
   hook: Hook | undefined,
 ): Promise<{ times: Map<number, number>; sent: number }> {
+  const interval = intervalOf(hook);
+  const take = interval === undefined ? timedSteps : timedIntervals * interval;
   const runs: Trained["steps"][] = [];
-  for (let run = 0; run < timedRuns; run++)
-    runs.push(slowest(await ranksOnLinks(rate, overrides, { hook, take: timedSteps })));
+  for (let run = 0; run < timedRuns; run++) {
+    const ranks = await ranksOnLinks(rate, overrides, { hook, take });
+    runs.push(interval === undefined ? slowest(ranks) : ranks[0]!); // others wait only once an interval
+  }
   // PyTorch's bytes differ from step to step, by the headers of packets. PowerSGD sends everything in its first steps.
-  const later = runs.map((steps) => steps.slice(3));
-  const kinds = hook ? later.map((steps) => steps.map((step) => ({ ...step, bytes: 0 }))) : runs;
-  return { times: leastTimes(kinds.map(timesByBytes)), sent: median(later.flat().map(({ bytes }) => bytes)) };
+  const alike = (steps: Trained["steps"]) => steps.map((step) => ({ ...step, bytes: 0 }));
+  const sent = runs.flatMap((steps) => steps.slice(interval ?? 3)).map(({ bytes }) => bytes);
+  if (interval !== undefined) {
+    const times = leastTimes(runs.map((steps) => meansByBytes(alike(steps), interval)));
+    return { times, sent: sent.reduce((sum, bytes) => sum + bytes, 0) / sent.length };
+  }
+  const kinds = hook ? runs.map((steps) => alike(steps.slice(3))) : runs;
+  return { times: leastTimes(kinds.map(timesByBytes)), sent: median(sent) };
 }
 
 function slowest(ranks: readonly Trained["steps"][]): Trained["steps"] {

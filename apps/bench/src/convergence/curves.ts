@@ -8,7 +8,7 @@ import { secondsOf } from "./times.ts";
 export const reference = "adamw";
 export const tolerance = 1.005;
 
-/** Whether PyTorch's DDP trained it. */
+/** Whether PyTorch trained it, by DDP or by local SGD. */
 export const isPyTorchs = (method: string): boolean => method.startsWith("pytorch-");
 
 export interface Curve {

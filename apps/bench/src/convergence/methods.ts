@@ -1,7 +1,10 @@
 /** The methods that `bench convergence` trains, and what each changes in recipe.yaml. */
 
-/** How PyTorch's DDP sends gradients. */
-export type Hook = "none" | "fp16" | `powersgd ${number}`;
+/**
+ * How PyTorch's DDP sends gradients; or without DDP, after how many steps of each rank by itself PyTorch averages the
+ * parameters.
+ */
+export type Hook = "none" | "fp16" | `powersgd ${number}` | `averages ${number}`;
 
 export interface Method {
   readonly changes: readonly string[];
@@ -12,7 +15,7 @@ export interface Method {
   readonly lr: number | string;
   /** Adam's family: β₂ is searched too. */
   readonly searchesBeta2?: boolean;
-  /** Trained by PyTorch's DDP and torch.optim, not by us. */
+  /** Trained by PyTorch and torch.optim, not by us. */
   readonly hook?: Hook;
   /** Further changes while a few steps are timed, so that every kind of step is among them. */
   readonly timed?: readonly string[];
@@ -82,6 +85,8 @@ export const methods: Readonly<Record<string, Method>> = {
   muon: { changes: optimizer("muon", others), lr: 0.02 },
   "pytorch-ddp-muon": { changes: optimizer("muon", others), lr: "muon", hook: "none" },
   "pytorch-ddp-muon-fp16": { changes: optimizer("muon", others), lr: "muon", hook: "fp16" },
+  "pytorch-local-sgd-muon-5": { changes: optimizer("muon", others), lr: "muon", hook: "averages 5" },
+  "pytorch-local-sgd-muon-10": { changes: optimizer("muon", others), lr: "muon", hook: "averages 10" },
   "muon-powersgd-8": { changes: muonWithPowersgd, lr: 0.02 },
   "pytorch-ddp-muon-powersgd-8": { changes: muonWithPowersgd, lr: "muon-powersgd-8", hook: "powersgd 8" },
   dion: { changes: dion("rank=0.25"), lr: 0.01 },
@@ -116,3 +121,7 @@ export function settingsOwner(name: string): string {
   const { lr } = methods[name]!;
   return typeof lr === "string" ? lr : name;
 }
+
+/** Steps between two messages of a method whose ranks train by themselves meanwhile. */
+export const intervalOf = (hook: Hook | undefined): number | undefined =>
+  hook?.startsWith("averages ") ? Number(hook.split(" ")[1]) : undefined;

@@ -12,7 +12,7 @@ import { rates, recipe, workers } from "./convergence.ts";
 import { type Curve, curvesOf, fastestPeer, reference, seedsText, spreadText, tolerance } from "./curves.ts";
 import { expectationsTable } from "./expectations.ts";
 import { byBytes, bySeconds, bySteps, lossCurves } from "./loss-curves.ts";
-import { methods, settingsOwner } from "./methods.ts";
+import { type Hook, intervalOf, methods, settingsOwner } from "./methods.ts";
 import { overridesText } from "./overrides-text.ts";
 import { budget } from "./settings.ts";
 
@@ -67,7 +67,7 @@ export function convergenceReport(lines: readonly RecordedLine[], { machine, whe
     const { changes, hook, lr } = methods[method]!;
     const words = changes.map((word) => `\`${word}\``).join(", ");
     const settings = typeof lr === "string" ? `; the settings of ${lr}` : "";
-    return `- ${method}: ${hook ? `PyTorch's DDP, hook ${hook}, ` : ""}${words}${settings}`;
+    return `- ${method}: ${hook ? `${sideOf(hook)}, ` : ""}${words}${settings}`;
   });
   const expected = expectationsTable(lines);
   const values = byCase(lines);
@@ -91,7 +91,7 @@ at an edge of what was tried.
 *Seconds*: the losses are those of real runs. The time of each kind of step (dense warm-up, compressed, without a
 message) was measured with ${workers} processes on this machine, whose links the kernel limits (\`./terse netlab\`), as
 the lesser of two runs' medians, and multiplied by the number of such steps. *To the loss*: the time in which the
-fastest of PyTorch's sides (DDP on Gloo, real runs) reaches the loss that ${reference} ends at, within
+fastest of PyTorch's sides (on Gloo, real runs) reaches the loss that ${reference} ends at, within
 ${((tolerance - 1) * 100).toFixed(1)} %, ÷ the time in which the method does; 1 and more is faster. A method that does
 not reach it in ${steps} steps is given a run of twice as many, and one that is there before the end a run of half as
 many, each with a schedule of its own and one seed (*). –: not reached, or not measured.
@@ -107,3 +107,9 @@ ${changes.join("\n")}
 All lines, those of the searches too: [convergence.jsonl](convergence.jsonl). Recorded: ${when}.
 `;
 }
+
+const sideOf = (hook: Hook): string => {
+  const interval = intervalOf(hook);
+  if (interval === undefined) return `PyTorch's DDP, hook ${hook}`;
+  return `PyTorch's local SGD, the mean of the ranks' parameters every ${interval} steps`;
+};

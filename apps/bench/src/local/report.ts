@@ -60,7 +60,7 @@ convergence.md.
 
 ${words(own)}
 
-*To the loss*: the time in which the fastest of PyTorch's sides (DDP on Gloo) reaches the loss that AdamW ends at, within
+*To the loss*: the time in which the fastest of PyTorch's sides (on Gloo) reaches the loss that AdamW ends at, within
 ${((tolerance - 1) * 100).toFixed(1)} %, ÷ the time in which the method does. The losses are those of real runs. The times
 of steps with and without a round are means over whole intervals, measured with ${four} processes on links that the kernel
 limits. –: not reached, or not measured.

@@ -33,6 +33,10 @@ const peers: Readonly<Record<string, string>> = {
   "pytorch-ddp-muon": "PyTorch DDP, Muon",
   "pytorch-ddp-powersgd-2": "PyTorch DDP, PowerSGD 2",
   "pytorch-ddp-powersgd-8": "PyTorch DDP, PowerSGD 8",
+  "pytorch-ddp-muon-fp16": "PyTorch DDP, Muon, fp16",
+  "pytorch-ddp-muon-powersgd-8": "PyTorch DDP, Muon, PowerSGD 8",
+  "pytorch-local-sgd-muon-5": "PyTorch local SGD, Muon, every 5th step",
+  "pytorch-local-sgd-muon-10": "PyTorch local SGD, Muon, every 10th step",
 };
 const nameOf = (method: string) => peers[method] ?? shown[method]!;
 
