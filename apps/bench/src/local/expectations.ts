@@ -10,6 +10,7 @@ import { methods } from "./methods.ts";
 // biome-ignore format: a table
 export const expectations: readonly Expectation[] = [
   { words: "a round of 8 bits every 5 steps is at most 8 % behind Muon with messages in every step", source: "asked here", methods: ["muon-5-8-bits", "muon"], holds: ({ mean }) => mean <= 1.08 },
+  { words: "our local steps in f32 are as good as PyTorch's", source: "PyTorch", methods: ["muon-10-f32", "pytorch-local-sgd-muon-10"], holds: asGood },
   { words: "Muon inside is better than AdamW inside", source: "MuLoCo", methods: ["muon-10-f32", "diloco-10"], holds: better },
   { words: "a longer interval is behind", source: "DiLoCo", methods: ["muon-10-f32", "muon-5-f32"], holds: worse },
   { words: "the momentum of the outer step makes it better", source: "DiLoCo", methods: ["diloco-10", "adamw-10-f32"], holds: better },
