@@ -87,9 +87,14 @@ function tokensOf(file: PositionalFile): TokenFile {
 
 /** Why the beginning of a file without a header is not that of 16-bit tokens. */
 function noTokensBecause(start: Uint8Array): string | undefined {
-  const isZero = (parity: number) => start.every((byte, i) => byte === 0 || (i >> 1) % 2 !== parity);
-  if (isZero(1) && !isZero(0))
+  const words = new Uint16Array(start.buffer);
+  const largest = (parity: number) => Math.max(...words.filter((_, i) => i % 2 === parity));
+  const [lower, upper] = [largest(0), largest(1)]; // halves, if a token has 32 bits
+  if (upper === 0 && lower > 0)
     return 'has a zero in every second place, as tokens of 32 or 64 bits have, and is read as 16 bits: write them by NumPy\'s astype("uint16"), or with ./terse data prepare';
+  // No vocabulary has 8 · 65,536 tokens, and of 256 tokens of a large one some are beyond 1,024.
+  if (upper < 8 && lower >= 1024)
+    return "has a number below 8 in every second place, as tokens of 32 or 64 bits beyond 65,535 have, and is read as 16 bits: write them as 32 bits behind the header 20240801 (docs/data.md), or with ./terse data prepare";
   return start.every((byte) => (byte >= 32 && byte < 127) || (byte >= 9 && byte <= 13))
     ? "is text, and no tokens: ./terse data prepare writes them, or fetch it again"
     : undefined;

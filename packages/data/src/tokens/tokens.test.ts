@@ -89,6 +89,7 @@ describe("FineWeb's shards", () => {
 
   it("that are cut short, damaged, or of another version are refused in one line", async () => {
     const broken = join(folder, "broken.bin");
+    const large = { vocabulary: 128_256 };
     const refused = (message: RegExp, options = {}) => expect(open("broken.bin", options)).rejects.toThrow(message);
     writeFileSync(broken, readFileSync(join(folder, "shards/fineweb_train_000001.bin")));
     truncateSync(broken, 1200);
@@ -103,6 +104,8 @@ describe("FineWeb's shards", () => {
     await refused(/has 3 bytes, which is no whole number of 16-bit tokens/);
     writeFileSync(broken, bytesOf(new Uint32Array(ids(600))));
     await refused(/broken\.bin has a zero in every second place, as tokens of 32 or 64 bits have, and is read as 16/);
+    writeFileSync(broken, bytesOf(Uint32Array.from({ length: 600 }, (_, i) => (7919 * (i + 1)) % 128_256)));
+    await refused(/broken\.bin has a number below 8 in every second place, .* behind the header 20240801/, large);
     writeFileSync(broken, "<html>\n".repeat(200));
     await refused(/broken\.bin is text, and no tokens: \.\/terse data prepare writes them, or fetch it again\.$/);
     writeFileSync(broken, "");
