@@ -191,6 +191,12 @@ describe("the parts of a folder", () => {
       /val has one folder, cat, and with one class there is nothing to learn; .* or set data\.classes to 1/,
     );
     expect(() => pictureFolder(join(path, "val/cat/1.jpg"))).toThrow(/Cannot read the folder .*1\.jpg/);
+    make("flat/train/1.jpg", "flat/test/2.jpg");
+    expect(() => pictureFolder(join(path, "flat"))).toThrow(
+      /flat has test, train, which are splits by their names and no classes, and test has no folders in it; put the/,
+    );
+    make("tests/test_negative/1.jpg", "tests/test_positive/1.jpg");
+    expect(countClasses(join(path, "tests"))).toBe(2);
     expect(() => pictureFolder(join(path, "absent"))).toThrow(/Cannot read the folder .*absent: it does not exist/);
   });
 });

@@ -26,9 +26,16 @@ export function pictureFolder(path: string): PictureFolder {
   const names = foldersIn(path);
   const training = trainingFolder(path, names);
   if (training === undefined) {
-    if (names.length > 0 && names.every((name) => splitOfName(name) !== undefined && hasFolders(join(path, name))))
+    const splits = new Set(names.map(splitOfName));
+    const isSplit = names.length > 0 && !splits.has(undefined);
+    const flat = names.find((name) => !hasFolders(join(path, name)));
+    if (isSplit && flat === undefined)
       throw new DataError(
         `${path} has ${names.join(", ")} and no folder of training pictures beside; name it ${join(path, "train")}.`,
+      );
+    if (isSplit && splits.has("training") && splits.size > 1)
+      throw new DataError(
+        `${path} has ${names.join(", ")}, which are splits by their names and no classes, and ${flat} has no folders in it; put the pictures of each class into a folder of its own, ${join(path, flat!, "CLASS")}/….`,
       );
     if (names.length === 0)
       throw new DataError(
@@ -73,7 +80,7 @@ export function countClasses(path: string): number {
 /**
  * The folder whose folders are the classes of the training pictures: "train", "Training" or "train2017". A name that
  * only contains such a word, as "train_images", counts where all other folders have a word of a split too. A class may
- * be called "train"; then its folder has pictures.
+ * be called "train", beside others; then its folder has pictures.
  */
 function trainingFolder(path: string, names: readonly string[]): string | undefined {
   const possible = names.filter((name) => splitOfName(name) === "training" && hasFolders(join(path, name)));
