@@ -13,12 +13,19 @@ export function encodingOf(head: Uint8Array): { encoding: Encoding; mark: number
 
 const isUtf32 = (head: Uint8Array) => head[0] === 0xff && head[1] === 0xfe && head[2] === 0 && head[3] === 0;
 
+/** Of files of Arrow and Feather, and of streams of Arrow, as save_to_disk of Hugging Face's datasets writes them. */
+export const arrow =
+  "an Arrow file, which is not read as text: write it as parquet, such as with to_parquet of Hugging Face's datasets";
+
 /** What files begin with that hold no plain text, even without a zero byte, and why they are not read. */
 const otherContents: readonly (readonly [beginning: string, why: string])[] = [
   [
     "version https://git-lfs.github.com/spec/v1\n",
     "a pointer of Git LFS in place of the file: git lfs pull fetches it",
   ],
+  ["ARROW1\0\0", arrow],
+  ["\xFF\xFF\xFF\xFF", arrow],
+  ["PAR1", "a parquet file by its content: give it a name that ends in .parquet"],
   ["%PDF-", "a PDF, which is not read as text: pdftotext takes its text out"],
   ["%!PS", "PostScript, which is not read as text: ps2ascii takes its text out"],
   ["{\\rtf", "RTF, which is not read as text: unrtf --text takes its text out"],

@@ -92,6 +92,9 @@ describe("the letters of a file", () => {
     expect(noTextBecause(Buffer.from("%PDF-1.7\n1 0 obj"))).toMatch(/^a PDF.*pdftotext/);
     expect(noTextBecause(Buffer.from("%!PS-Adobe-3.0\n"))).toMatch(/^PostScript/);
     expect(noTextBecause(Buffer.from("{\\rtf1\\ansi"))).toMatch(/^RTF/);
+    expect(noTextBecause(Buffer.from("ARROW1\0\0"))).toMatch(/^an Arrow file.*to_parquet/);
+    expect(noTextBecause(Buffer.from("ffffffff10010000", "hex"))).toMatch(/^an Arrow file/);
+    expect(noTextBecause(Buffer.from("PAR1\x15\0"))).toMatch(/^a parquet file by its content/);
     expect(noTextBecause(Buffer.from("%PDF is how a PDF begins"))).toBeUndefined();
     expect(noTextBecause(Buffer.from("fffe000061000000", "hex"))).toMatch(/^UTF-32/);
     expect(await textAt(put(`${"a".repeat(9000)}\0`))).toBe(`${"a".repeat(9000)}\0`); // far behind the beginning

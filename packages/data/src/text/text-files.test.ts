@@ -271,6 +271,31 @@ describe("what is read of a folder", () => {
   });
 });
 
+describe("a dataset of Hugging Face", () => {
+  const describing = (path: string) => put(path, '{"splits": ["train"]}');
+
+  it("that was saved as Arrow is refused, and not what describes it read", async () => {
+    put("train/data-00000-of-00001.arrow", Uint8Array.of(255, 255, 255, 255, 16, 1, 0, 0));
+    for (const name of ["dataset_dict.json", "train/dataset_info.json", "train/state.json"]) describing(name);
+    const refusal = /in .* \(train\/data-0.*\.arrow is an Arrow file, which is not read as text: write it as parquet/;
+    for (const readAs of ["bytes", "texts", "rows"] as const)
+      await expect(textFiles(folder, readAs)).rejects.toThrow(refusal);
+    await expect(textFiles(folder, "bytes", "text")).rejects.toThrow(refusal);
+  });
+
+  it("is read without what describes it, also where a column is named", async () => {
+    describing("dataset_infos.json");
+    put("data/train-00000-of-00001.parquet", "PAR1");
+    put("more.json", "[]");
+    const { training, inventory } = await textFiles(folder, "texts", "content");
+    expect(training.map(({ path }) => relative(folder, path))).toEqual([
+      "data/train-00000-of-00001.parquet",
+      "more.json",
+    ]);
+    expect(inventory.leftOut).toMatchObject([{ names: ["dataset_infos.json"], why: "a description of the dataset" }]);
+  });
+});
+
 describe("a single file", () => {
   it("that is packed gives the bytes inside", async () => {
     expect(await textAt(put("a.txt.gz", gzipSync("inside")))).toBe("inside");
@@ -293,8 +318,8 @@ describe("a single file", () => {
     expect((await textFiles(path, "bytes")).remarks).toEqual([
       `data: ${path} is ${why}; its bytes are read as they are`,
     ]);
-    expect((await textFiles(put("a.arrow", "ARROW1\0"), "bytes")).remarks).toEqual([
-      expect.stringContaining("a.arrow is no text, but has zero bytes; its bytes are read as they are"),
+    expect((await textFiles(put("a.bin2", "\x01\0"), "bytes")).remarks).toEqual([
+      expect.stringContaining("a.bin2 is no text, but has zero bytes; its bytes are read as they are"),
     ]);
   });
 

@@ -5,9 +5,9 @@
  * case and without that of gzip or zstd, tells its form. Some forms have columns, of which one has the texts. Where a
  * folder has files with columns, only these are read; otherwise its plain texts are.
  */
-import { extname, relative } from "node:path";
+import { basename, extname, relative } from "node:path";
 import { beginningOf } from "../content/content-of-file.ts";
-import { encodingOf, noTextBecause } from "../content/encoding.ts";
+import { arrow, encodingOf, noTextBecause } from "../content/encoding.ts";
 import { unpackedName } from "../content/packing.ts";
 import { DataError } from "../data-error.ts";
 import { filesAt, type LeftOutFile, type SizedFile } from "../files-at.ts";
@@ -100,12 +100,14 @@ function ofFolder(
   column: string | undefined,
 ): TextFiles {
   const left = [...leftOut];
-  const usable: TextFile[] = [];
+  const [usable, descriptions]: [TextFile[], TextFile[]] = [[], []];
+  const description = looked.some(({ problem }) => problem === arrow) ? ofSavedDataset : ofDataset;
   for (const { file, problem, isUtf16 } of looked) {
     const why = problem ?? (asBytes && isUtf16 ? "UTF-16, not read as bytes: convert it with iconv" : undefined);
-    if (why === undefined) usable.push(file);
-    else left.push({ ...file, why });
+    if (why !== undefined) left.push({ ...file, why });
+    else (description.test(basename(file.path)) ? descriptions : usable).push(file);
   }
+  for (const file of descriptions) left.push({ ...file, why: "a description of the dataset" });
   const ofForm = (...wanted: readonly Form[]) => usable.filter(({ form }) => wanted.includes(form));
   // A .json may be anything, package.json as well as data: it is read where a column is named, or where there is no
   // other text.
@@ -146,6 +148,10 @@ function ofFolder(
     remarks: raw ? remarksOnRaw(training) : [],
   };
 }
+
+/** Files of Hugging Face's datasets that say what is in the other files; with Arrow's also `state.json`. */
+const ofDataset = /^dataset_(infos?|dict)\.json$/;
+const ofSavedDataset = /^(state|dataset_(infos?|dict))\.json$/;
 
 const bytesOf = (files: readonly SizedFile[]) => files.reduce((sum, { size }) => sum + size, 0);
 
