@@ -106,13 +106,20 @@ it("a folder without weights is named", async () => {
 });
 
 it.each([
-  ["pytorch_model.bin", "weights"],
-  ["resnet18.pth", "weights/resnet18.pth"],
-])("pickled weights are refused, %s, with the line that converts them", async (name, path) => {
+  ["pytorch_model.bin", "weights", ""],
+  ["pytorch_model-00001-of-00002.bin", "weights", "pytorch_model-*-of-*.bin"],
+  ["resnet18.pth", "weights/resnet18.pth", ""],
+])("pickled weights are refused, %s, with the line that converts them", async (name, path, shards) => {
   mkdirSync(join(folder, "weights"));
+  for (const other of ["optimizer.pt", "pytorch_model-00002-of-00002.bin"])
+    if (shards !== "" || other === "optimizer.pt") writeFileSync(join(folder, "weights", other), "");
   const file = join(folder, "weights", name);
   writeFileSync(file, "");
-  expect(await failure(begin("gpt-small", ofText(), path))).toMatch(
+  const message = await failure(begin("gpt-small", ofText(), path));
+  expect(message).toContain(
     `${file} is pickled, and pickled weights are not read, because they can execute code. Python writes them as safetensors: python -c '`,
+  );
+  expect(message).toContain(
+    shards ? `glob.glob(${JSON.stringify(join(folder, "weights", shards))})` : `torch.load(${JSON.stringify(file)}`,
   );
 });
