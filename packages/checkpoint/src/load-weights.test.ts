@@ -67,7 +67,7 @@ describe("a model's folder", () => {
     ]);
     await expect(loadWeights(folder, model, assign)).rejects.toThrow(
       new CheckpointError(
-        `${folder}/model.safetensors does not fit this model: missing blocks.1.out_projection.bias, head.weight; unexpected a; token_embedding.weight is (2, 2) in the file and (4, 1) in the model; steps is i64 in the file and f32 in the model. Build the model from the config.json next to the file.`,
+        `${folder}/model.safetensors does not fit this model: missing blocks.1.out_projection.bias, head.weight; unexpected a; token_embedding.weight is (2, 2) in the file and (4, 1) in the model; steps is i64 in the file and f32 in the model. Build the model from the config.json next to the file; if it is, the two do not belong together, or the model's head is missing: use other weights.`,
       ),
     );
     for (const { values } of model.values()) expect(values).toBeUndefined();

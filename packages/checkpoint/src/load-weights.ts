@@ -73,7 +73,7 @@ export async function forEachFitting<P extends ParameterShape>(
   const problems = differences(wanted, stored, names);
   if (problems !== "")
     throw new CheckpointError(
-      `${weights.path} does not fit this model: ${problems}. Build the model from the ${configFile} next to the file.`,
+      `${weights.path} does not fit this model: ${problems}. Build the model from the ${configFile} next to the file; if it is, the two do not belong together, or the model's head is missing: use other weights.`,
     );
   const other = await otherCopy(weights, stored);
   if (other)

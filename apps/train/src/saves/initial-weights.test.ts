@@ -220,6 +220,25 @@ describe("the tokenizer of a run that begins with weights", () => {
   });
 });
 
+describe("the weights of a base class", () => {
+  const base = { architectures: ["LlamaModel"] };
+  const llama = (tied: boolean) => new Llama({ ...ofText, hidden: 8, tied });
+
+  it("are a whole model where the embedding is the head", async () => {
+    await save(llama(true), { config: base });
+    expect((await loadModelOf(folder)).parameterCount()).toBe(llama(true).parameterCount());
+  });
+
+  it("are refused where the head is missing, with the name of the file", async () => {
+    const model = llama(false);
+    const withoutHead = model.stateDict().filter(([name]) => name !== "lm_head.weight");
+    await saveModel(folder, withoutHead, { ...model.config, ...base });
+    await expect(loadModelOf(folder)).rejects.toThrow(
+      /model\.safetensors does not fit this model: missing lm_head\.weight\. .* or the model's head is missing/,
+    );
+  });
+});
+
 describe("weights whose head differs from the embedding, though config.json says that they are tied", () => {
   it.each([
     ["gpt2", () => new Gpt2({ ...ofText, tied: false }), { tie_word_embeddings: true }],

@@ -19,16 +19,7 @@ import {
   storedElements,
   weightsFile,
 } from "@terse/checkpoint";
-import {
-  baseStateOf,
-  countElements,
-  type Model,
-  type ModelName,
-  models,
-  modelsFor,
-  restoreModel,
-  withNewHead,
-} from "@terse/models";
+import { baseStateOf, countElements, type Model, type ModelName, models, modelsFor, withNewHead } from "@terse/models";
 import { OptionsError } from "@terse/options";
 import { manualSeed, scope, withDevice } from "@terse/tensor";
 import {
@@ -189,9 +180,10 @@ async function describedWithBase(folder: string, moved: string | undefined): Pro
 }
 
 /** The model with random weights, and with its adapter. Throws `CheckpointError` where that does not fit. */
-export function restoredModel({ config, copy, adapter }: DescribedModel): Model {
+export function restoredModel({ name, config, copy, adapter }: DescribedModel): Model {
   if (adapter && "seed" in adapter.base) manualSeed(adapter.base.seed);
-  const model = restoreModel(config, copy === undefined ? {} : { tied: false });
+  const { read, restore } = models[name];
+  const model = restore({ ...read(config), ...(copy !== undefined && { tied: false }) });
   if (adapter) addDescribed(model, adapter);
   return model;
 }
