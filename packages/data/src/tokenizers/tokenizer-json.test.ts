@@ -57,17 +57,22 @@ describe("a tokenizer.json", () => {
     expect(tokenizer.endOfText).toBe(3);
   });
 
-  it("is refused where tokenizer_config.json has tokens that it lacks, which transformers adds", async () => {
-    const config = join(folder, "tokenizer_config.json");
-    const beside = (content: string) =>
-      writeFileSync(config, JSON.stringify({ added_tokens_decoder: { 13: { content, special: true } } }));
+  it.each([
+    ["tokenizer_config.json", (content: string) => ({ added_tokens_decoder: { 13: { content, special: true } } })],
+    ["tokenizer_config.json", (content: string) => ({ additional_special_tokens: [content] })],
+    ["tokenizer_config.json", (content: string) => ({ extra_special_tokens: { image_token: content } })],
+    ["special_tokens_map.json", (content: string) => ({ additional_special_tokens: [{ content }] })],
+    ["added_tokens.json", (content: string) => ({ [content]: 13 })],
+  ])("is refused where %s lists tokens that it lacks, which transformers adds", async (name, listing) => {
+    const file = join(folder, name);
+    const beside = (content: string) => writeFileSync(file, JSON.stringify(listing(content)));
     beside("<extra>");
     await expect(openTokenizer(folder)).rejects.toThrow(
-      `${config} has the token "<extra>" (13), and the tokenizer.json beside it lacks it; transformers writes it there: python -c 'from transformers import AutoTokenizer as T; f = "${folder}"; T.from_pretrained(f).save_pretrained(f)'.`,
+      `${file} has the token "<extra>", and the tokenizer.json beside it lacks it; transformers writes it there: python -c 'from transformers import AutoTokenizer as T; f = "${folder}"; T.from_pretrained(f).save_pretrained(f)'.`,
     );
     beside("lion");
     expect((await openTokenizer(folder)).vocabulary).toBe(13);
-    rmSync(config);
+    rmSync(file);
   });
 
   it("with BERT's tokens keeps their ids; others get them behind their vocabulary", () => {

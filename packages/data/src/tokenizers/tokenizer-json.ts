@@ -42,20 +42,28 @@ export function readTokenizerFile(path: string): { text: string; json: Tokenizer
 }
 
 /**
- * transformers also reads the tokens of tokenizer_config.json, and gives ids to those that tokenizer.json lacks. Here
- * they would be read as their letters.
+ * transformers also reads the tokens that the files beside it list, and gives ids to those that tokenizer.json lacks.
+ * Here they would be read as their letters.
  */
 function checkTokensBeside(path: string, json: TokenizerJson): void {
-  const config = join(dirname(path), "tokenizer_config.json");
-  const found = jsonIfThere(config);
-  const tokens = isObject(found) && isObject(found["added_tokens_decoder"]) ? found["added_tokens_decoder"] : {};
-  for (const [id, token] of Object.entries(tokens)) {
-    const content = isObject(token) ? token["content"] : undefined;
-    if (typeof content !== "string" || idsIn(json, [content])[0] !== undefined) continue;
+  for (const name of ["tokenizer_config.json", "special_tokens_map.json", "added_tokens.json"]) {
+    const file = join(dirname(path), name);
+    const content = listedIn(name, jsonIfThere(file)).find((each) => idsIn(json, [each])[0] === undefined);
+    if (content === undefined) continue;
     throw new DataError(
-      `${config} has the token ${shown(content)} (${id}), and the tokenizer.json beside it lacks it; transformers writes it there: ${writeTokenizerCommand(dirname(path))}.`,
+      `${file} has the token ${shown(content)}, and the tokenizer.json beside it lacks it; transformers writes it there: ${writeTokenizerCommand(dirname(path))}.`,
     );
   }
+}
+
+/** The tokens in the lists of a file beside a tokenizer.json. */
+function listedIn(name: string, file: unknown): string[] {
+  if (!isObject(file)) return [];
+  if (name === "added_tokens.json") return Object.keys(file);
+  const lists = [file["added_tokens_decoder"], file["additional_special_tokens"], file["extra_special_tokens"]];
+  const tokens = lists.filter(isObject).flatMap((list): unknown[] => Object.values(list));
+  const contents = tokens.map((token) => (isObject(token) ? token["content"] : token));
+  return contents.filter((content) => typeof content === "string");
 }
 
 /** What is wrong with the parts that are read here; the library checks the others. */
