@@ -222,6 +222,13 @@ describe("parseOptions", () => {
     ]);
   });
 
+  it("says how a number or a word of YAML becomes a string", () => {
+    expect(problemsOf(v.object({ labels: v.array(text) }), { labels: [1, "2", true] })).toEqual([
+      `labels.0: expected a string that is not empty, got 1; in quotes it is a string: "1", in a shell '"1"'`,
+      `labels.2: expected a string that is not empty, got true; in quotes it is a string: "true", in a shell '"true"'`,
+    ]);
+  });
+
   it("shortens long values", () => {
     expect(problemsOf(v.object({ name: positive }), { name: "x".repeat(1000) })[0]!.length).toBeLessThan(120);
     expect(problemsOf(v.object({ name: text }), { name: "" })).toEqual([

@@ -156,6 +156,9 @@ function* explain(root: AnySchema, issue: v.BaseIssue<unknown>, where: Path): Ge
   const decides = resolve(schema, issue.input);
   const words = decides.type === "picklist" ? (decides.options as readonly unknown[]).map(String) : [];
   const meant = typeof issue.input === "string" ? nearest(issue.input, words) : undefined;
-  const question = meant === undefined ? "" : `; did you mean ${meant}?`;
-  yield { at: name(path), sentence: `expected ${expected}, got ${show(issue.input)}${question}`, whole: true };
+  const isBare = decides.type === "string" && ["number", "boolean"].includes(typeof issue.input); // YAML, and not text
+  const remedy = meant !== undefined ? `; did you mean ${meant}?` : isBare ? inQuotes(String(issue.input)) : "";
+  yield { at: name(path), sentence: `expected ${expected}, got ${show(issue.input)}${remedy}`, whole: true };
 }
+
+const inQuotes = (text: string) => `; in quotes it is a string: "${text}", in a shell '"${text}"'`;

@@ -53,7 +53,8 @@ describe("the letters of a file", () => {
   });
 
   it("are never replaced in silence", async () => {
-    const convert = "; convert it, such as with iconv -f LATIN1 -t UTF-8, or remove it from the data path.";
+    const convert =
+      "; convert it from its own encoding (of Latin-1: iconv -f LATIN1 -t UTF-8), or remove it from the data path.";
     await refused(latin1("one\ntwo caf\u00e9\n"), `FILE is not UTF-8: byte 11 (line 2) is 0xE9${convert}`);
     await refused(Buffer.from([0x61, 0xc0, 0x80]), `FILE is not UTF-8: byte 1 (line 1) is 0xC0${convert}`);
     await refused(Buffer.from([0xed, 0xa0, 0x80, 0x61]), `FILE is not UTF-8: byte 0 (line 1) is 0xED${convert}`);

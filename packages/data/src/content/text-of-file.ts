@@ -45,7 +45,7 @@ function utf8(path: string, at: number) {
         );
       const byte = `0x${whole[place]!.toString(16).toUpperCase().padStart(2, "0")}`;
       throw new DataError(
-        `${path} is not UTF-8: byte ${at + place} (line ${line}) is ${byte}; convert it, such as with iconv -f LATIN1 -t UTF-8, or remove it from the data path.`,
+        `${path} is not UTF-8: byte ${at + place} (line ${line}) is ${byte}; convert it from its own encoding (of Latin-1: iconv -f LATIN1 -t UTF-8), or remove it from the data path.`,
       );
     }
     open = bytes.slice(whole.length);

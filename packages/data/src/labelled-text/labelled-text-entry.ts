@@ -118,10 +118,10 @@ function classesBy({ labels, classes }: Pick<Options, "labels" | "classes">): (l
       : `the labels of ${classes} classes are 0 to ${classes - 1}`;
     if (/^[+-]?\d*\.\d+$/.test(label))
       throw new DataError(
-        `${where} has the score ${label} as its label, and labels are classes here: scores such as STS-B's (regression) are not learned; name a column of classes with data.label.`,
+        `${where} has the score ${label} as its label, and labels are classes here: scores such as STS-B's (regression) are not learned; name a column of classes with data.label, or list these with data.labels if they are classes.`,
       );
     throw new DataError(
-      `${where} has label ${someNames([label])}, and ${expected}; correct it, or set ${labels ? "data.labels" : "data.classes, or data.labels for words"}.`,
+      `${where} has label ${someNames([label])}, and ${expected}; correct it, or set ${labels ? "data.labels" : "data.classes, or data.labels for words and other numbers"}.`,
     );
   };
 }
