@@ -200,18 +200,19 @@ describe("what is read of a folder", () => {
     put("A.JSONL", lines);
     put("b.jsonl.gz", gzipSync(lines));
     put("c.CSV", "text\nthree\n");
+    put("d.jsonlines", lines);
     put("README.md", "read me");
     put("package.json", "{}");
     const beside = "not read beside files with columns";
     expect(await found("texts")).toEqual({
-      training: ["A.JSONL", "b.jsonl.gz", "c.CSV"],
+      training: ["A.JSONL", "b.jsonl.gz", "c.CSV", "d.jsonlines"],
       heldOut: [],
       left: { [beside]: ["README.md", "package.json"] },
       column: "text",
       remarks: [],
     });
     expect(await found("bytes")).toMatchObject({
-      training: ["A.JSONL", "README.md", "b.jsonl.gz", "c.CSV", "package.json"],
+      training: ["A.JSONL", "README.md", "b.jsonl.gz", "c.CSV", "d.jsonlines", "package.json"],
       column: undefined,
       remarks: [
         expect.stringContaining("A.JSONL is read as it is, with its keys and separators; data.column: text reads"),

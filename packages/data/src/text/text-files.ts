@@ -18,6 +18,7 @@ export type Form = "plain" | "jsonl" | "json" | "csv" | "tsv" | "parquet";
 
 const forms: Readonly<Record<string, Form>> = {
   ".jsonl": "jsonl",
+  ".jsonlines": "jsonl",
   ".ndjson": "jsonl",
   ".json": "json",
   ".csv": "csv",
