@@ -16,5 +16,5 @@ export { hasColumns } from "./text/text-files.ts";
 export { type DeclarationOptions, typescriptDeclarations } from "./text/typescript-declarations.ts";
 export { byteTokenizer } from "./tokenizers/byte-tokenizer.ts";
 export { openTokenizer } from "./tokenizers/tokenizers.ts";
-export { writeTokenizerCommand } from "./tokenizers/write-tokenizer.ts";
+export { inOtherForm, otherTokenizers } from "./tokenizers/write-tokenizer.ts";
 export { withoutEnd } from "./tokens/tokenized-text.ts";

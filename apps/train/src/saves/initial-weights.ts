@@ -13,7 +13,7 @@ import {
   parsedJson,
   readSmallText,
 } from "@terse/checkpoint";
-import { type DatasetName, datasets, writeTokenizerCommand } from "@terse/data";
+import { type DatasetName, datasets, inOtherForm, otherTokenizers } from "@terse/data";
 import { type ModelName, models, modelsFor } from "@terse/models";
 import { OptionsError } from "@terse/options";
 import type { DescribedAdapter } from "../adapter/adapter-folder.ts";
@@ -113,15 +113,12 @@ export async function knownTokenizer(name: string, vocabulary: number | undefine
 
 const mostVocabularyBytes = 100e6;
 
-/** Files of a tokenizer in other forms than tokenizer.json. */
-const otherTokenizers = ["vocab.json", "vocab.txt", "tokenizer.model", "spiece.model", "sentencepiece.bpe.model"];
-
 /** Why the tokenizer in a folder of weights is not read, though there is no tokenizer.json; undefined where none is. */
 async function whyUnread(name: string): Promise<string | undefined> {
   const folder = resolve(name);
   const file = otherTokenizers.find((each) => mayExist(join(folder, each)));
   if (file === undefined || (file === "vocab.json" && (await isOfGpt2(join(folder, file))))) return undefined;
-  return `${folder} has its tokenizer in ${file}, and no tokenizer.json, which alone is read; transformers writes it: ${writeTokenizerCommand(folder)}`;
+  return inOtherForm(folder, file);
 }
 
 /** Whether a vocab.json is GPT-2's own. Its merges are then GPT-2's too, because tokens are numbered in their order. */

@@ -3,7 +3,7 @@ import { existsSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { DataError } from "../data-error.ts";
 import { jsonFile, jsonIfThere } from "./json-file.ts";
-import { writeTokenizerCommand } from "./write-tokenizer.ts";
+import { whyInOtherForm, writeTokenizerCommand } from "./write-tokenizer.ts";
 
 export interface TokenizerJson {
   readonly model: {
@@ -24,6 +24,8 @@ export const readTokenizerJson = (path: string): TokenizerJson => readTokenizerF
 
 /** Reads a tokenizer.json, and gives its text too. Throws `DataError` where it is none. */
 export function readTokenizerFile(path: string): { text: string; json: TokenizerJson } {
+  const other = whyInOtherForm(path);
+  if (other !== undefined) throw new DataError(`${other}.`);
   if (!existsSync(path))
     throw new DataError(
       `Cannot read the tokenizer ${path}: it does not exist; data.tokenizer is bytes, gpt2, or the path of a tokenizer.json, as a fast tokenizer's save_pretrained() writes it.`,
