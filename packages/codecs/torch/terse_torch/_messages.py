@@ -6,7 +6,9 @@ foresaw ends the process group: the other ranks, which would wait for this one, 
 from __future__ import annotations
 
 import contextlib
+import uuid
 from typing import Any, Dict, Iterator, List
+from unittest import mock
 
 import torch
 import torch.distributed as dist
@@ -34,11 +36,17 @@ def own_group(of: Any, on_cpu: bool) -> Any:
     """A process group of the same ranks, which may end without that of the caller. Wires lie in the CPU's memory."""
     # Such as "cpu:gloo,cuda:nccl", also where nobody has named a backend.
     backends = dict(each.split(":") for each in str(dist.get_backend_config(of)).split(","))
-    group = dist.new_group(
-        dist.get_process_group_ranks(of),
-        backend=backends.get("cpu", "gloo") if on_cpu else "gloo",
-        use_local_synchronization=of is not dist.group.WORLD,
-    )
+    backend = backends.get("cpu", "gloo") if on_cpu else "gloo"
+    if of is dist.group.WORLD:
+        group = dist.new_group(backend=backend)
+    else:
+        ranks = dist.get_process_group_ranks(of)
+        name = [uuid.uuid4().hex]
+        dist.broadcast_object_list(name, ranks[0], group=of)
+        # PyTorch's own name depends on how many groups a rank has: ranks with other numbers of groups would wait for
+        # ever, and after a close the name comes again, with the addresses of what was closed.
+        with mock.patch.object(dist.distributed_c10d, "_process_group_name", lambda *_, **__: name[0], create=True):
+            group = dist.new_group(ranks, backend=backend, use_local_synchronization=True)
     dist.barrier(group)  # a rank that fails at once would close connections that others are still making
     return group
 

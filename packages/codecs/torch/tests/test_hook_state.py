@@ -133,11 +133,39 @@ def with_backends(rank, ranks, folder):
     return found
 
 
+def in_groups(rank, ranks):
+    """Rank 1 is in one group more than rank 2 is."""
+    import terse_torch
+    import torch
+    import torch.distributed as dist
+
+    dist.new_group([0, 1])
+    group = dist.new_group([1, 2])
+    found = []
+    for _ in range(2 if rank else 0):
+        model, state = registered(terse_torch.CompensatedMean, process_group=group)
+        found.append(stepped(model, rank, 0)["b"].tobytes())
+        state.close()
+        parameter = torch.nn.Parameter(torch.full((3,), float(rank)))
+        optimizer = terse_torch.LionCub([parameter], lr=0.5, process_group=group)
+        parameter.grad = torch.ones(3)
+        optimizer.step()
+        optimizer.close()
+        found.append(parameter.tolist())
+    return found
+
+
 class CompensatedMeans(unittest.TestCase):
     def test_and_lion_cub_close_their_connections(self):
         for descriptors, later in on_ranks(2, made_often):
             self.assertEqual(descriptors[1:], descriptors[1:2] * 3)
             self.assertIn("StepRefusedError: it is closed, or an earlier step has failed", later)
+
+    def test_and_lion_cub_begin_anew_in_a_group_of_some_ranks(self):
+        _, one, other = on_ranks(3, in_groups)
+        self.assertEqual(one, other)
+        self.assertEqual(one[:2], one[2:])
+        self.assertEqual(one[1], [0.5, 0.5, 0.5])
 
     def test_go_up_and_come_back_over_groups_of_their_own_with_every_name_of_gloo(self):
         with tempfile.TemporaryDirectory() as folder:
