@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import numbers
 from collections.abc import Mapping, Sequence
 from typing import Any, Dict, List, Optional, Tuple, Union
 
@@ -14,7 +15,7 @@ from torch.nn.parallel import DistributedDataParallel
 from ._agreement import Named
 from ._by_owners import ByOwners
 from ._chunks import Call, Chunks
-from ._hook import HookState, Places, refuse_state
+from ._hook import HookState, Places, refuse_seed, refuse_state
 
 NO_MAGNITUDE = "sends no magnitude"
 DRAWN = "draws its levels at random, and their error may exceed the gradient"
@@ -45,6 +46,7 @@ class CompensatedMean(HookState):
 
         def setting(named: Named) -> Dict[str, Any]:
             refuse_codec(codec, parameters)
+            refuse_seed("CompensatedMean", seed)
             ranks = dist.get_world_size(process_group or model.process_group)
             self._drops_unused = model.find_unused_parameters or model.static_graph
             for name, parameter in named:
@@ -210,8 +212,8 @@ def chunks_of(name: str, codec: str, parameters: Dict[str, Any], n: int, ranks: 
     given = dict(parameters)
     ratio = given.pop("ratio", None)
     if ratio is not None:
-        if codec != "top-k" or "k" in given or not 0 < ratio <= 1:
-            raise ValueError(f"CompensatedMean: ratio is {ratio}, and must be a share of elements from 0 to 1, "
+        if codec != "top-k" or "k" in given or not (isinstance(ratio, numbers.Real) and 0 < ratio <= 1):
+            raise ValueError(f"CompensatedMean: ratio is {ratio!r}, and must be a share of elements from 0 to 1, "
                              "of top-k alone, in place of k.")  # fmt: skip
         given["k"] = max(1, math.ceil(ratio * n))
     try:

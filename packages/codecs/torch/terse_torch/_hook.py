@@ -14,6 +14,7 @@ from typing import Any, Callable, Dict, List, Optional
 
 import torch
 import torch.distributed as dist
+from terse_codecs._codec import is_whole
 from torch.nn.parallel import DistributedDataParallel
 
 from ._agreement import Named, agree, layout_of, refuse_kinds
@@ -160,6 +161,11 @@ def refuse_state(where: str, state: Any, *parts: str) -> None:
     for part in ("step", *parts):
         if part not in state:
             raise ValueError(f"{where}: the state has no {part!r}: give what state_dict() returned.")
+
+
+def refuse_seed(where: str, seed: Any) -> None:
+    if not is_whole(seed, 2**64):
+        raise ValueError(f"{where}: seed is {seed!r}, and must be a whole number from 0 to {2**64 - 1}.")
 
 
 class Places:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import math
+import numbers
 from typing import Any, Callable, Dict, Iterable, List, NamedTuple, Optional, Tuple
 
 import terse_codecs
@@ -13,7 +14,7 @@ import torch.distributed as dist
 from ._agreement import agree, layout_of, refuse_kinds
 from ._by_owners import packed
 from ._lion import Mixing, apply, apply_signs, mix, vote
-from ._messages import SKIPPED, Messages, StepSkippedError, own_group
+from ._messages import SKIPPED, Messages, StepRefusedError, StepSkippedError, own_group
 from ._vote import by_levels, by_signs, check_vote
 
 
@@ -91,8 +92,8 @@ class LionCub(torch.optim.Optimizer):
     @torch.no_grad()
     def step(self, closure: Optional[Callable[[], Any]] = None) -> Any:
         """
-        StepRefusedError on all ranks where a gradient is not finite: then go on from a save, because momenta have
-        changed.
+        StepRefusedError on all ranks where their options differ, or a gradient is not finite: then go on from a save,
+        because momenta have changed.
         """
         if not hasattr(self, "_messages"):
             raise RuntimeError(
@@ -140,8 +141,10 @@ class LionCub(torch.optim.Optimizer):
             if parameter.grad is not None and parameter.grad.is_sparse:
                 raise NotImplementedError(f"LionCub: the gradient of {name} is sparse: build it with sparse=False.")
         absent = packed([parameter.grad is None for _, parameter in named])
+        mine = torch.cat([absent, packed_options(self.param_groups)])
         ranks = self._messages.ranks
-        everyones = torch.stack(self._messages.exchange([absent] * ranks, [absent.numel()] * ranks, number, note))
+        everyones = torch.stack(self._messages.exchange([mine] * ranks, [mine.numel()] * ranks, number, note))
+        refuse_other_options(everyones[:, absent.numel() :], number)
         zero = terse_codecs.sign_at(self._zero, number)
         work = []
         for place, ((name, parameter), group) in enumerate(zip(named, owners)):
@@ -184,7 +187,35 @@ class LionCub(torch.optim.Optimizer):
 
 def check_options(group: Dict[str, Any]) -> None:
     for name in ("lr", "weight_decay"):
-        if not 0 <= group[name] < math.inf:
-            raise ValueError(f"LionCub: {name} is {group[name]!r}, and must be 0 or more, and finite.")
-    if not all(0 <= beta < 1 for beta in group["betas"]):
-        raise ValueError(f"LionCub: betas are {group['betas']!r}, and must be from 0 to below 1.")
+        if not (is_number(group[name]) and 0 <= group[name] < math.inf):
+            raise ValueError(f"LionCub: {name} is {group[name]!r}, and must be a number, 0 or more, and finite.")
+    betas = group["betas"]
+    if not (isinstance(betas, (tuple, list)) and len(betas) == 2 and all(is_number(b) and 0 <= b < 1 for b in betas)):
+        raise ValueError(f"LionCub: betas are {betas!r}, and must be two numbers from 0 to below 1.")
+
+
+def is_number(value: Any) -> bool:
+    return isinstance(value, (numbers.Real, torch.Tensor))
+
+
+OPTIONS = ("lr", "the first beta", "the second beta", "weight_decay")
+
+
+def packed_options(groups: List[Dict[str, Any]]) -> torch.Tensor:
+    rows = [[group["lr"], *group["betas"], group["weight_decay"]] for group in groups]
+    values = [[float(value) for value in row] for row in rows]
+    return torch.tensor(values, dtype=torch.float64, device="cpu").view(torch.uint8).reshape(-1)
+
+
+def refuse_other_options(everyones: torch.Tensor, step: int) -> None:
+    """All ranks raise where a schedule, say, has given them different options: parameters would go different ways."""
+    whole = everyones.clone(memory_format=torch.contiguous_format)
+    values = whole.view(torch.float64).reshape(len(everyones), -1, len(OPTIONS)).tolist()
+    for rank, groups in enumerate(values):
+        for i, (first, theirs) in enumerate(zip(values[0], groups)):
+            for name, one, other in zip(OPTIONS, first, theirs):
+                if one != other:
+                    raise StepRefusedError(
+                        f"step {step}: {name} of group {i} is {one} on rank 0, and {other} on rank {rank}: it must be "
+                        "the same on every rank, so give schedules only what all ranks have, such as their mean loss."
+                    )

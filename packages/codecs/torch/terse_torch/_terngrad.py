@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import numbers
 from collections.abc import Mapping
 from typing import Any, Dict, List, Optional
 
@@ -14,7 +15,7 @@ from torch.nn.parallel import DistributedDataParallel
 from ._agreement import Named
 from ._by_owners import ByOwners
 from ._chunks import Chunks
-from ._hook import HookState, Places
+from ._hook import HookState, Places, refuse_seed
 from ._levels import SumOfLevels
 from ._vote import step_of
 
@@ -39,8 +40,9 @@ class TernGrad(HookState):
         process_group: Optional[dist.ProcessGroup] = None,
     ) -> None:  # fmt: skip
         def setting(_: Named) -> Dict[str, Any]:
-            if not (0 <= clip < math.inf):
+            if not (isinstance(clip, numbers.Real) and 0 <= clip < math.inf):
                 raise ValueError(f"TernGrad: clip is {clip!r}, and must be a number of standard deviations, or 0.")
+            refuse_seed("TernGrad", seed)
             ranks = dist.get_world_size(process_group or model.process_group)
             if ranks > MOST_RANKS:
                 raise ValueError(f"TernGrad: there are {ranks} ranks, and 8 bits hold the sum of {MOST_RANKS}.")

@@ -70,6 +70,10 @@ def refused(rank, ranks):
         "chunk": raised(lambda: Mean(model, "dct-top-k", dimensions=2, block=8, k=2)),
         "segments": raised(lambda: Mean(model, "int8", segments=[1])),
         "ratio": raised(lambda: Mean(model, "top-k", ratio=2)),
+        "text": raised(lambda: Mean(model, "top-k", ratio="0.1")),
+        "clip": raised(lambda: terse_torch.TernGrad(model, clip="2.5")),
+        "negative": raised(lambda: Mean(model, "linf", bits=4, seed=-1)),
+        "no seed": raised(lambda: terse_torch.TernGrad(model, seed=None)),
         "sparse": raised(lambda: Mean(sparse)),
         "no DDP": raised(lambda: Mean(model.module)),
     }
@@ -209,6 +213,10 @@ class CompensatedMeans(unittest.TestCase):
             "chunk": "a cannot be sent",
             "segments": "segments has no meaning for gradients",
             "ratio": "ratio is 2, and must be a share",
+            "text": "ratio is '0.1', and must be a share",
+            "clip": "clip is '2.5', and must be a number",
+            "negative": "CompensatedMean: seed is -1, and must be a whole number",
+            "no seed": "TernGrad: seed is None, and must be a whole number",
             "sparse": "sparse gradients",
             "no DDP": "TypeError: CompensatedMean: model is a Model, and must be a DistributedDataParallel",
         }

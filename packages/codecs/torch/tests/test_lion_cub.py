@@ -90,8 +90,12 @@ def trajectories(rank, ranks):
     found["loaded"] = len(longer.state)
     half.grad = torch.ones(5, dtype=torch.bfloat16)
     before = half.detach().clone()
+    optimizer.param_groups[0]["lr"] = 0.25 if rank == 1 else 0.5
+    found["schedules differ"] = raised(optimizer.step), torch.equal(half, before)
     optimizer.param_groups[0]["lr"] = float("nan") if rank == 1 else 0.5
     found["schedule"] = raised(optimizer.step), torch.equal(half, before)
+    for options in ({"lr": "1e-4"}, {"betas": 0.9}, {"betas": (0.9, 0.99, 0.999)}):
+        found[str(options)] = raised(lambda: terse_torch.LionCub([half], **options))
     return found
 
 
@@ -171,9 +175,18 @@ class LionCubs(unittest.TestCase):
                 self.assertEqual(found["groups"], 1)
                 self.assertIn("another model: the momentum of 0 of group 0 is of (5,), and the", found["shape"])
                 self.assertEqual(found["loaded"], 0)
-                error, unchanged = found["schedule"]
-                self.assertIn("LionCub: lr is nan, and must be 0 or more, and finite.", error)
-                self.assertTrue(unchanged)
+                expected = {
+                    "schedules differ": "StepRefusedError: step 1: lr of group 0 is 0.5 on rank 0, and 0.25 on rank 1",
+                    "schedule": "LionCub: lr is nan, and must be a number, 0 or more, and finite.",
+                }
+                for case, sentence in expected.items():
+                    error, unchanged = found[case]
+                    self.assertIn(sentence, error or "")
+                    self.assertTrue(unchanged)
+                self.assertIn("LionCub: lr is '1e-4', and must be a number", found["{'lr': '1e-4'}"])
+                for betas in ("0.9", "(0.9, 0.99, 0.999)"):
+                    said = found[f"{{'betas': {betas}}}"] or ""
+                    self.assertIn(f"ValueError: LionCub: betas are {betas}, and must be two numbers", said)
 
     def test_work_on_the_cpu_whatever_device_new_tensors_are_made_on(self):
         for found in on_ranks(2, on_another_default_device):
