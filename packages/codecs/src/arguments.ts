@@ -62,6 +62,15 @@ export function checkFloats(where: string, what: string, x: Floats, runsOn?: Cod
   checkBuffer(where, what, x);
 }
 
+/** As the function of @terse/native-loader, in few bytes for a page: an unknown option would be left out in silence. */
+export function checkOptions(where: string, given: object, known: readonly string[]): void {
+  if (typeof given !== "object" || !given)
+    throw new TypeError(`${where}: options are an object, as in { ${known[0]}: … }, and this is ${String(given)}.`);
+  for (const name of Object.keys(given))
+    if (!known.includes(name))
+      throw new TypeError(`${where}: there is no option ${name} (known: ${known.join(", ")}).`);
+}
+
 export function checkCall(where: string, takes: Takes, { zero, hold, seed, step, index }: EncodeCall, n: number): void {
   if (takes.zero && zero !== "plus" && zero !== "minus") {
     throw new TypeError(

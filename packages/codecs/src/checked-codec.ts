@@ -20,6 +20,7 @@ import {
   checkFactor,
   checkFloats,
   checkHold,
+  checkOptions,
   checkUnits,
   checkWires,
 } from "./arguments.ts";
@@ -30,6 +31,8 @@ import { floats } from "./shared/floats.ts";
 import { refuseOverlap } from "./shared/overlap.ts";
 import { checkWhole } from "./shared/parameters.ts";
 import { scaleGroupCount, segmentsWithin } from "./shared/scale-groups/scale-groups.ts";
+
+const callNames = ["zero", "hold", "seed", "step", "index", "units"] satisfies (keyof EncodeCall)[];
 
 /**
  * The codec of a definition: it checks its arguments, and runs the best implementation. `checked`: parameters that the
@@ -49,8 +52,10 @@ export function codec<Call extends EncodeCall>(definition: Definition, checked: 
 
   const decodeBy =
     (method: "decodeAdd" | "decode", what: string): Codec["decodeAdd"] =>
-    (to, wire, { scale = 1, hold, units } = {}) => {
+    (to, wire, given = {}) => {
       const where = `${name}.${method}`;
+      checkOptions(where, given, ["scale", "hold", "units"]);
+      const { scale = 1, hold, units } = given;
       checkFloats(where, what, to, runsOn);
       checkBytes(where, "wire", wire, wireBytes(to.length), `${to.length} floats`);
       checkHold(where, takes, hold, to.length);
@@ -88,6 +93,7 @@ export function codec<Call extends EncodeCall>(definition: Definition, checked: 
 
     encode(wire, x, given: EncodeCall = {}) {
       const where = `${name}.encode`;
+      checkOptions(where, given, callNames);
       const call = { ...given }; // copied before any length is read: a getter could change an array
       checkEncoding(self, where, wire, x, call, { runsOn });
       accept(where, kernelFor(x).encode(wire, x, parameters, call), x);
@@ -95,6 +101,7 @@ export function codec<Call extends EncodeCall>(definition: Definition, checked: 
 
     encodeWithFeedback(wire, x, error, given: EncodeCall = {}) {
       const where = `${name}.encodeWithFeedback`;
+      checkOptions(where, given, [...callNames, "decay"]);
       const call = { ...given };
       checkEncoding(self, where, wire, x, call, { runsOn });
       checkFloats(where, "error", error, runsOn);
@@ -113,6 +120,7 @@ export function codec<Call extends EncodeCall>(definition: Definition, checked: 
 
     encodeSumWithFeedback(wire, wires, error, given: EncodeCall & { scale?: number | undefined } = {}) {
       const where = `${name}.encodeSumWithFeedback`;
+      checkOptions(where, given, [...callNames, "decay", "scale"]);
       const call = { ...given, scale: given.scale ?? 1 };
       const all = [...wires];
       checkEncoding(self, where, wire, error, call, { what: "error" });

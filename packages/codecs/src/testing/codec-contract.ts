@@ -451,6 +451,13 @@ export function codecContract({ definition, vectors, configurations }: CodecUnde
       expect(() => codec.decodeAdd(x, wire, { scale: Number.NaN })).toThrow("scale is NaN");
       expect(() => codec.decodeAdd(x, wire, { scale: null as never })).toThrow("scale is null");
       expect(() => codec.scales(x, new Float64Array(n) as never)).toThrow(TypeError);
+      expect(() => codec.decodeAdd(x, wire, 0.5 as never)).toThrow(/decodeAdd: options are an object.* this is 0\.5/);
+      expect(() => codec.decode(x, wire, { factor: 2 } as never)).toThrow("decode: there is no option factor");
+      const other = { ...given, Seed: 1 } as never;
+      expect(() => codec.encode(wire, x, other)).toThrow("encode: there is no option Seed (known: zero");
+      expect(() => codec.encode(wire, x, { ...given, decay: 0.5 })).toThrow("encode: there is no option decay");
+      expect(() => codec.encodeWithFeedback(wire, x, new Float32Array(n), other)).toThrow("there is no option Seed");
+      expect(() => codec.encodeSumWithFeedback(wire, [], new Float32Array(n), other)).toThrow("no option Seed");
 
       const mask = new Uint8Array(Math.ceil(n / 8) + 1);
       const masked = () => codec.encode(wire, x, { ...given, hold: mask });

@@ -1,6 +1,6 @@
 import type { Sign, Vote, VoteKernel } from "@terse/native-codecs";
 import { levels as nativeLevels, votes as nativeVotes } from "@terse/native-codecs";
-import { checkBytes } from "../arguments.ts";
+import { checkBytes, checkOptions } from "../arguments.ts";
 import { choose, implementations } from "../implementation.ts";
 import { isSame, refuseOverlap } from "../shared/overlap.ts";
 import { checkWhole } from "../shared/parameters.ts";
@@ -16,7 +16,8 @@ export const maxVotes = 1024;
  * of them are null.
  */
 export function majority(out: Uint8Array, votes: readonly Vote[], n: number, options: { tie: Sign }): void {
-  const tie = options?.tie;
+  checkOptions("majority", options, ["tie"]);
+  const { tie } = options;
   checkVotes("majority", votes, n);
   checkResults("majority", { out }, votes, n);
   if (tie !== "plus" && tie !== "minus") {
