@@ -58,7 +58,8 @@ export type Tie = "plus" | "minus" | "zero";
  *
  * Vectors, errors and `into` belong to the exchange until the promise settles. A tensor among them may be disposed
  * meanwhile: the exchange keeps its memory. A NaN in a vector makes every rank throw a StepRefusedError; errors and
- * `into` may have changed then.
+ * `into` may have changed then. Only a mean in f32 has no check of its own: without `accept` its result has the NaN, on
+ * every rank.
  */
 export interface Exchange {
   readonly ranks: number;
@@ -299,8 +300,8 @@ export class StepExchange {
   }
 
   /**
-   * This rank will not take the step. The headers of the messages that it still sends carry the reason, or a mean
-   * carries NaN, and every rank throws the same StepRefusedError.
+   * This rank will not take the step. The headers of the messages that it still sends carry the reason, and every rank
+   * throws the same StepRefusedError. A mean in f32 carries NaN instead; ranks whose `accept` sees it then throw.
    */
   refuse(reason: RefusalReason): void {
     this.#refusal ??= reason;
