@@ -20,6 +20,7 @@ export async function compareRanks(group: Group, θ: Tensor, steps: number): Pro
   if (others.length > 0)
     throw new RanksDifferError(
       `after ${steps} steps rank ${others.join(", ")} ${others.length > 1 ? "hold" : "holds"} other parameters than rank 0. ` +
-        "Every rank must start from the same seed and run the same build; please report it if they did.",
+        "Every rank must start from the same seed, take its steps with the same options and learning rates, and run " +
+        "the same build; please report it if they did.",
     );
 }

@@ -221,6 +221,14 @@ describe("an optimizer", () => {
     }
   });
 
+  it("says of ranks with other learning rates what must be the same", async () => {
+    const outcomes = await onRanks(2, { algorithm: lionCub(), compareEvery: 1 }, async (arena, optimizer, group) => {
+      setGradient(arena, () => 1);
+      return optimizer.step({ lr: 0.1 * (1 + group.rank) }).catch((error: unknown) => error);
+    });
+    for (const error of outcomes) expect(String(error)).toContain("the same options and learning rates");
+  });
+
   it("passes ranks with equal parameters", async () => {
     await onRanks(3, { algorithm: lionCub() }, async (arena, _, group) => compareRanks(group, arena.parameters, 0));
   });

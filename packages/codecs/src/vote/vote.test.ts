@@ -223,7 +223,9 @@ describe("vote", () => {
       expect(() => majority(new Uint8Array(2), votes, 3, { tie: "plus" })).toThrow("out has 2 bytes");
       expect(() => majority(out, votes, 2.5, { tie: "plus" })).toThrow("n is 2.5");
       expect(() => majority(out, votes, 3, { tie: "zero" as "plus" })).toThrow("majorityOrZero");
-      expect(() => majority(out, votes, 3, "plus" as never)).toThrow("majority: options are an object, as in { tie: … }");
+      expect(() => majority(out, votes, 3, "plus" as never)).toThrow(
+        "majority: options are an object, as in { tie: … }",
+      );
       expect(() => majorityOrZero(out, new Uint8Array(0), votes, 3)).toThrow("nonzero has 0 bytes");
       expect(() => tally([out], votes, 3)).toThrow("a count of 2 votes takes 2 planes, not 1");
       expect(() => tally([out, new Uint8Array(2)], votes, 3)).toThrow("planes[1] has 2 bytes");
