@@ -102,6 +102,8 @@ void BackwardThread::stop() {
 
 napi_value BackwardThread::backward(at::Tensor root, at::Tensor gradient, bool retain_graph) {
     const napi_env env = context_.env;
+    // First: where no thread can be started, nothing may be left that waits for one.
+    if (!thread_.joinable()) thread_ = std::thread([this] { work(); });
     end_team();
     Job job{std::move(root), std::move(gradient), retain_graph, nullptr, std::exchange(replaced_, {})};
     napi_value promise;
@@ -110,7 +112,6 @@ napi_value BackwardThread::backward(at::Tensor root, at::Tensor gradient, bool r
     {
         std::lock_guard lock(mutex_);
         jobs_.push_back(std::move(job));
-        if (!thread_.joinable()) thread_ = std::thread([this] { work(); });
     }
     wake_.notify_one();
     return promise;

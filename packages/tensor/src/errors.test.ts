@@ -1,3 +1,5 @@
+import { spawnSync } from "node:child_process";
+import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { arange, call, embedding, full, manualSeed, ones, randn, scope, TensorError, tensor, zeros } from "./index.ts";
 
@@ -31,6 +33,35 @@ describe("an error of libtorch", () => {
     scope(() => {
       expect(() => zeros([2 ** 44])).toThrow(/: there is not enough memory for a tensor of 70\.4 TB$/);
     }));
+
+  it("says that no thread can be started for backward, which can be called again later", () => {
+    const program = `
+      import { spawnSync } from "node:child_process";
+      import { readFileSync } from "node:fs";
+      import { tensor } from ${JSON.stringify(join(import.meta.dirname, "index.ts"))};
+      const limit = (bytes) => spawnSync("prlimit", ["--pid=" + process.pid, "--as=" + bytes + ":"]);
+      const x = tensor([1, 2], { requiresGrad: true });
+      const loss = x.mul(x).sum();
+      const [, used] = /VmSize:\\s+(\\d+)/.exec(readFileSync("/proc/self/status", "utf8"));
+      limit(used * 1024 + 2 ** 20); // a thread's stack takes more
+      let said;
+      try {
+        await loss.backward();
+      } catch (error) {
+        said = error.message;
+      }
+      limit("unlimited");
+      await x.mul(x).sum().backward();
+      console.log(said, ...(await x.grad.toTypedArray()));`;
+    const { stdout, stderr } = spawnSync(
+      process.execPath,
+      ["--conditions=@terse/source", "--no-warnings", "--input-type=module", "-e", program],
+      { encoding: "utf8", cwd: import.meta.dirname },
+    );
+    expect(stdout + stderr).toMatch(
+      /^backward: no thread can be started \(Resource temporarily unavailable\): allow more .*\) 2 4\n$/,
+    );
+  });
 
   it("is also thrown for an error on a worker thread: an index outside the table", () =>
     scope(() => {
