@@ -5,6 +5,7 @@
 #include "gradient_hook.h"
 #include "libtorch.h"
 #include "openmp.h"
+#include "terse/start_thread.h"
 
 namespace terse {
 namespace {
@@ -103,7 +104,7 @@ void BackwardThread::stop() {
 napi_value BackwardThread::backward(at::Tensor root, at::Tensor gradient, bool retain_graph) {
     const napi_env env = context_.env;
     // First: where no thread can be started, nothing may be left that waits for one.
-    if (!thread_.joinable()) thread_ = std::thread([this] { work(); });
+    if (!thread_.joinable()) thread_ = start_thread([this] { work(); });
     end_team();
     Job job{std::move(root), std::move(gradient), retain_graph, nullptr, std::exchange(replaced_, {})};
     napi_value promise;

@@ -3,7 +3,6 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <system_error>
 
 #include "backward_thread.h"
 #include "checkpoint.h"
@@ -54,8 +53,6 @@ const at::Tensor& tensor_of(Context& context, napi_value value, const char* what
     return *tensor;
 }
 
-static const char more_threads[] = ": allow more processes (ulimit -u, or the container's limit) or memory (ulimit -v)";
-
 // How the allocator of libtorch on the CPU ends, between the names of its own files.
 static const char wanted[] = "you tried to allocate ";
 
@@ -88,8 +85,6 @@ Failure current_failure(const std::string& where) {
         return {Failure::Kind::tensor, sentence(error.what_without_backtrace()), error.what()};
     } catch (const std::bad_alloc&) {
         return {Failure::Kind::tensor, sentence("there is not enough memory"), ""};
-    } catch (const std::system_error& error) {
-        return {Failure::Kind::tensor, where + ": no thread can be started (" + error.what() + ")" + more_threads, ""};
     } catch (const std::exception& error) {
         return {Failure::Kind::tensor, sentence(error.what()), ""};
     } catch (...) {

@@ -1,6 +1,5 @@
 /** Whether the kernel has killed processes because memory was used up, by its own counters. */
-import { readFileSync } from "node:fs";
-import { join } from "node:path";
+import { groupFolders, readText } from "./control-group.ts";
 
 export interface MemoryKills {
   /** Processes killed in this process's control group; undefined where the kernel does not tell. */
@@ -12,34 +11,20 @@ export interface MemoryKills {
 
 /** The kernel's counters of today. `root` is another root folder, for tests. */
 export function memoryKills(root = "/"): MemoryKills {
-  const read = (...path: string[]) => {
-    try {
-      return readFileSync(join(root, ...path), "utf8");
-    } catch {
-      return undefined;
-    }
-  };
   const killsIn = (text: string | undefined) => {
     const [, count] = /^oom_kill (\d+)$/m.exec(text ?? "") ?? [];
     return count === undefined ? undefined : Number(count);
   };
-  const groups = read("proc/self/cgroup") ?? "";
-  const [, second] = /^0::(.*)$/m.exec(groups) ?? [];
-  const [, first] = /^\d+:(?:[^:]*,)?memory(?:,[^:]*)?:(.*)$/m.exec(groups) ?? [];
-  // A container may see its own group as the root folder.
+  const { second, first } = groupFolders("memory", root);
   const places = [
-    ...[second, ""].map((path) => ({ folder: `sys/fs/cgroup/${path}`, kills: "memory.events", limit: "memory.max" })),
-    ...[first, ""].map((path) => ({
-      folder: `sys/fs/cgroup/memory/${path}`,
-      kills: "memory.oom_control",
-      limit: "memory.limit_in_bytes",
-    })),
+    ...second.map((folder) => ({ folder, kills: "memory.events", limit: "memory.max" })),
+    ...first.map((folder) => ({ folder, kills: "memory.oom_control", limit: "memory.limit_in_bytes" })),
   ];
-  const place = places.find(({ folder, kills }) => killsIn(read(folder, kills)) !== undefined);
-  const limit = place && Number(read(place.folder, place.limit)); // NaN: "max"
+  const place = places.find(({ folder, kills }) => killsIn(readText(folder, kills)) !== undefined);
+  const limit = place && Number(readText(place.folder, place.limit)); // NaN: "max"
   return {
-    group: place && killsIn(read(place.folder, place.kills)),
-    machine: killsIn(read("proc/vmstat")),
+    group: place && killsIn(readText(place.folder, place.kills)),
+    machine: killsIn(readText(root, "proc/vmstat")),
     // Version 1 of control groups writes almost 2⁶³ where there is no limit.
     limit: limit !== undefined && limit < 2 ** 60 ? limit : undefined,
   };

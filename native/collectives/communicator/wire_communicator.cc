@@ -3,10 +3,11 @@
 #include <pthread.h>
 
 #include <algorithm>
-#include <system_error>
+#include <stdexcept>
 
 #include "algorithms/algorithms.h"
 #include "algorithms/reduce.h"
+#include "terse/start_thread.h"
 
 namespace terse::collectives {
 namespace {
@@ -21,7 +22,7 @@ WireCommunicator::WireCommunicator(std::unique_ptr<Engine> engine, Clock::durati
       engine_(std::move(engine)),
       timeout_(timeout),
       completed_(std::move(completed)) {
-    collectives_.thread = std::thread([this] { run(collectives_, 0); });
+    collectives_.thread = start_thread([this] { run(collectives_, 0); });
 }
 
 WireCommunicator::~WireCommunicator() { stop(); }
@@ -51,15 +52,14 @@ void WireCommunicator::submit(Operation operation) {
     queue.operations.push_back(std::move(operation));
     if (!queue.thread.joinable()) {  // the one of collectives_ runs since the start
         try {
-            queue.thread = std::thread([this, &queue] { run(queue, 1); });
-        } catch (const std::system_error& error) {
+            queue.thread = start_thread([this, &queue] { run(queue, 1); });
+        } catch (const std::runtime_error& error) {
             const Operation refused = std::move(queue.operations.back());
             queue.operations.pop_back();
             lock.unlock();
             return complete(refused.id, fail(Failure(Reason::aborted, -1,
                                                      std::string(name_of(refused.kind)) + " failed on rank " +
-                                                         std::to_string(rank) + ": no thread can be started (" +
-                                                         error.what() + ")")));
+                                                         std::to_string(rank) + ": " + error.what())));
         }
     }
     changed_.notify_all();

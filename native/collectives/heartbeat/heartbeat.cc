@@ -13,6 +13,7 @@
 #include <stdexcept>
 
 #include "heartbeat/write_line.h"
+#include "terse/start_thread.h"
 
 namespace terse::collectives {
 
@@ -30,10 +31,10 @@ Heartbeat::Heartbeat(std::string host, int port, std::string hello, milliseconds
       stop_(eventfd(0, EFD_CLOEXEC)) {
     if (stop_ < 0) throw std::runtime_error("no file descriptor is left for the heartbeat");
     try {
-        thread_ = std::thread([this] { run(); });
+        thread_ = start_thread([this] { run(); });
     } catch (...) {
         close(stop_);
-        throw std::runtime_error("no thread is left for the heartbeat");
+        throw;
     }
 }
 

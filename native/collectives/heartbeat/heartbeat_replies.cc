@@ -5,11 +5,12 @@
 #include <unistd.h>
 
 #include "heartbeat/write_line.h"
+#include "terse/start_thread.h"
 
 namespace terse::collectives {
 
 HeartbeatReplies::HeartbeatReplies(std::chrono::milliseconds interval) : interval_(interval) {
-    thread_ = std::thread([this] { run(); });
+    thread_ = start_thread([this] { run(); });
 }
 
 HeartbeatReplies::~HeartbeatReplies() {

@@ -11,6 +11,7 @@
 #include <thread>
 
 #include "wrappers/wrapper.h"
+#include "terse/start_thread.h"
 
 namespace terse::collectives {
 
@@ -61,7 +62,7 @@ struct Departure {
 class Paced final : public Wrapper {
 public:
     Paced(std::unique_ptr<Engine> engine, std::shared_ptr<Link> link)
-        : Wrapper(std::move(engine)), link_(std::move(link)), thread_([this] { run(); }) {}
+        : Wrapper(std::move(engine)), link_(std::move(link)), thread_(start_thread([this] { run(); })) {}
     ~Paced() override { stop(); }
 
     bool waits_for_room() const override { return false; }  // the link's thread hands sends on

@@ -4,7 +4,10 @@ import { inWords } from "./index.ts";
 it.each([
   [{ code: "ERR_WORKER_INIT_FAILED", message: "Worker initialization failure: EMFILE" }, /^a thread .* \(ulimit -n\)$/],
   [{ code: "EMFILE", syscall: "spawn /usr/bin/node", message: "spawn /usr/bin/node EMFILE" }, /^a process .*-n\)$/],
-  [{ code: "EAGAIN", syscall: "spawn node", path: "node", message: "spawn node EAGAIN" }, /^a process .*\(ulimit -u\)/],
+  [
+    { code: "EAGAIN", syscall: "spawn node", path: "node", message: "spawn node EAGAIN" },
+    /^a process .*\(ulimit -u, or the container/,
+  ],
   [
     { code: "EMFILE", syscall: "open", path: "/a", message: "EMFILE: open '/a'" },
     /^Cannot open \/a: .*\(ulimit -n\)\.$/,

@@ -28,7 +28,10 @@ const tooManyFiles = "too many files are open; let this process open more of the
 const shortages = [
   ["EMFILE", tooManyFiles],
   ["ENFILE", tooManyFiles],
-  ["EAGAIN", "no more may run; allow more processes (ulimit -u) or memory (ulimit -v), or start fewer ranks"],
+  [
+    "EAGAIN",
+    "no more may run; allow more processes (ulimit -u, or the container's limit) or memory (ulimit -v), or start fewer ranks",
+  ],
 ] as const;
 
 /** Why a thread or a process could not begin; undefined for any other error. */

@@ -59,7 +59,7 @@ describe("an error of libtorch", () => {
       { encoding: "utf8", cwd: import.meta.dirname },
     );
     expect(stdout + stderr).toMatch(
-      /^backward: no thread can be started \(Resource temporarily unavailable\): allow more .*\) 2 4\n$/,
+      /^backward: no thread can be started \(Resource temporarily unavailable\): allow more .* 2 4\n$/,
     );
   });
 

@@ -9,6 +9,7 @@ import { printable } from "@terse/options";
 import type { AppendedFile } from "../appended-file.ts";
 import { sentence } from "../failure.ts";
 import { killedForMemory, type MemoryKills, memoryKills } from "../out-of-memory.ts";
+import { abortedForThreads, type Refusals, refusals } from "../out-of-threads.ts";
 import type { ToLauncher } from "../to-launcher.ts";
 import { logFile, openLog } from "./log-files.ts";
 
@@ -24,7 +25,7 @@ export interface Failure {
   readonly error?: { readonly name: string; readonly message: string };
   /** The launcher ended it, because another rank had failed. */
   readonly stopped: boolean;
-  /** Why the kernel ended it, where that is known. */
+  /** Why it ended by a signal, where that is known. */
   readonly why?: string | undefined;
   readonly lastLines: readonly string[]; // of its output
   readonly log?: string; // file
@@ -48,6 +49,7 @@ export class RankProcess {
   readonly #child: ChildProcess;
   readonly #log: { readonly path: string; readonly file: AppendedFile } | undefined;
   readonly #before: MemoryKills = memoryKills();
+  readonly #refusedBefore: Refusals = refusals();
   readonly #lastLines: string[] = [];
   #error: Failure["error"];
   #time: number | undefined;
@@ -111,7 +113,7 @@ export class RankProcess {
   }
 
   #failure(how: { code: number } | { signal: NodeJS.Signals }): Failure {
-    const killed = "signal" in how && how.signal === "SIGKILL" && !this.#isStopped;
+    const signal = "signal" in how && !this.#isStopped ? how.signal : undefined;
     return {
       rank: this.rank,
       host: hostname(),
@@ -119,10 +121,18 @@ export class RankProcess {
       ...how,
       ...(this.#error && { error: this.#error }),
       stopped: this.#isStopped,
-      why: killed ? killedForMemory(this.#before, memoryKills()) : undefined,
+      why: this.#why(signal),
       lastLines: this.#lastLines,
       ...(this.#log && { log: this.#log.path }),
     };
+  }
+
+  /** Why the kernel, or Node itself, ended it by a signal. */
+  #why(signal: NodeJS.Signals | undefined): string | undefined {
+    if (signal === "SIGKILL") return killedForMemory(this.#before, memoryKills());
+    // Node and libuv abort where they cannot start a thread, and libuv says nothing.
+    if (signal === "SIGABRT") return abortedForThreads(this.#refusedBefore, refusals());
+    return undefined;
   }
 
   #pass(from: NodeJS.ReadableStream, to: NodeJS.WriteStream, prefix: string): void {

@@ -42,6 +42,7 @@
 
 #include "engines/congestion_control.h"
 #include "engines/outage.h"
+#include "terse/start_thread.h"
 
 namespace terse::collectives {
 namespace {
@@ -209,7 +210,7 @@ public:
     void established() override {
         std::lock_guard lock(mutex_);
         established_ = true;
-        if (!aborted_) watcher_ = std::thread([this] { watch(); });
+        if (!aborted_) watcher_ = start_thread([this] { watch(); });
     }
 
     std::unique_ptr<Transfer> send(int peer, uint32_t slot, const void* data, size_t bytes) override {

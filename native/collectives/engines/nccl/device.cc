@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "engines/nccl/nccl_comm.h"
+#include "terse/start_thread.h"
 
 namespace terse::nccl {
 
@@ -15,7 +16,7 @@ Device::Device(const Library& nccl, const Driver& cuda, int ordinal) : nccl(nccl
     check(cuda.device_get(&cuda_device_, ordinal), "cuDeviceGet");
     // libtorch and NCCL use the primary context too.
     check(cuda.context_retain(&context_, cuda_device_), "cuDevicePrimaryCtxRetain");
-    thread_ = std::thread([this] { run(); });
+    thread_ = start_thread([this] { run(); });
     start_reclaimer();
 }
 
