@@ -2,7 +2,7 @@
  * The launcher of `./terse train`: signals that it gets, and ranks that fail at the moments at which few things are
  * ready.
  */
-import { readFileSync } from "node:fs";
+import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { beforeAll, describe, expect, it } from "vitest";
 import { freePort } from "../ranks/start-ranks.ts";
@@ -71,6 +71,20 @@ describe.concurrent("the launcher", () => {
     expect(code, err).toBe(129);
     const [, saved] = /^SIGHUP: ends after (\d+) steps$/m.exec(out)!;
     expect(readFileSync(join(folder, "hang-up", `step-${saved}`, "manifest.json"), "utf8")).toContain('"ranks"');
+  });
+
+  it("gives an evaluation up after SIGTERM", async () => {
+    const long = join(folder, "long.txt");
+    writeFileSync(long, "the quick brown fox jumps over the lazy dog. ".repeat(400_000));
+    const args = [...tinyTraining(long), "--evaluate.windows=all", "--nproc-per-node=2", "--out=evaluated"];
+    const act = at(/^run /, async (launcher) => {
+      await new Promise((resolve) => setTimeout(resolve, 2000)); // the evaluation takes much longer
+      process.kill(launcher, "SIGTERM");
+    });
+    const { code, out, err } = await terseIn(folder, args, act);
+    expect(code, err).toBe(143);
+    expect(out).toMatch(/^SIGTERM: ends after 0 steps$/m);
+    expect(out).not.toContain("validation_loss");
   });
 
   it("takes signals that come together for one, as of a terminal that is closed", async () => {

@@ -10,6 +10,13 @@ interface Options {
   readonly forward?: Forward;
   /** Is called after each batch of this rank. */
   readonly progress?: (done: number, of: number) => void;
+  /** Whether this rank has been asked to end. Then all ranks throw `EvaluationStopped`. */
+  readonly isStopped?: () => boolean;
+}
+
+/** A signal has ended an evaluation before its last batch: the metrics are not known. */
+export class EvaluationStopped extends Error {
+  override readonly name = "EvaluationStopped";
 }
 
 /**
@@ -24,7 +31,7 @@ export async function evaluate(
   data: Dataset,
   windows: Recipe["evaluate"]["windows"],
   group: Group,
-  { forward = inF32, progress = () => {} }: Options = {},
+  { forward = inF32, progress = () => {}, isStopped = () => false }: Options = {},
 ): Promise<Readonly<Record<string, number>>> {
   const names = Object.keys(model.metricUnits(data.unit));
   await broadcastTensors(
@@ -35,10 +42,14 @@ export async function evaluate(
   const rows = windows === "all" ? Number.POSITIVE_INFINITY : windows;
   const batches = data.validationBatches(rows);
   const [width, mine] = [names.length + 1, Math.ceil((batches - group.rank) / group.size)];
-  const values = new Float64Array(batches * width); // of each batch its weight, and weighted metrics
+  const values = new Float64Array(batches * width + 1); // of each batch its weight, and weighted metrics; ranks that stop
   model.eval();
   let at = group.rank;
   for await (using batch of data.validation({ windows: rows, sharded: true })) {
+    if (isStopped()) {
+      values[batches * width] = 1;
+      break;
+    }
     scope(() => {
       const means = noGrad(() => forward(() => model.metrics(batch)));
       values.set([batch.weight, ...names.map((name) => batch.weight * means[name]!.item())], at * width);
@@ -48,7 +59,8 @@ export async function evaluate(
   }
   model.train();
   await group.allReduce(values); // one rank has each batch, and the others zeros
+  if (values[batches * width]! > 0) throw new EvaluationStopped("the evaluation was stopped");
   const sums = new Float64Array(width);
-  for (const [i, value] of values.entries()) sums[i % width]! += value;
+  for (const [i, value] of values.subarray(0, -1).entries()) sums[i % width]! += value;
   return Object.fromEntries(names.map((name, i) => [name, sums[i + 1]! / sums[0]!]));
 }

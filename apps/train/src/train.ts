@@ -13,7 +13,7 @@ import { averageBuffers } from "./average-buffers.ts";
 import { BestSoFar, checkHeldOut } from "./best-so-far.ts";
 import { buildData, buildModel, buildOptimizer, remarksOnModel } from "./build.ts";
 import { endOthers } from "./end-others.ts";
-import { evaluate } from "./evaluate.ts";
+import { EvaluationStopped, evaluate } from "./evaluate.ts";
 import { exitCodeOf, Interruption, type Reason, reasonOf } from "./interruption.ts";
 import { Journal } from "./journal.ts";
 import { StepMeter } from "./measures/step-meter.ts";
@@ -70,6 +70,7 @@ async function takeSteps(prepared: Prepared): Promise<number> {
     run.checkFolder();
     const isLogged = step === 0 || every(recipe.evaluate.every, step);
     const isBest = (isLogged || step === run.step) && (await validated(step, prepared, { isLogged }));
+    if (isBest === undefined) return interrupted(step, (await interruption.agreed())!, prepared);
     const reason = best.reasonToStop(recipe.stop);
     if (reason) {
       journal.endsEarly(step, reason);
@@ -93,10 +94,23 @@ async function takeSteps(prepared: Prepared): Promise<number> {
   return finished(recipe.steps, prepared);
 }
 
-/** Evaluates after `step` steps. Resolves to whether that has shown the lowest loss so far, where `isLogged`. */
-async function validated(step: number, prepared: Prepared, { isLogged }: { isLogged: boolean }): Promise<boolean> {
+/**
+ * Evaluates after `step` steps. Resolves to whether that has shown the lowest loss so far, where `isLogged`; to undefined
+ * where a signal has ended the evaluation. A resumed run then evaluates anew.
+ */
+async function validated(
+  step: number,
+  prepared: Prepared,
+  { isLogged }: { isLogged: boolean },
+): Promise<boolean | undefined> {
   const { recipe, average, best, journal } = prepared;
-  const metrics = await journal.evaluated(step, () => validate(prepared), { isLogged });
+  let metrics: Readonly<Record<string, number>> | undefined;
+  try {
+    metrics = await journal.evaluated(step, () => validate(prepared), { isLogged });
+  } catch (error) {
+    if (error instanceof EvaluationStopped) return undefined;
+    throw error;
+  }
   const loss = metrics?.[average ? "loss_of_average" : "loss"]; // losses before the average has begun do not count
   if (!isLogged || loss === undefined || !best.saw(step, loss)) return false;
   if (recipe.save.best || recipe.stop) journal.isBest(step, loss);
@@ -105,10 +119,11 @@ async function validated(step: number, prepared: Prepared, { isLogged }: { isLog
 
 /** The metrics on held-out data, also those of the average. */
 async function validate(prepared: Prepared): Promise<Readonly<Record<string, number>>> {
-  const { recipe, group, model, data, optimizer, average, forward } = prepared;
+  const { recipe, group, model, data, optimizer, average, forward, interruption } = prepared;
   await shareBuffers(prepared);
   await skippedSamples(data, group); // which ends the run where there are too many
-  const measure = () => evaluate(model, data, recipe.evaluate.windows, group, { forward });
+  const isStopped = () => interruption.asked > 0;
+  const measure = () => evaluate(model, data, recipe.evaluate.windows, group, { forward, isStopped });
   const metrics = await optimizer.shared(measure);
   return average?.hasBegun ? { ...metrics, ...ofAverage(await average.during(measure)) } : metrics;
 }
@@ -133,8 +148,9 @@ async function interrupted(step: number, signal: Reason, prepared: Prepared): Pr
 async function finished(step: number, prepared: Prepared): Promise<number> {
   const { run, recipe, group, optimizer, journal, monitors, interruption } = prepared;
   await optimizer.compare();
-  if (step === recipe.steps) await validated(step, prepared, { isLogged: true });
-  else await shareBuffers(prepared);
+  if (step < recipe.steps) await shareBuffers(prepared);
+  else if ((await validated(step, prepared, { isLogged: true })) === undefined)
+    return interrupted(step, (await interruption.agreed())!, prepared);
   await saveAtEnd(step, run, journal, interruption);
   await optimizer.shared(() => journal.finish(step));
   await adviseAtEnd(run, group, step, (text) => journal.note(text));
