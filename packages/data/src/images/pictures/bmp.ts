@@ -3,7 +3,8 @@
  * bottom up or from the top down. Pixels are those of PIL. The header:
  * https://learn.microsoft.com/en-us/windows/win32/gdi/bitmap-storage
  *
- *    0 "BM"   2 bytes of the file   6 0   10 where the pixels begin   14 bytes of this header, which tell its kind
+ *    0 "BM"   2 bytes of the file   6 0   10 where the pixels begin, or 0: behind the palette
+ *   14 bytes of this header, which tell its kind
  *   18 width   22 height, < 0 from the top down   26 1   28 bits a pixel   30 compression   34 …
  *   46 colours of the palette   50 …   54 masks
  */
@@ -58,6 +59,7 @@ function headerIn(view: DataView): BmpHeader {
   const behindMasks = size === 40 && fields ? (compression === alphaBitFields ? 16 : 12) : 0;
   const given = old ? 0 : view.getUint32(46, true);
   const colours = bits > 8 ? 0 : given === 0 ? 1 << bits : Math.min(given, 1 << bits);
+  const palette = { at: 14 + size + behindMasks, colours, bytesEach: old ? 3 : 4 } as const;
   return {
     width,
     height: Math.abs(signedHeight),
@@ -65,8 +67,8 @@ function headerIn(view: DataView): BmpHeader {
     bits,
     compression,
     masks,
-    pixelsAt,
-    palette: { at: 14 + size + behindMasks, colours, bytesEach: old ? 3 : 4 },
+    pixelsAt: pixelsAt === 0 ? palette.at + colours * palette.bytesEach : pixelsAt,
+    palette,
   };
 }
 

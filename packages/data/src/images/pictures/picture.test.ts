@@ -146,7 +146,7 @@ inks("inks of 16 bits.tif", wide); inks("big endian.tif", wide, ">"); inks("five
     expectPixelsOfPil(
       `
 width, height = 13, 7
-def bmp(name, bits, data, compression=0, palette=b"", size=40, masks=(), down=False, colours=0):
+def bmp(name, bits, data, compression=0, palette=b"", size=40, masks=(), down=False, colours=0, told=True):
     mask = struct.pack("<" + "I" * len(masks), *masks)
     if size == 12: header = struct.pack("<IHHHH", 12, width, height, 1, bits)
     else:
@@ -154,10 +154,11 @@ def bmp(name, bits, data, compression=0, palette=b"", size=40, masks=(), down=Fa
         header = struct.pack("<IiiHHIIiiII", size, width, signed, 1, bits, compression, len(data), 0, 0, colours, 0)
         header += mask if size == 40 else mask + bytes(size - 40 - len(mask))
     at = 14 + len(header) + len(palette)
-    write(name + ".bmp", b"BM" + struct.pack("<IHHI", at + len(data), 0, 0, at) + header + palette + data)
+    write(name + ".bmp", b"BM" + struct.pack("<IHHI", at + len(data), 0, 0, at if told else 0) + header + palette + data)
 noise = lambda bits: random.bytes(4 * -(-width * bits // 32) * height)
 palette = lambda n, each=4: b"".join(random.bytes(3) + bytes(each - 3) for _ in range(n))
 bmp("1", 1, noise(1), palette=palette(2)); bmp("black and white", 1, noise(1), palette=bytes([0, 0, 0, 0, 255, 255, 255, 0]))
+bmp("8 untold", 8, noise(8), palette=palette(256), told=False); bmp("565 untold", 16, noise(16), 3, masks=(0xF800, 0x7E0, 0x1F), told=False)
 bmp("white and black", 1, noise(1), palette=bytes([255, 255, 255, 0, 0, 0, 0, 0]))
 bmp("4", 4, noise(4), palette=palette(16)); bmp("few colours", 4, bytes(x & 0x33 for x in noise(4)), palette=palette(4), colours=4)
 bmp("8", 8, noise(8), palette=palette(256)); bmp("grey", 8, noise(8), palette=b"".join(bytes([i, i, i, 0]) for i in range(256)))
