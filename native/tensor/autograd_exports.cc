@@ -32,6 +32,10 @@ napi_value backward(const Call& call) {
     return call.context.backward_thread->backward(call.tensor(), std::move(gradient), call.flag(2));
 }
 
+napi_value is_under_way(const Call& call) {
+    return boolean(call.env, call.context.backward_thread->is_under_way(call.tensor()));
+}
+
 // Waits for the running backward. Drops those that have not started; their promises never settle.
 void stop(const Call& call) { call.context.backward_thread->stop(); }
 
@@ -88,6 +92,7 @@ std::span<const Export> autograd_exports() {
         TERSE_EXPORT("setGrad", set_grad),
         TERSE_EXPORT("setGradEnabled", set_grad_enabled),
         TERSE_EXPORT("backward", backward),
+        TERSE_EXPORT("backwardIsUnderWay", is_under_way),
         TERSE_EXPORT("stop", stop),
         TERSE_EXPORT("addGradientHook", add_gradient_hook),
         TERSE_EXPORT("removeGradientHook", remove_gradient_hook),

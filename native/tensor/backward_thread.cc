@@ -1,5 +1,9 @@
 #include "backward_thread.h"
 
+#include <torch/csrc/autograd/functions/accumulate_grad.h>
+
+#include <algorithm>
+#include <unordered_set>
 #include <utility>
 
 #include "gradient_hook.h"
@@ -16,6 +20,28 @@ void tell(napi_env env, napi_ref callback, double token) {
     if (callback && napi_get_reference_value(env, callback, &function) == napi_ok &&
         napi_get_undefined(env, &receiver) == napi_ok && napi_create_double(env, token, &argument) == napi_ok)
         napi_call_function(env, receiver, function, 1, &argument, nullptr);
+}
+
+// The memory of the leaves that a pass from `root` reaches. Those inside of checkpointed parts are not seen.
+std::vector<const c10::StorageImpl*> leaves_of(const at::Tensor& root) {
+    using torch::autograd::Node;
+    std::vector<const c10::StorageImpl*> leaves;
+    const auto add = [&](const at::Tensor& leaf) {
+        if (!leaf.has_storage()) return;
+        const c10::StorageImpl* storage = leaf.storage().unsafeGetStorageImpl();
+        if (std::find(leaves.begin(), leaves.end(), storage) == leaves.end()) leaves.push_back(storage);
+    };
+    if (!root.grad_fn()) add(root);
+    std::vector<const Node*> open{root.grad_fn().get()};
+    std::unordered_set<const Node*> seen{nullptr};
+    while (!open.empty()) {
+        const Node* node = open.back();
+        open.pop_back();
+        if (!seen.insert(node).second) continue;
+        if (const auto* leaf = dynamic_cast<const torch::autograd::AccumulateGrad*>(node)) add(leaf->variable);
+        for (const auto& edge : node->next_edges()) open.push_back(edge.function.get());
+    }
+    return leaves;
 }
 
 void replace(napi_env env, napi_ref& callback, napi_value function) {
@@ -105,11 +131,13 @@ napi_value BackwardThread::backward(at::Tensor root, at::Tensor gradient, bool r
     const napi_env env = context_.env;
     // First: where no thread can be started, nothing may be left that waits for one.
     if (!thread_.joinable()) thread_ = start_thread([this] { work(); });
+    std::vector<const c10::StorageImpl*> leaves = leaves_of(root);
     end_team();
     Job job{std::move(root), std::move(gradient), retain_graph, nullptr, std::exchange(replaced_, {})};
     napi_value promise;
     check(env, napi_create_promise(env, &job.deferred, &promise));
-    if (pending_++ == 0) check(env, napi_ref_threadsafe_function(env, function_));
+    if (under_way_.empty()) check(env, napi_ref_threadsafe_function(env, function_));
+    under_way_.push_back(std::move(leaves));
     {
         std::lock_guard lock(mutex_);
         jobs_.push_back(std::move(job));
@@ -163,7 +191,8 @@ void BackwardThread::receive(napi_env env, napi_value, void* self, void* data) {
     if (message->kind == Kind::recompute) return thread.recompute(*message->recomputation);
     if (message->kind == Kind::forget) return tell(env, thread.recompute_, message->token);
     begin_team();  // the backward thread has ended its team
-    if (--thread.pending_ == 0) napi_unref_threadsafe_function(env, thread.function_);
+    thread.under_way_.pop_front();
+    if (thread.under_way_.empty()) napi_unref_threadsafe_function(env, thread.function_);
     try {
         if (message->kind == Kind::done) napi_resolve_deferred(env, message->deferred, undefined(env));
         else napi_reject_deferred(env, message->deferred, error_of(thread.context_, message->failure));
@@ -201,6 +230,14 @@ void BackwardThread::recompute(Recomputation& recomputation) {
     before.enter();
     end_team();
     channel_->answer(recomputation, std::move(result), std::move(failure));
+}
+
+bool BackwardThread::is_under_way(const at::Tensor& leaves) const {
+    if (under_way_.empty() || !leaves.has_storage()) return false;
+    const c10::StorageImpl* storage = leaves.storage().unsafeGetStorageImpl();
+    return std::any_of(under_way_.begin(), under_way_.end(), [&](const auto& pass) {
+        return std::find(pass.begin(), pass.end(), storage) != pass.end();
+    });
 }
 
 void BackwardThread::add_gradient_hook(const at::Tensor& leaf, double token) {

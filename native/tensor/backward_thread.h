@@ -60,6 +60,8 @@ public:
     // gives the result to `recomputed`. When backward no longer needs the part, it gets the token alone.
     void on_recompute(napi_value callback);
     void recomputed(at::Tensor result);
+    // Whether a pass that has not ended adds to the gradient of a leaf in this tensor's memory.
+    bool is_under_way(const at::Tensor& leaves) const;
     std::shared_ptr<Channel> channel() const { return channel_; }
 
 private:
@@ -80,7 +82,9 @@ private:
     napi_ref ready_ = nullptr, recompute_ = nullptr;
     at::Tensor recomputed_;
     std::vector<at::Tensor> replaced_;  // leaves whose gradients the next backward replaces
-    size_t pending_ = 0;  // unsettled promises; while there are any, the event loop stays alive. JavaScript thread only
+    // What unsettled passes add gradients for, in their order: the memory of leaves. While there are any, the event loop
+    // stays alive. JavaScript thread only.
+    std::deque<std::vector<const c10::StorageImpl*>> under_way_;
 
     std::mutex mutex_;
     std::condition_variable wake_;

@@ -75,6 +75,8 @@ export interface Native {
   team(): bigint;
 
   backward(root: Handle, gradient: Handle | undefined, retainGraph: boolean): Promise<void>;
+  /** Whether a backward that has not ended adds to the gradient of a leaf in this tensor's memory. */
+  backwardIsUnderWay(leaves: Handle): boolean;
   /** Waits for the running backward, and starts no other. */
   stop(): void;
   /**

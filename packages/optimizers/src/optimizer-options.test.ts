@@ -1,5 +1,5 @@
 import { loopback } from "@terse/collectives";
-import { Arena, Linear, scope, zeros } from "@terse/tensor";
+import { Arena, Linear, ones, scope, zeros } from "@terse/tensor";
 import { describe, expect, it, vi } from "vitest";
 import { adamw, LocalSteps, Optimizer, type OptimizerOptions, sgd } from "./index.ts";
 
@@ -120,6 +120,25 @@ describe("the calls of an optimizer", () => {
     await optimizer.step({ lr: 1 });
     expect(optimizer.steps).toBe(2);
   });
+
+  it.each([["off"], ["auto"]] as const)(
+    "refuse a step before its backward has ended, with overlap %s",
+    async (overlap) => {
+      const unfinished = "a backward has not ended, and its gradients would be taken unfinished";
+      const { model, optimizer } = make({ algorithm: sgd(), overlap });
+      const loss = () => model.forward(ones([1, 4])).sum();
+      const first = loss().backward();
+      const calls = [optimizer.step({ lr: 1 }), optimizer.begin({ lr: 1 })];
+      for (const call of calls) await expect(call).rejects.toThrow(unfinished);
+      await first;
+      await optimizer.begin({ lr: 1 });
+      const second = loss().backward();
+      await expect(optimizer.step({ lr: 1 })).rejects.toThrow(unfinished);
+      await second;
+      await optimizer.step({ lr: 1 });
+      expect(optimizer.steps).toBe(1);
+    },
+  );
 
   it("refuse a step whose loss was not finite at its beginning, also where no message leaves early", async () => {
     const { model, arena, optimizer } = make({ algorithm: sgd() });

@@ -3,7 +3,7 @@ import type { Group } from "@terse/collectives";
 import { type ChosenSchemes, headerBytes, meanCost, type RefusalReason, standardSchemes } from "@terse/exchange";
 import { checkOptions, useTeam, useThreads } from "@terse/native-optimizers";
 import { show } from "@terse/options";
-import { noGrad, numThreads, type Tensor, threadTeam } from "@terse/tensor";
+import { backwardIsUnderWay, noGrad, numThreads, type Tensor, threadTeam } from "@terse/tensor";
 import { agreementOnNorms, bytesOfBucket, bytesOfStep, type Sending, sentOver } from "./accounting.ts";
 import { afterWarmups } from "./algorithms/warmup.ts";
 import { BucketSize, fixedSize, leastElements } from "./bucket-size.ts";
@@ -109,6 +109,7 @@ export class Optimizer implements TrainingOptimizer {
     const { lr, loss = 0 } = given ?? {};
     if (this.#begun) throw new Error("the step before has not ended: call step after each begin");
     this.#refuseSecond();
+    this.#refuseUnfinished();
     this.#check(lr, loss);
     this.#begun = { lr, loss };
     if (!this.#overlaps) return;
@@ -130,6 +131,7 @@ export class Optimizer implements TrainingOptimizer {
   async step(given: Given): Promise<StepReport> {
     checkOptions("step", given, ["lr", "loss", "refusal", "norm"]);
     if (!this.#underWay) this.#refuseSecond();
+    this.#refuseUnfinished();
     const enough = this.#size?.end();
     const begun = this.#begun;
     this.#begun = undefined;
@@ -206,6 +208,13 @@ export class Optimizer implements TrainingOptimizer {
   /** Two steps at once would have the same number, and the first one's gradients would change while it works on them. */
   #refuseSecond(): void {
     if (atWork.get(this.#group) === this) throw new Error(notEnded);
+  }
+
+  #refuseUnfinished(): void {
+    if (backwardIsUnderWay(this.#flat.parameters))
+      throw new Error(
+        "a backward has not ended, and its gradients would be taken unfinished: await loss.backward() first",
+      );
   }
 
   #check(lr: number, loss: number): void {

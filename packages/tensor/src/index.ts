@@ -2,6 +2,7 @@ export type { BufferLike, DType, NativeBuffer, TypedArray } from "@terse/native-
 export { TensorDisposedError, TensorError } from "@terse/native-tensor";
 export { Arena, type Segment } from "./arena.ts";
 export { type AutocastOptions, autocast } from "./autocast.ts";
+export { backwardIsUnderWay } from "./backward-is-under-way.ts";
 export { type Argument, call } from "./call.ts";
 export { checkpoint } from "./checkpoint.ts";
 export {
