@@ -212,7 +212,10 @@ export class CompensatedMomentum {
     const { m } = state.elements;
     const before = this.#keepsBefore ? noGrad(() => emptyLike(m).copy_(m)) : undefined;
     using mean = zeros(m.shape, { device: deviceOfCodec(m) });
-    for (const { begin, end, packed } of parts) sign.decodeAdd(slice(memoryOf(mean), begin, end), packed.signs, packed);
+    for (const { begin, end, packed } of parts) {
+      const { signs, ...call } = packed;
+      sign.decodeAdd(slice(memoryOf(mean), begin, end), signs, call);
+    }
     noGrad(() => m.copy_(mean));
     const inverse = state.scalars.factors.map((factor) => 1 / factor);
     scaleLayers(m, vector, inverse);
