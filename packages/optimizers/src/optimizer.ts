@@ -126,7 +126,8 @@ export class Optimizer implements TrainingOptimizer {
    * Throws StepRefusedError on every rank when a loss or a gradient is not finite, or the norm of a gradient is 2^63 or
    * more: no parameter has changed then, but momenta may have, so a run goes on from its last save. After `begin`, lr
    * and loss are those it was given. `refusal`: why this rank refuses the step in any case. `norm`: that of this rank's
-   * gradients, where the caller knows it; without a clip they are then not read for it.
+   * gradients, where the caller knows it; without a clip they are then not read for it. An Error where the step before,
+   * or a backward, has not ended.
    */
   async step(given: Given): Promise<StepReport> {
     checkOptions("step", given, ["lr", "loss", "refusal", "norm"]);
