@@ -1,24 +1,9 @@
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { dirname, join } from "node:path";
-import { afterAll, expect, it } from "vitest";
+import { expect, it } from "vitest";
 import { killedForMemory, memoryKills } from "./out-of-memory.ts";
-
-const folders: string[] = [];
-afterAll(() => {
-  for (const folder of folders) rmSync(folder, { recursive: true });
-});
+import { onMachine } from "./testing/kernel-files.ts";
 
 /** The counters of a machine that has these files. */
-function machine(files: Record<string, string>) {
-  const root = mkdtempSync(join(tmpdir(), "terse-kernel-"));
-  folders.push(root);
-  for (const [path, text] of Object.entries(files)) {
-    mkdirSync(dirname(join(root, path)), { recursive: true });
-    writeFileSync(join(root, path), text);
-  }
-  return memoryKills(root);
-}
+const machine = (files: Record<string, string>) => onMachine(files, memoryKills);
 
 // The files as cgroups(7), the kernel's admin-guide/cgroup-v2.rst and cgroup-v1/memory.rst describe them.
 const second = (kills: number) => ({

@@ -1,24 +1,9 @@
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { dirname, join } from "node:path";
-import { afterAll, expect, it } from "vitest";
+import { expect, it } from "vitest";
 import { abortedForThreads, refusals } from "./out-of-threads.ts";
-
-const folders: string[] = [];
-afterAll(() => {
-  for (const folder of folders) rmSync(folder, { recursive: true });
-});
+import { onMachine } from "./testing/kernel-files.ts";
 
 /** The counter of a machine that has these files. */
-function machine(files: Record<string, string>) {
-  const root = mkdtempSync(join(tmpdir(), "terse-kernel-"));
-  folders.push(root);
-  for (const [path, text] of Object.entries(files)) {
-    mkdirSync(dirname(join(root, path)), { recursive: true });
-    writeFileSync(join(root, path), text);
-  }
-  return refusals(root);
-}
+const machine = (files: Record<string, string>) => onMachine(files, refusals);
 
 // The files as the kernel's admin-guide/cgroup-v2.rst and cgroup-v1/pids.rst describe them.
 const second = (count: number, max = "100") => ({
