@@ -7,7 +7,7 @@ import { OptionsError, print, printText } from "@terse/options";
 import { describedAdapter } from "./adapter/adapter-folder.ts";
 import { foundTokenizer, isAdapterFolder } from "./adapter/base.ts";
 import type { SampleArguments } from "./arguments.ts";
-import type { Recipe } from "./recipe.ts";
+import { foundDataOf } from "./saves/found-tokenizer.ts";
 import { knownTokenizer, tokenizerOfWeights } from "./saves/initial-weights.ts";
 import { isModelFolder, loadModelOf, modelFolderOf, newestRun, saveOfModel } from "./saves/model-of-run.ts";
 
@@ -57,10 +57,8 @@ async function tokenizerOf(run: string, vocabulary: number, base: string | undef
     const name = await tokenizerIn(run, base, vocabulary);
     return name === undefined ? undefined : openTokenizer(name);
   }
-  const { data } = saveOfModel(run).manifest.recipe as { data: Recipe["data"] & { tokenizer?: string } };
-  const { tokenizer } = data;
-  const moved = tokenizer && foundTokenizer(await modelFolderOf(run), tokenizer, base);
-  return datasets[data.name].tokenizer?.({ ...data, ...(moved && { tokenizer: moved }) });
+  const data = await foundDataOf(run, base);
+  return datasets[data.name].tokenizer?.(data);
 }
 
 /** The tokenizer in a folder of weights, or in that of the base of an adapter; else the known one with as many tokens. */

@@ -21,9 +21,10 @@ import {
 import { DataError, type DatasetEntry, datasets } from "@terse/data";
 import { loraOf, type Model } from "@terse/models";
 import { OptionsError, parseArguments, print } from "@terse/options";
-import { foundTokenizer, isAdapterFolder } from "../adapter/base.ts";
+import { isAdapterFolder } from "../adapter/base.ts";
 import { untilSignal } from "../data/until-signal.ts";
 import { checkCopied } from "../saves/check-copied.ts";
+import { foundDataOf } from "../saves/found-tokenizer.ts";
 import { copyFiles, initialFiles, keptIn, ofImages, ofModel, ofTokenizer } from "../saves/initial-files.ts";
 import {
   describedModel,
@@ -32,7 +33,6 @@ import {
   modelFolderOf,
   newestRun,
   restoredModel,
-  saveOfModel,
 } from "../saves/model-of-run.ts";
 import { locateRun, remove } from "../saves/save-folder.ts";
 
@@ -160,12 +160,10 @@ async function exportOwnNames({ model }: WholeModel, to: string): Promise<string
 
 /** The files that prepare inputs as a run's data does. */
 async function processorOf(run: string, kept: readonly string[]): Promise<Readonly<Record<string, string>>> {
-  const { data } = saveOfModel(run).manifest.recipe;
+  const data = await foundDataOf(run, undefined);
   const entry: DatasetEntry = datasets[data.name];
-  const { tokenizer } = data as { tokenizer?: string };
-  const found = tokenizer && foundTokenizer(await modelFolderOf(run), tokenizer, undefined);
   try {
-    return (await entry.processorFiles?.({ ...data, ...(found && { tokenizer: found }) })) ?? {};
+    return (await entry.processorFiles?.(data)) ?? {};
   } catch (error) {
     if (!(error instanceof DataError)) throw error;
     if (!kept.includes("tokenizer.json")) print(`without a tokenizer: ${error.message}`, process.stderr);

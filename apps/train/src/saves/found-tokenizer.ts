@@ -1,7 +1,7 @@
 import type { Group } from "@terse/collectives";
 import { foundTokenizer } from "../adapter/base.ts";
 import type { Recipe } from "../recipe.ts";
-import { folderOfModel } from "./model-of-run.ts";
+import { folderOfModel, modelFolderOf, saveOfModel } from "./model-of-run.ts";
 import { onEveryRank } from "./on-every-rank.ts";
 import type { Run } from "./run.ts";
 import { saveFolder } from "./save-folder.ts";
@@ -28,4 +28,12 @@ export async function withFoundTokenizer(
   const find = () => foundTokenizer(base === undefined ? save : folderOfModel(save), tokenizer, base);
   const found = base === undefined ? find() : (await onEveryRank(group, () => (group.rank === 0 ? find() : "")))[0]!;
   return { ...recipe, data: { ...recipe.data, tokenizer: found } as Recipe["data"] };
+}
+
+/** The data that a run has trained on, with a tokenizer that is there, as in `withFoundTokenizer`. */
+export async function foundDataOf(run: string, base: string | undefined): Promise<Recipe["data"]> {
+  const { data } = saveOfModel(run).manifest.recipe;
+  const { tokenizer } = data as { tokenizer?: string };
+  if (tokenizer === undefined) return data;
+  return { ...data, tokenizer: foundTokenizer(await modelFolderOf(run), tokenizer, base) } as Recipe["data"];
 }

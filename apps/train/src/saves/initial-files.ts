@@ -4,8 +4,8 @@
  *
  *   RUN/initial-files/generation_config.json, tokenizer.json, special_tokens_map.json, …
  */
-import { readdirSync, statSync } from "node:fs";
-import { basename, dirname, isAbsolute, join } from "node:path";
+import { readdirSync, realpathSync, statSync } from "node:fs";
+import { dirname, isAbsolute, join } from "node:path";
 import {
   atomicWrite,
   CheckpointError,
@@ -47,30 +47,42 @@ export async function keepInitialFiles(
   run: string,
   { tokenizer }: { tokenizer: boolean },
 ): Promise<string[]> {
-  return keep(from, run, [...ofModel, ...(tokenizer ? ofTokenizer : [])]);
+  return keepAll(from, run, [...ofModel, ...(tokenizer ? ofTokenizer : [])]);
 }
 
-/** The same of the tokenizer that a run's data names. One that every installation has, such as gpt2, is not kept. */
+/**
+ * The same of the tokenizer that a run's data names, and has opened. One that every installation has, such as gpt2, is
+ * not kept.
+ */
 export async function keepTokenizer(name: string | undefined, run: string): Promise<string[]> {
   if (name === undefined || !isAbsolute(name)) return [];
   const isFolder = mayExist(join(name, tokenizerFile));
-  const [folder, file] = isFolder ? [name, tokenizerFile] : [dirname(name), basename(name)];
-  return [...(await keep(folder, run, [file], tokenizerFile)), ...(await keep(folder, run, besideTokenizer))];
+  const path = isFolder ? join(name, tokenizerFile) : name; // a link is followed: it leads to a tokenizer
+  const lost = await tried(tokenizerFile, () => keep(realpathSync(path), run, tokenizerFile));
+  return [...lost, ...(await keepAll(dirname(path), run, besideTokenizer))];
 }
 
-/** Keeps those of these files that there are; a single one under another name. */
-async function keep(from: string, run: string, names: readonly string[], as?: string): Promise<string[]> {
+/** Keeps those of these files that there are. */
+async function keepAll(from: string, run: string, names: readonly string[]): Promise<string[]> {
   const lost: string[] = [];
   for (const name of names.filter((name) => mayExist(join(from, name))))
-    try {
-      const path = fileInside(from, name);
-      makeFolder(join(run, initialFiles));
-      await copyFile(path, join(run, initialFiles, as ?? name));
-    } catch (error) {
-      if (!(error instanceof CheckpointError)) throw error;
-      lost.push(`exports of this run will be without ${as ?? name}: ${error.message}`);
-    }
+    lost.push(...(await tried(name, () => keep(fileInside(from, name), run, name))));
   return lost;
+}
+
+async function keep(path: string, run: string, name: string): Promise<void> {
+  makeFolder(join(run, initialFiles));
+  await copyFile(path, join(run, initialFiles, name));
+}
+
+async function tried(name: string, keep: () => Promise<void>): Promise<string[]> {
+  try {
+    await keep();
+    return [];
+  } catch (error) {
+    if (!(error instanceof CheckpointError)) throw error;
+    return [`this run keeps no ${name}, and its exports may lack it: ${error.message}`];
+  }
 }
 
 const copiedAtOnce = 1 << 22;
