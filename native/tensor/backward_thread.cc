@@ -235,9 +235,8 @@ void BackwardThread::recompute(Recomputation& recomputation) {
 bool BackwardThread::is_under_way(const at::Tensor& leaves) const {
     if (under_way_.empty() || !leaves.has_storage()) return false;
     const c10::StorageImpl* storage = leaves.storage().unsafeGetStorageImpl();
-    return std::any_of(under_way_.begin(), under_way_.end(), [&](const auto& pass) {
-        return std::find(pass.begin(), pass.end(), storage) != pass.end();
-    });
+    return std::any_of(under_way_.begin(), under_way_.end(),
+                       [&](const auto& pass) { return std::find(pass.begin(), pass.end(), storage) != pass.end(); });
 }
 
 void BackwardThread::add_gradient_hook(const at::Tensor& leaf, double token) {

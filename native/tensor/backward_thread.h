@@ -82,8 +82,8 @@ private:
     napi_ref ready_ = nullptr, recompute_ = nullptr;
     at::Tensor recomputed_;
     std::vector<at::Tensor> replaced_;  // leaves whose gradients the next backward replaces
-    // What unsettled passes add gradients for, in their order: the memory of leaves. While there are any, the event loop
-    // stays alive. JavaScript thread only.
+    // What unsettled passes add gradients for, in their order: the memory of leaves. While there are any, the event
+    // loop stays alive. JavaScript thread only.
     std::deque<std::vector<const c10::StorageImpl*>> under_way_;
 
     std::mutex mutex_;
